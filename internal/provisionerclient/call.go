@@ -80,7 +80,7 @@ func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclien
 // malformed classifies an error of graphqlclient about a response that is not valid GraphQL. It returns nil for nil.
 func (c *call) malformed(err error) error {
 	if unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err); ok {
-		return c.transient(unexpected.Cause, unexpected.Error())
+		return c.transient(unexpected.LogCause(), unexpected.Text)
 	}
 
 	if err != nil {

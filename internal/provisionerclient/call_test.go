@@ -3,6 +3,7 @@ package provisionerclient_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,25 +28,28 @@ func TestInvalidResponses(t *testing.T) {
 		status int
 		answer string
 		want   string
+		// wantCause is part of the cause, which is logged and not shown to users.
+		wantCause string
 	}{
 		"HTML": {
-			reason: "The error page of a proxy is quoted as one line.",
+			reason: "The error page of a proxy is quoted as one line in the log, and nowhere else.",
 			status: http.StatusBadGateway, answer: "<html>\r\n\t<b>Bad</b>\x00\x1b[31m\xff gateway</html>",
-			want: could + "returned HTTP status 502 Bad Gateway: <html> <b>Bad</b> [31m gateway</html>",
+			want: could + "returned HTTP status 502 Bad Gateway", wantCause: "the response is: <html> <b>Bad</b> [31m gateway</html>",
 		},
 		"Denied": {
 			reason: "A 403 without GraphQL comes from a proxy and is retried.",
 			status: http.StatusForbidden, answer: "RBAC: access denied",
-			want: could + "returned HTTP status 403 Forbidden: RBAC: access denied",
+			want: could + "returned HTTP status 403 Forbidden", wantCause: "the response is: RBAC: access denied",
 		},
 		"Empty": {
 			reason: "An empty response is transient.",
-			status: http.StatusOK, want: could + "returned a response that is not GraphQL",
+			status: http.StatusOK, want: could + "returned a response that is not GraphQL", wantCause: "unexpected end of JSON input",
 		},
 		"LongText": {
 			reason: "Quotations have at most 400 characters, and contain the end of the text, which often names the cause.",
 			status: http.StatusOK, answer: strings.Repeat("ä", 100_000) + "cause",
-			want: could + "returned a response that is not GraphQL: " + strings.Repeat("ä", 200) + "…" + strings.Repeat("ä", 194) + "cause",
+			want:      could + "returned a response that is not GraphQL",
+			wantCause: "; the response is: " + strings.Repeat("ä", 200) + "…" + strings.Repeat("ä", 194) + "cause",
 		},
 		"Redirect": {
 			reason: "Redirects are not followed: they would send the tenant elsewhere.",
@@ -67,17 +71,17 @@ func TestInvalidResponses(t *testing.T) {
 		"OtherTypes": {
 			reason: "Data of an unexpected type is an error.",
 			status: http.StatusOK, answer: `{"data": {"result": {"id": 7}}}`,
-			want: could + `returned unexpected data: {"data": {"result": {"id": 7}}}`,
+			want: could + `returned unexpected data`, wantCause: `; the response is: {"data": {"result": {"id": 7}}}`,
 		},
 		"OtherErrors": {
 			reason: "GraphQL errors of an unexpected type are transient.",
 			status: http.StatusOK, answer: `{"errors": "none"}`,
-			want: could + `returned a response that is not GraphQL: {"errors": "none"}`,
+			want: could + `returned a response that is not GraphQL`, wantCause: `; the response is: {"errors": "none"}`,
 		},
 		"DataWithBadStatus": {
 			reason: "Data with errors is not used.",
 			status: http.StatusInternalServerError, answer: operationAnswer[:20],
-			want: could + `returned HTTP status 500 Internal Server Error: {"data": {"result":`,
+			want: could + `returned HTTP status 500 Internal Server Error`, wantCause: `; the response is: {"data": {"result":`,
 		},
 		"TooLong": {
 			reason: "The length of a response is limited.",
@@ -99,6 +103,10 @@ func TestInvalidResponses(t *testing.T) {
 			_, err := client.OperationStatus(t.Context(), "acme", "op-1")
 			if got := failure.Of(err); got.Kind != failure.Transient || cmp.Diff(tc.want, got.Text) != "" {
 				t.Errorf("%s\nkind %s, text: -want +got:\n%s", tc.reason, got.Kind, cmp.Diff(tc.want, got.Text))
+			}
+
+			if cause := fmt.Sprint(failure.Of(err).Cause); tc.wantCause != "" && !strings.Contains(cause, tc.wantCause) {
+				t.Errorf("%s\ngot cause %q, want %q", tc.reason, cause, tc.wantCause)
 			}
 		})
 	}

@@ -81,14 +81,11 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 		return c.explain(problem)
 	}
 
-	unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err)
+	if unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err); ok {
+		return c.unexpected(unexpected.LogCause(), unexpected.Text)
+	}
 
-	switch {
-	case ok && answer.Status != http.StatusOK: // The response may be the error page of a proxy, so it is not quoted.
-		return c.unexpected(nil, unexpected.Text)
-	case ok:
-		return c.unexpected(unexpected.Cause, unexpected.Error())
-	case err != nil:
+	if err != nil {
 		return c.noResult()
 	}
 

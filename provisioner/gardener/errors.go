@@ -29,12 +29,17 @@ func explain(err error, doing string, args ...any) error {
 
 	kind, said := classify(err)
 
-	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
-	// internal addresses.
+	// Users see the message of the API server, which is meant for them. They see neither transport errors, which may contain internal
+	// addresses, nor responses of other servers, which client-go quotes in the message.
 	text := fmt.Sprintf(doing, args...) + ": " + said
 
 	var status apierrors.APIStatus
-	if errors.As(err, &status) {
+
+	switch {
+	case !errors.As(err, &status):
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		text += fmt.Sprintf(": HTTP status %d", status.Status().Code)
+	default:
 		text += ": " + status.Status().Message
 	}
 

@@ -39,7 +39,12 @@ func TestErrorsOfGardener(t *testing.T) {
 			reason: "a 404 of a proxy, or of an API server without Shoots, does not mean that the Shoot is deleted: otherwise " +
 				"the Provisioner would lose track of its cluster",
 			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
-			want: failure.Transient, wantReason: "NotFound", wantText: "does not respond correctly: the server could not find the requested resource",
+			want: failure.Transient, wantReason: "NotFound", wantText: "does not respond correctly: HTTP status 404",
+		},
+		"error page": {
+			reason: "the error page of a proxy has internal names, and client-go quotes it in the message",
+			err:    apierrors.NewGenericServerResponse(http.StatusInternalServerError, "get", shoots, name, "<html>gw-7.internal</html>", 0, true),
+			want:   failure.Transient, wantReason: "InternalError", wantText: "does not respond correctly: HTTP status 500", wantNotText: "gw-7.internal",
 		},
 		"invalid":      {reason: "the same order fails again", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
 		"bad request":  {reason: "the same order fails again", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},

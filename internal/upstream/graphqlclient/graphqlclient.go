@@ -2,8 +2,8 @@
 // Director use the package. Each client classifies the errors itself, because the same error has different meanings for different
 // upstreams.
 //
-// Errors of this package never contain URLs, which may contain credentials. They quote at most a short, printable excerpt of a
-// response, and never quote a confidential response.
+// Errors of this package never contain URLs, which may contain credentials. At most LogCause quotes a short, printable excerpt of a
+// response, and never quotes a confidential response.
 package graphqlclient
 
 import (
@@ -50,20 +50,30 @@ type Answer struct {
 type Unexpected struct {
 	// Text completes a sentence that starts with the name of the server, such as "returned HTTP status 502 Bad Gateway".
 	Text string
-	// Excerpt is a colon followed by the start and the end of the response. It is empty if the response is empty or confidential.
-	Excerpt string
-	// Cause is the error of the JSON decoder, or nil.
-	Cause error
+	// excerpt has the start and the end of the response. It is empty if the response is empty or confidential.
+	excerpt string
+	// cause is the error of the JSON decoder, or nil.
+	cause error
 }
 
 // ErrNoData reports a GraphQL response that has neither data nor errors.
 var ErrNoData = errors.New("returned no data")
 
-// Error returns the text with the excerpt.
-func (u *Unexpected) Error() string { return u.Text + u.Excerpt }
+// Error returns the text.
+func (u *Unexpected) Error() string { return u.Text }
 
-// Unwrap returns the cause.
-func (u *Unexpected) Unwrap() error { return u.Cause }
+// LogCause returns what a log may show about the response, and a text for users may not: the error of the decoder and an excerpt of
+// the response, which may be the error page of a proxy with internal names. It returns nil if there is neither.
+func (u *Unexpected) LogCause() error {
+	switch {
+	case u.excerpt == "":
+		return u.cause
+	case u.cause == nil:
+		return fmt.Errorf("the response is: %s", u.excerpt)
+	default:
+		return fmt.Errorf("%w; the response is: %s", u.cause, u.excerpt)
+	}
+}
 
 // Send sends the request and reads the response, regardless of the status. It returns an error if the request cannot be sent or
 // the response cannot be read.
@@ -162,11 +172,11 @@ func (a Answer) decode(text json.RawMessage, data any) error {
 	return nil
 }
 
-// unexpected returns an error with an excerpt of the response, unless the response is confidential.
+// unexpected returns an error whose LogCause has an excerpt of the response, unless the response is confidential.
 func (a Answer) unexpected(cause error, format string, args ...any) *Unexpected {
-	unexpected := &Unexpected{Text: fmt.Sprintf(format, args...), Cause: cause}
+	unexpected := &Unexpected{Text: fmt.Sprintf(format, args...), cause: cause}
 	if len(a.body) > 0 && !a.request.Confidential {
-		unexpected.Excerpt = ": " + Excerpt(string(a.body))
+		unexpected.excerpt = Excerpt(string(a.body))
 	}
 
 	return unexpected
