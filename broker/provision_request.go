@@ -53,6 +53,8 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 		UpdatedAt: now,
 	}
 
+	audit.NoteAccount(r.Context(), tenantOf(sent.inner("context"), instance.Request.OrganizationGUID))
+
 	version := sent.maintenanceVersion()
 	if sent.err != nil {
 		return provisionRequest{}, sent.err
@@ -86,15 +88,20 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	return request, nil
 }
 
-// setRequester sets the tenant, the user and the name of the instance. If the context contains no global account,
-// the tenant is the organization of Cloud Foundry or the cluster of a Kubernetes platform. User IDs from the
-// context are converted to lower case, as in tokens. The error reports a missing organization or space; only other
+// tenantOf returns the global account in the context of a request. If the context contains none, the tenant is the
+// organization of Cloud Foundry or the cluster of a Kubernetes platform.
+func tenantOf(context *body, organization string) string {
+	return cmp.Or(context.label("globalaccount_id"), organization, context.label("clusterid"))
+}
+
+// setRequester sets the tenant, the user and the name of the instance. User IDs from the context are converted to
+// lower case, as in tokens. The error reports a missing organization or space; only other
 // platforms may omit them.
 func (a *api) setRequester(instance *environment.Instance, context *body, originator string) error {
 	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
 	organization, space := instance.Request.OrganizationGUID, instance.Request.SpaceGUID
 
-	instance.GlobalAccountID = cmp.Or(account, organization, cluster)
+	instance.GlobalAccountID = tenantOf(context, organization)
 	instance.SubAccountID = cmp.Or(context.label("subaccount_id"), space, context.label("namespace"))
 	instance.Request.User = cmp.Or(strings.ToLower(context.label("user_id")), originator)
 	instance.Name = start(context.text("instance_name"), longestLabel)

@@ -62,6 +62,8 @@ type bench struct {
 	kubeconfigs *fakeKubeconfigs
 	expirer     *fakeExpirer
 	woken       int
+	// accounts has the account of each instance.
+	accounts map[string]string
 }
 
 // fakeExpirer implements Expirer. It always returns the same result.
@@ -91,6 +93,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
 		kubeconfigs: &fakeKubeconfigs{},
 		expirer:     &fakeExpirer{},
+		accounts:    map[string]string{},
 	}
 	keys := storagetest.Keys(t)
 
@@ -257,6 +260,8 @@ func (b *bench) instance(id string, state process.State, changes ...func(*enviro
 		change(&instance)
 	}
 
+	b.accounts[id] = instance.GlobalAccountID
+
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
 		return storagetest.Insert(b.Context(), tx, b.instances, instance)
 	}); err != nil {
@@ -274,7 +279,7 @@ func (b *bench) operation(instanceID, kind string, state process.State, changes 
 
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
 		err := b.operations.Accept(b.Context(), tx, process.New{
-			ID: id, Kind: kind, InstanceID: instanceID, Description: kind + " of " + instanceID, Payload: json.RawMessage(`{}`), At: b.clock.Now(),
+			ID: id, Kind: kind, InstanceID: instanceID, Tenant: b.accounts[instanceID], Description: kind + " of " + instanceID, Payload: json.RawMessage(`{}`), At: b.clock.Now(),
 		})
 
 		return err
@@ -298,6 +303,10 @@ func (b *bench) operation(instanceID, kind string, state process.State, changes 
 		progress := process.Progress{Record: work.Record, Now: b.clock.Now(), Release: state.Terminal()}
 		progress.Record.State = state
 		progress.Record.NextRun = b.clock.Now().Add(time.Hour)
+
+		if state.Terminal() {
+			progress.Record.FinishedAt = b.clock.Now()
+		}
 
 		for _, change := range changes {
 			change(&progress)

@@ -107,7 +107,7 @@ func NewHandler(options Options) http.Handler {
 	shared := operatorserver.New(operatorserver.Options{
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
-		Engine: options.Engine, Subjects: subjects{options.Instances}, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances}, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
 		UserText:     options.UserText,
 		EstimatedEnd: func(record process.Record) time.Time { return options.Estimator.End(record.Kind, "", record.StartedAt) },
 	})

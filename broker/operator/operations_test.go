@@ -117,7 +117,7 @@ func TestProgressOfAnOperation(t *testing.T) {
 		"Succeeded": {"the count restarts after a success", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
 		"Other":     {"attempts of other steps do not count", process.InProgress, at("B", true, entry("A", 7, process.Retrying), entry("A", 8, process.Done)), standing{Attempt: 1, Replica: true}},
 		"Shared":    {"an entry for several attempts counts as all of them", process.InProgress, at("A", true, entry("A", 1, process.Waiting), entry("A", 2, process.Waiting)), standing{Attempt: 3, Why: "because", Replica: true}},
-		"Ended":     {"an ended operation has no current step", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{}},
+		"Ended":     {"an ended operation has no current step", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{Finished: true}},
 	}
 
 	for name, test := range cases {

@@ -21,7 +21,10 @@ const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 // maxText limits the length of texts that audit entries copy from requests, in characters. Clients control these texts.
 const maxText = 255
 
-type actorKey struct{}
+type (
+	actorKey   struct{}
+	accountKey struct{}
+)
 
 // ActorOf returns the user behind the request of the context: the authenticated client, the platform's user if the platform names
 // one, and the address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
@@ -46,6 +49,21 @@ func Introduce(next http.Handler) http.Handler {
 
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
 	})
+}
+
+// NoteAccount sets the ID of the account that a request is about. The entry of a rejected request for an unknown instance has this
+// ID, because nothing else identifies the account whose data the entry contains.
+func NoteAccount(ctx context.Context, account string) {
+	if noted, ok := ctx.Value(accountKey{}).(*string); ok {
+		*noted = oneLine(account)
+	}
+}
+
+// captureAccount returns a context for NoteAccount, and the account that is noted.
+func captureAccount(ctx context.Context) (context.Context, *string) {
+	account := new(string)
+
+	return context.WithValue(ctx, accountKey{}, account), account
 }
 
 // originator parses the header OriginatingIdentity: the name of a platform, and a base64-encoded JSON object with fields that the

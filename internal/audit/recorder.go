@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -54,10 +55,10 @@ func NewRecorder(store Store, db *storage.DB, clock clock.PassiveClock, log logr
 }
 
 // Record adds an entry in the transaction of the change that the entry describes, so neither exists without the other. Record
-// sets the ID, the time and the actor of the entry; the caller sets the other fields. If Record fails, the caller must roll back
+// sets the time and the actor of the entry, and the ID if it is empty; the caller sets the other fields. If Record fails, the caller must roll back
 // the transaction.
 func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
-	entry.ID, entry.At, entry.By = uuid.NewString(), r.clock.Now(), ActorOf(ctx)
+	entry.ID, entry.At, entry.By = cmp.Or(entry.ID, uuid.NewString()), r.clock.Now(), ActorOf(ctx)
 
 	return failure.While(r.store.Insert(ctx, tx, entry), "writing to the audit log")
 }
@@ -71,6 +72,8 @@ func (r *Recorder) RecordAlone(ctx context.Context, entry auditlog.Entry) error 
 // Target describes a request: its action and the IDs in its path. An empty Action means that the request changes nothing.
 type Target struct {
 	Action, InstanceID, OperationID, BindingID string
+	// Account is the ID of the account if no other ID identifies it.
+	Account string
 }
 
 // Refusals returns a middleware that records rejected changes, and all requests without valid credentials or role, sampled under
@@ -80,6 +83,7 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			ctx, identity := auth.CaptureIdentity(request.Context())
+			ctx, account := captureAccount(ctx)
 			response := &httpserver.ResponseRecorder{ResponseWriter: w, KeepError: maxRefusalBody}
 
 			next.ServeHTTP(response, request.WithContext(ctx))
@@ -100,7 +104,7 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 
 			r.refused(auth.NewContext(ctx, *identity), sampler, auditlog.Entry{
 				Action: target.Action, InstanceID: target.InstanceID, OperationID: target.OperationID, BindingID: target.BindingID,
-				Status: response.Status, Code: codeIn(response.ErrorBody),
+				Status: response.Status, Code: codeIn(response.ErrorBody), Account: cmp.Or(target.Account, *account),
 			})
 		})
 	}

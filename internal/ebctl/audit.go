@@ -119,6 +119,8 @@ func newAuditGetCommand(session *session) *cobra.Command {
 				{Name: session.title(), Value: entry.InstanceID},
 				{Name: "Operation", Value: entry.OperationID},
 				{Name: "Binding", Value: entry.BindingID},
+				{Name: "Account", Value: entry.AccountID},
+				{Name: "Erased by", Value: entry.ErasedBy},
 				{Name: "On behalf of", Value: entry.By.Originator},
 				{Name: "Sent by", Value: session.senderOf(entry)},
 				{Name: "By means of", Value: entry.By.Means},

@@ -73,6 +73,8 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	})
 	broker.routes.HandleFunc("GET /audit", broker.listAudit)
 	broker.routes.HandleFunc("GET /audit/{id}", broker.auditEntry)
+	broker.routes.HandleFunc("GET /accounts/{id}", broker.account)
+	broker.routes.HandleFunc("POST /accounts/{id}/erase", broker.eraseAccount)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)
@@ -199,6 +201,31 @@ func (b *fakeBroker) auditEntry(w http.ResponseWriter, r *http.Request) {
 	}
 
 	refuse(w, http.StatusNotFound, "NotFound", "there is no such entry")
+}
+
+// account returns the data of an account. An account that the scenario does not contain has no data.
+func (b *fakeBroker) account(w http.ResponseWriter, r *http.Request) {
+	for _, account := range b.scenario.Accounts {
+		if account.AccountID == r.PathValue("id") {
+			answer(w, http.StatusOK, account)
+
+			return
+		}
+	}
+
+	answer(w, http.StatusOK, operatorapi.Account{AccountID: r.PathValue("id")})
+}
+
+func (b *fakeBroker) eraseAccount(w http.ResponseWriter, r *http.Request) {
+	if len(b.scenario.Erasures) == 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "There is no data of the account.")
+
+		return
+	}
+
+	erased := b.scenario.Erasures[0]
+	erased.AccountID, b.scenario.Erasures = r.PathValue("id"), b.scenario.Erasures[1:]
+	answer(w, http.StatusOK, erased)
 }
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {

@@ -41,6 +41,9 @@ func newProvisionerCommand(session *session) *cobra.Command {
 			newAuditListCommand(&provisioner),
 			newAuditGetCommand(&provisioner),
 		),
+		group("account", "Erase the data of accounts from the Provisioner's database",
+			newAccountEraseCommand(&provisioner),
+		),
 	)
 	command.Long = "Show the runtimes of the Provisioner, and intervene in its operations.\n\n" +
 		"A runtime is named by its ID or by the name of its Shoot. Address and credentials come from --address, --username, --password and " +

@@ -47,6 +47,9 @@ type scenario struct {
 	Interventions []allowedIntervention `json:"interventions"`
 	// Audit is the audit log, newest entry first.
 	Audit []operatorapi.AuditEntry `json:"audit"`
+	// Accounts are the accounts that have data. Erasures are the results of requests to erase an account, in order.
+	Accounts []operatorapi.Account `json:"accounts"`
+	Erasures []operatorapi.Erasure `json:"erasures"`
 	// Faults lists the calls that fail.
 	Faults []fault `json:"faults"`
 }

@@ -27,6 +27,47 @@ const (
 	RuntimeStateUpdating       RuntimeState = "updating"
 )
 
+// Account The stored data of an account. The lists contain at most 21 entries.
+type Account struct {
+	AccountID string `json:"accountID"`
+
+	// AuditEntries Number of audit log entries about the account, other than the operations.
+	AuditEntries int `json:"auditEntries"`
+
+	// Instances Instances that have to be deleted before an erasure. In the Provisioner, its runtimes.
+	Instances []AccountInstance `json:"instances"`
+
+	// Operations Number of ended operations that have not been erased.
+	Operations int `json:"operations"`
+
+	// Runtimes Number of deleted runtimes. Always 0 in the broker.
+	Runtimes int `json:"runtimes"`
+
+	// TimelineEntries Number of timeline entries and counters of attempts of these operations.
+	TimelineEntries int `json:"timelineEntries"`
+
+	// UnfinishedOperations Operations that have to end before an erasure.
+	UnfinishedOperations []AccountOperation `json:"unfinishedOperations"`
+}
+
+// AccountInstance An instance that is not deleted.
+type AccountInstance struct {
+	// GlobalAccountID Its current account. It differs if the instance has moved to another account.
+	GlobalAccountID string `json:"globalAccountID"`
+	InstanceID      string `json:"instanceID"`
+	Name            string `json:"name"`
+}
+
+// AccountOperation An unfinished operation.
+type AccountOperation struct {
+	ID         string `json:"id"`
+	InstanceID string `json:"instanceID"`
+	Kind       string `json:"kind"`
+
+	// State The state of an operation. Succeeded, failed and canceled operations have ended.
+	State OperationState `json:"state"`
+}
+
 // Actor The user of a request. Empty if the broker itself acted.
 type Actor struct {
 	// Address The source address of the connection.
@@ -57,7 +98,10 @@ type AdminKubeconfig struct {
 
 // AuditEntry An accepted or rejected action.
 type AuditEntry struct {
-	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, bind, unbind. access stands for a rejected request that would not have changed anything.
+	// AccountID The account, if neither the instance nor the operation identifies it.
+	AccountID string `json:"accountID,omitempty,omitzero"`
+
+	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, bind, unbind, erase. access stands for a rejected request that would not have changed anything.
 	//
 	// Example: provision
 	Action string `json:"action"`
@@ -74,7 +118,10 @@ type AuditEntry struct {
 	By Actor `json:"by"`
 
 	// Code The error code of the response. The text of the response is not stored, because it may quote the request.
-	Code       string `json:"code,omitempty,omitzero"`
+	Code string `json:"code,omitempty,omitzero"`
+
+	// ErasedBy The entry of the erasure that removed the user and the changed fields of this entry.
+	ErasedBy   string `json:"erasedBy,omitempty,omitzero"`
 	ID         string `json:"id"`
 	InstanceID string `json:"instanceID,omitempty,omitzero"`
 
@@ -139,6 +186,29 @@ type Catalog struct {
 type CatalogProblem struct {
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
+}
+
+// Erasure The result of one request to erase the data of an account.
+type Erasure struct {
+	AccountID string `json:"accountID"`
+
+	// AuditEntries Number of audit log entries that were erased, other than the operations.
+	AuditEntries int `json:"auditEntries"`
+
+	// Complete Whether all data of the account is erased. Otherwise, repeat the request.
+	Complete bool `json:"complete"`
+
+	// EntryID The audit log entry of the erasure. Absent if there was nothing to erase.
+	EntryID string `json:"entryID,omitempty,omitzero"`
+
+	// Operations Number of operations that were erased.
+	Operations int `json:"operations"`
+
+	// Runtimes Number of deleted runtimes whose rows were removed. Always 0 in the broker.
+	Runtimes int `json:"runtimes"`
+
+	// TimelineEntries Number of timeline entries and counters of attempts that were removed.
+	TimelineEntries int `json:"timelineEntries"`
 }
 
 // Error The body of every error response.
@@ -442,6 +512,9 @@ type TimelineEntry struct {
 	Stage   string `json:"stage,omitempty,omitzero"`
 	Step    string `json:"step,omitempty,omitzero"`
 }
+
+// AccountID defines model for account_id.
+type AccountID = string
 
 // Cursor defines model for cursor.
 type Cursor = string

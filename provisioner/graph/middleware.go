@@ -119,7 +119,7 @@ func audited(recorder Recorder) graphql.FieldMiddleware {
 		}
 
 		if caller, err := queryingCaller(ctx); err == nil {
-			entry.After = auditlog.Fields{"tenant": caller.Tenant}
+			entry.Account, entry.After = caller.Tenant, auditlog.Fields{"tenant": caller.Tenant}
 		}
 
 		recorder.Refused(ctx, entry)

@@ -35,7 +35,7 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 			"a rejected mutation is recorded", auth.RoleOSB, asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
 			refusals{{
 				Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusNotFound, Code: failure.ReasonNotFound,
-				After: auditlog.Fields{"tenant": "acme"},
+				Account: "acme", After: auditlog.Fields{"tenant": "acme"},
 			}},
 		},
 		"No tenant": {
@@ -48,7 +48,7 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 			"a mutation without permission is recorded", auth.RoleOperator, asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
 			refusals{{
 				Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusForbidden, Code: "err_provisioner_forbidden",
-				After: auditlog.Fields{"tenant": "acme"},
+				Account: "acme", After: auditlog.Fields{"tenant": "acme"},
 			}},
 		},
 		"Operator's kubeconfig": {
@@ -56,7 +56,7 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 			asTenant(`{ a: runtimeStatus(id: "r1") { b: runtimeConfiguration { c: kubeconfig } } }`),
 			refusals{{
 				Action: auditlog.ActionAdminKubeconfig, InstanceID: "r1", Status: http.StatusForbidden, Code: "err_provisioner_forbidden",
-				After: auditlog.Fields{"tenant": "acme"},
+				Account: "acme", After: auditlog.Fields{"tenant": "acme"},
 			}},
 		},
 	} {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Options are the dependencies of the handler. NewHandler sets Subjects.
+// Options are the dependencies of the handler. NewHandler sets Subjects and Accounts.
 type Options struct {
 	operatorserver.Options
 
@@ -30,7 +30,7 @@ type api struct {
 
 // NewHandler returns the handler of the operator API. It responds with 404 to other paths.
 func NewHandler(options Options) http.Handler {
-	options.Subjects = subjects{options.Runtimes}
+	options.Subjects, options.Accounts = subjects{options.Runtimes}, accounts{options.Runtimes}
 	shared := operatorserver.New(options.Options)
 
 	return shared.NewHandler(operatorserver.ProvisionerRoutes(&api{API: shared, runtimes: options.Runtimes}))
@@ -38,7 +38,7 @@ func NewHandler(options Options) http.Handler {
 
 // Paths returns the patterns of http.ServeMux under which the API is served.
 func Paths() []string {
-	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/status", "/openapi.yaml"}
+	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/accounts/", "/status", "/openapi.yaml"}
 }
 
 // subjects are the runtimes of the Provisioner. It implements operatorserver.Subjects.

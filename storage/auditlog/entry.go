@@ -24,8 +24,10 @@ const (
 	// ActionCatalog is a change to the catalog files that the broker loaded or rejected.
 	ActionCatalog = "catalog"
 	ActionExpire  = "expire"
-	ActionUnbind  = "unbind"
-	ActionUpdate  = "update"
+	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
+	ActionErase  = "erase"
+	ActionUnbind = "unbind"
+	ActionUpdate = "update"
 )
 
 // Entry records an accepted change or a rejected request. Fields without a JSON name have separate columns.
@@ -39,6 +41,10 @@ type Entry struct {
 	OperationID string `json:"-"`
 	// Status is the HTTP status of the response.
 	Status int `json:"-"`
+	// Account is the ID of the account if neither InstanceID nor OperationID identifies it.
+	Account string `json:"-"`
+	// ErasedBy is the ID of the entry of the erasure that emptied this entry, or empty. Only List sets it.
+	ErasedBy string `json:"-"`
 
 	BindingID string `json:"bindingID,omitempty"`
 	By        Actor  `json:"by"`

@@ -32,15 +32,15 @@ type Filter struct {
 
 // source is a table with entries. It has the names of the table's columns, and a condition that selects the entries.
 type source struct {
-	table, at, action, operation, status, entry, condition string
+	table, at, action, operation, status, account, entry, condition string
 }
 
 func sources() []source {
 	return []source{
-		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", entry: "entry"},
+		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", account: "account", entry: "entry"},
 		// Retries have separate entries in the table audit.
 		{
-			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), entry: "audit",
+			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), account: "''", entry: "audit",
 			condition: "audit <> '' AND predecessor_id = ''",
 		},
 	}
@@ -54,6 +54,8 @@ type row struct {
 	InstanceID  string       `db:"instance_id"`
 	OperationID string       `db:"operation_id"`
 	Status      int          `db:"status"`
+	Account     string       `db:"account"`
+	ErasedBy    string       `db:"erased_by"`
 	Entry       string       `db:"entry"`
 }
 
@@ -66,8 +68,9 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 		where, args := filter.where(source)
 
 		found, err := storage.Select[row](ctx, s.db.Reader(), fmt.Sprintf(
-			`SELECT id, %s AS at, %s AS action, instance_id, %s AS operation_id, %s AS status, %s AS entry FROM %s%s ORDER BY %s DESC, id DESC `,
-			source.at, source.action, source.operation, source.status, source.entry, source.table, where, source.at,
+			`SELECT id, %s AS at, %s AS action, instance_id, %s AS operation_id, %s AS status, %s AS account, erased_by, %s AS entry
+			FROM %s%s ORDER BY %s DESC, id DESC `,
+			source.at, source.action, source.operation, source.status, source.account, source.entry, source.table, where, source.at,
 		)+storage.Page(filter.Limit, 0), args...)
 		if err != nil {
 			return nil, fmt.Errorf("listing the audit log: %w", err)
@@ -91,6 +94,7 @@ func entries(rows []row) ([]Entry, error) {
 	for _, row := range rows {
 		entry := Entry{
 			ID: row.ID, At: row.At.Time, Action: row.Action, InstanceID: row.InstanceID, OperationID: row.OperationID, Status: row.Status,
+			Account: row.Account, ErasedBy: row.ErasedBy,
 		}
 		if err := entry.Decode(row.Entry); err != nil {
 			return nil, err

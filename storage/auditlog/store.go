@@ -37,7 +37,7 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 }
 
 // Insert adds an entry in the caller's transaction. It also stores the end of the retention period. Until then, the database
-// rejects a removal.
+// rejects a removal. Entries of erasures are kept forever, because the entries that they emptied refer to them.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	encoded, err := entry.Encode()
 	if err != nil {
@@ -45,13 +45,14 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	}
 
 	var until storage.Time
-	if s.keep > 0 {
+	if s.keep > 0 && entry.Action != ActionErase {
 		until = storage.At(entry.At.Add(s.keep))
 	}
 
-	if _, err := storage.Exec(ctx, tx, `INSERT INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry, keep_until)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	if _, err := storage.Exec(ctx, tx, `INSERT INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry, keep_until, account)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		entry.ID, storage.At(entry.At), entry.Action, entry.InstanceID, entry.OperationID, entry.By.Name(), entry.Status, encoded, until,
+		entry.Account,
 	); err != nil {
 		return fmt.Errorf("adding an audit log entry: %w", err)
 	}

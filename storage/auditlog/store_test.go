@@ -170,7 +170,8 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 func TestEntriesCannotBeReplaced(t *testing.T) {
 	statements := map[string][]string{
 		storage.DriverSQLite: {
-			`INSERT OR REPLACE INTO audit SELECT id, at, action, instance_id, operation_id, 'nobody', status, entry, keep_until FROM audit`,
+			`INSERT OR REPLACE INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry)
+				SELECT id, at, action, instance_id, operation_id, 'nobody', status, entry FROM audit`,
 			`INSERT OR REPLACE INTO audit (rowid, id, at, action, instance_id, operation_id, ordered_by, status, entry)
 				SELECT rowid, 'other', at, action, instance_id, operation_id, 'nobody', status, entry FROM audit`,
 			`INSERT INTO audit SELECT * FROM audit WHERE true ON CONFLICT (id) DO UPDATE SET ordered_by = 'nobody'`,

@@ -11,6 +11,22 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// GetAccount calls GET /accounts/{account_id}: count the stored data of an account.
+func (c *Client) GetAccount(ctx context.Context, accountID string) (operatorapi.Account, error) {
+	return callFor[operatorapi.Account](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/accounts/%s", url.PathEscape(accountID)),
+	})
+}
+
+// EraseAccount calls POST /accounts/{account_id}/erase: erase the data of an account whose instances are deleted.
+func (c *Client) EraseAccount(ctx context.Context, accountID string) (operatorapi.Erasure, error) {
+	return callFor[operatorapi.Erasure](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/accounts/%s/erase", url.PathEscape(accountID)),
+	})
+}
+
 // ListAudit calls GET /audit: list the entries of the audit log, newest first.
 func (c *Client) ListAudit(ctx context.Context, params operatorapi.ListAuditParams) (operatorapi.AuditList, error) {
 	query := url.Values{}

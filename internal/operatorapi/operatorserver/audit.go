@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorilla/mux"
-
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -59,6 +57,7 @@ func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,
+		AccountID: entry.Account, ErasedBy: entry.ErasedBy,
 		BindingID: entry.BindingID, Status: entry.Status, Code: entry.Code, Reason: entry.Reason,
 		Before: entry.Before, After: entry.After, Missed: entry.Missed,
 		By: operatorapi.Actor{
@@ -68,7 +67,7 @@ func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	}
 }
 
-// targetOf returns the action of a request and the IDs of its instance or operation, for the audit entry of a
+// targetOf returns the action of a request and the ID of its instance, operation or account, for the audit entry of a
 // rejected request. A GET request changes nothing, so the result is empty.
 func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
@@ -82,12 +81,10 @@ func targetOf(r *http.Request) audit.Target {
 		return target
 	}
 
-	// Ignore an invalid ID.
-	if _, named := mux.Vars(r)["operation_id"]; named {
-		target.OperationID, _ = Segment(r, "operation_id")
-	} else {
-		target.InstanceID, _ = Segment(r, "instance_id")
-	}
+	// Ignore an invalid ID. A path has only one of the IDs.
+	target.OperationID, _ = Segment(r, "operation_id")
+	target.InstanceID, _ = Segment(r, "instance_id")
+	target.Account, _ = Segment(r, "account_id")
 
 	return target
 }

@@ -86,6 +86,7 @@ type Options struct {
 	Tracing  *tracing.Tracing
 	Engine   Engine
 	Subjects Subjects
+	Accounts Accounts
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Stages lists the stages of each kind of operation in order.

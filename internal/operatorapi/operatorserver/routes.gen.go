@@ -10,6 +10,10 @@ import (
 
 // Handlers has a method for each operation of the operator API that both services have.
 type Handlers interface {
+	// GetAccount handles GET /accounts/{account_id}: count the stored data of an account.
+	GetAccount(r *http.Request) (httpserver.Response, error)
+	// EraseAccount handles POST /accounts/{account_id}/erase: erase the data of an account whose instances are deleted.
+	EraseAccount(r *http.Request) (httpserver.Response, error)
 	// ListAudit handles GET /audit: list the entries of the audit log, newest first.
 	ListAudit(r *http.Request, query Query) (httpserver.Response, error)
 	// GetAuditEntry handles GET /audit/{entry_id}: get an entry of the audit log.
@@ -52,6 +56,14 @@ type BrokerHandlers interface {
 // BrokerRoutes returns the operations of openapi.yaml that the broker has.
 func BrokerRoutes(to BrokerHandlers) []Route {
 	return []Route{
+		{
+			Method: http.MethodGet, Path: "/accounts/{account_id}", Role: "admin",
+			serve: to.GetAccount,
+		},
+		{
+			Method: http.MethodPost, Path: "/accounts/{account_id}/erase", Role: "admin",
+			serve: to.EraseAccount,
+		},
 		{
 			Method: http.MethodGet, Path: "/audit", Role: "admin",
 			serve: withQuery(to.ListAudit, "instance_id", "user", "action", "since", "until", "cursor", "page_size"),
@@ -122,6 +134,14 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 // ProvisionerRoutes returns the operations of openapi.yaml that the Provisioner has.
 func ProvisionerRoutes(to Handlers) []Route {
 	return []Route{
+		{
+			Method: http.MethodGet, Path: "/accounts/{account_id}", Role: "admin",
+			serve: to.GetAccount,
+		},
+		{
+			Method: http.MethodPost, Path: "/accounts/{account_id}/erase", Role: "admin",
+			serve: to.EraseAccount,
+		},
 		{
 			Method: http.MethodGet, Path: "/audit", Role: "admin",
 			serve: withQuery(to.ListAudit, "instance_id", "user", "action", "since", "until", "cursor", "page_size"),

@@ -1,1 +1,3 @@
+ebctl instance create erasable --plan aws --organization my-account --wait
+ebctl instance delete erasable --wait
 replace ACCOUNT my-account

@@ -1,0 +1,36 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+// accounts are the accounts of the broker. The rows of deleted instances are gone, so there is nothing more to erase than the
+// operations and audit log entries that both services have. It implements operatorserver.Accounts.
+type accounts struct{ instances *instances.Store }
+
+// Key returns the ID itself.
+func (accounts) Key(account string) string { return account }
+
+// Remaining returns the instances of the account, and those that it has ordered and that have moved to another account.
+func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
+	found, err := a.instances.OfAccount(ctx, tx, account, limit)
+	remaining := make([]operatorapi.AccountInstance, 0, len(found))
+
+	for _, instance := range found {
+		remaining = append(remaining, operatorapi.AccountInstance{
+			InstanceID: instance.ID, Name: instance.Name, GlobalAccountID: instance.GlobalAccountID,
+		})
+	}
+
+	return remaining, err
+}
+
+// CountErasable returns 0.
+func (accounts) CountErasable(context.Context, string) (int, error) { return 0, nil }
+
+// Erase does nothing and returns 0.
+func (accounts) Erase(context.Context, storage.Tx, string, int) (int, error) { return 0, nil }

@@ -1,0 +1,137 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newAccountEraseCommand returns the command that erases the data of an account. The broker and the Provisioner have separate
+// databases, so both groups of commands have it.
+func newAccountEraseCommand(session *session) *cobra.Command {
+	var dryRun bool
+
+	command := addYes(session, &cobra.Command{
+		Use:   "erase GLOBAL_ACCOUNT",
+		Short: session.text("Erase the data of an account whose instances are deleted from the broker's database"),
+		Long: session.text("Erase the data of an account whose instances are deleted from the broker's database.\n\n" +
+			"The command removes orders, errors and timelines, and the users in the audit log. Operations and entries of the audit log remain " +
+			"with their times, kinds and states, and the audit log records the erasure. If the command was interrupted, repeat it. It needs " +
+			"the role admin."),
+		Example: session.text("  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +
+			"  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516"),
+		Args: arguments("GLOBAL_ACCOUNT"),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			stored, err := client.GetAccount(command.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("reading account %s: %w", args[0], err)
+			}
+
+			if dryRun {
+				return session.print(stored, storedFields(stored))
+			}
+
+			erased, err := session.erase(command.Context(), client, stored)
+			if err != nil {
+				return fmt.Errorf("erasing account %s: %w", args[0], err)
+			}
+
+			if err := session.print(erased, erasedFields(erased)); err != nil {
+				return err
+			}
+
+			if !session.provisioner {
+				fmt.Fprintf(session.Err, "The Provisioner has a database of its own. Run '%s account erase %s'.\n", provisionerCommands, args[0])
+			}
+
+			return nil
+		},
+	})
+
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only count the data, and list what prevents an erasure")
+
+	return command
+}
+
+// erase sends requests until the account is erased, and returns the sum of the results with the last entry of the audit log. It
+// asks for confirmation only if the account can be erased.
+func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored operatorapi.Account) (operatorapi.Erasure, error) {
+	if len(stored.Instances)+len(stored.UnfinishedOperations) == 0 {
+		if err := s.confirm(ctx, "Erase %s of account %s for good?", countsText(stored), stored.AccountID); err != nil {
+			return operatorapi.Erasure{}, err
+		}
+	}
+
+	sum := operatorapi.Erasure{AccountID: stored.AccountID}
+
+	for !sum.Complete {
+		erased, err := client.EraseAccount(ctx, stored.AccountID)
+		if err != nil {
+			return sum, err
+		}
+
+		sum.Operations += erased.Operations
+		sum.TimelineEntries += erased.TimelineEntries
+		sum.AuditEntries += erased.AuditEntries
+		sum.Runtimes += erased.Runtimes
+		sum.Complete = erased.Complete
+
+		if erased.EntryID != "" {
+			sum.EntryID = erased.EntryID
+		}
+	}
+
+	return sum, nil
+}
+
+// countsText returns the numbers of rows for the question.
+func countsText(stored operatorapi.Account) string {
+	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries and %d deleted runtimes",
+		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes)
+}
+
+// storedFields returns the data of an account as lines with a name and a value.
+func storedFields(stored operatorapi.Account) output.Fields {
+	fields := output.Fields{{Name: "Account", Value: stored.AccountID}}
+
+	for _, instance := range stored.Instances {
+		fields = append(fields, output.Field{Name: "Delete first", Value: strings.TrimSpace(instance.Name + " (" + instance.InstanceID + ")")})
+	}
+
+	for _, operation := range stored.UnfinishedOperations {
+		fields = append(fields, output.Field{
+			Name: "Unfinished", Value: fmt.Sprintf("%s %s of %s", operation.Kind, operation.ID, operation.InstanceID),
+		})
+	}
+
+	return append(fields, countFields(stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes)...)
+}
+
+// erasedFields returns the result of an erasure as lines with a name and a value.
+func erasedFields(erased operatorapi.Erasure) output.Fields {
+	fields := output.Fields{{Name: "Erased account", Value: erased.AccountID}}
+	fields = append(fields, countFields(erased.Operations, erased.TimelineEntries, erased.AuditEntries, erased.Runtimes)...)
+
+	return append(fields, output.Field{Name: "Audit entry", Value: erased.EntryID})
+}
+
+func countFields(operations, timelineEntries, auditEntries, runtimes int) output.Fields {
+	return output.Fields{
+		{Name: "Operations", Value: strconv.Itoa(operations)},
+		{Name: "Timeline entries", Value: strconv.Itoa(timelineEntries)},
+		{Name: "Audit entries", Value: strconv.Itoa(auditEntries)},
+		{Name: "Deleted runtimes", Value: strconv.Itoa(runtimes)},
+	}
+}

@@ -1,0 +1,229 @@
+package operatorserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+const (
+	// Limits of one erasure, which is one transaction. Clients repeat the request until the erasure is complete.
+	eraseOperations   = 100
+	eraseAuditEntries = 1000
+	eraseRuntimes     = 100
+	// maxRemaining limits the objects that a response lists as reasons against an erasure.
+	maxRemaining = 20
+)
+
+// Accounts reads and erases the rows of accounts that only one of the services has.
+type Accounts interface {
+	// Key returns the form of the account's ID that the service stores.
+	Key(account string) string
+	// Remaining returns at most limit instances of the account that are not deleted.
+	Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error)
+	// CountErasable returns the number of deleted runtimes whose rows the service still has.
+	CountErasable(ctx context.Context, account string) (int, error)
+	// Erase removes the rows of at most limit deleted runtimes, and returns their number.
+	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (int, error)
+}
+
+// GetAccount handles GET /accounts/{account_id}. It counts the rows that an erasure would change.
+func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
+	account, err := Segment(r, "account_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	ctx, key := r.Context(), a.Accounts.Key(account)
+	shown := operatorapi.Account{AccountID: account}
+
+	blocked, err := a.blockers(ctx, a.DB.Reader(), account)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown.Instances, shown.UnfinishedOperations = blocked.instances, blocked.operations
+
+	counts, err := a.Operations.CountErasable(ctx, key)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown.Operations, shown.TimelineEntries = counts.Operations, counts.TimelineEntries
+
+	if shown.AuditEntries, err = a.Entries.CountErasable(ctx, key); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if shown.Runtimes, err = a.Accounts.CountErasable(ctx, account); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	return httpserver.OK(shown), nil
+}
+
+// EraseAccount handles POST /accounts/{account_id}/erase. Each request erases a limited number of rows in one transaction and
+// adds an entry with their numbers to the audit log. A request that has been interrupted has erased everything or nothing.
+//
+// An operation that is accepted after the check for blockers stays as it is: only ended operations are erased.
+func (a *API) EraseAccount(r *http.Request) (httpserver.Response, error) {
+	account, err := Segment(r, "account_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	line := a.Log.WithFields(logrus.Fields{logging.User: auth.FromContext(r.Context()).Name, logging.Tenant: account})
+
+	var erased operatorapi.Erasure
+
+	err = a.DB.InTx(r.Context(), func(tx storage.Tx) error {
+		blocked, err := a.blockers(r.Context(), tx, account)
+		if err == nil {
+			err = blocked.refusal(a.Subjects.Noun())
+		}
+
+		if err == nil {
+			erased, err = a.erase(r.Context(), tx, account)
+		}
+
+		return err
+	})
+	if err != nil {
+		line.WithError(err).Warn("audit: account not erased")
+
+		return httpserver.Response{}, err
+	}
+
+	line.WithField("rows", erased.Operations+erased.TimelineEntries+erased.AuditEntries+erased.Runtimes).Info("audit: account erased")
+
+	return httpserver.OK(erased), nil
+}
+
+// erase erases at most one batch of the account's rows.
+func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operatorapi.Erasure, error) {
+	key := a.Accounts.Key(account)
+	erased := operatorapi.Erasure{AccountID: account, EntryID: uuid.NewString()}
+
+	ended, err := a.Operations.Erasable(ctx, tx, key, eraseOperations)
+	if err != nil {
+		return erased, err
+	}
+
+	entries, err := a.Entries.Erasable(ctx, tx, key, eraseAuditEntries)
+	if err != nil {
+		return erased, err
+	}
+
+	if erased.Runtimes, err = a.Accounts.Erase(ctx, tx, account, eraseRuntimes); err != nil {
+		return erased, err
+	}
+
+	if erased.TimelineEntries, err = a.Operations.EraseTimelines(ctx, tx, ended); err != nil {
+		return erased, err
+	}
+
+	erased.Operations, erased.AuditEntries = len(ended), len(entries)
+	erased.Complete = erased.Operations < eraseOperations && erased.AuditEntries < eraseAuditEntries && erased.Runtimes < eraseRuntimes
+
+	if erased.Operations+erased.AuditEntries+erased.Runtimes == 0 {
+		return a.nothingToErase(ctx, tx, account)
+	}
+
+	// The entry precedes the changes, because the database permits them only to erasures with an entry.
+	if err := a.Recorder.Record(ctx, tx, auditlog.Entry{
+		ID: erased.EntryID, Action: auditlog.ActionErase, Account: key, Status: http.StatusOK,
+		After: auditlog.Fields{
+			"operations": erased.Operations, "timelineEntries": erased.TimelineEntries,
+			"auditEntries": erased.AuditEntries, "runtimes": erased.Runtimes,
+		},
+	}); err != nil {
+		return erased, err
+	}
+
+	if err := a.Operations.Erase(ctx, tx, ended, erased.EntryID, a.Clock.Now()); err != nil {
+		return erased, err
+	}
+
+	return erased, a.Entries.Erase(ctx, tx, entries, erased.EntryID)
+}
+
+// nothingToErase returns the response for an account without rows: 200 if an earlier request has erased them, so that clients may
+// repeat requests, and otherwise 404, because the ID may be misspelled.
+func (a *API) nothingToErase(ctx context.Context, tx storage.Tx, account string) (operatorapi.Erasure, error) {
+	before, err := a.Entries.Erased(ctx, tx, a.Accounts.Key(account))
+	if err == nil && !before {
+		err = NotFound(fmt.Sprintf("There is no data of account %q. Check the ID.", account))
+	}
+
+	return operatorapi.Erasure{AccountID: account, Complete: true}, err
+}
+
+// blockers are the objects because of which an account cannot be erased.
+type blockers struct {
+	instances  []operatorapi.AccountInstance
+	operations []operatorapi.AccountOperation
+}
+
+// blockers returns one object more than a response lists, to show that there are more.
+func (a *API) blockers(ctx context.Context, tx storage.Tx, account string) (blockers, error) {
+	var err error
+
+	found := blockers{operations: []operatorapi.AccountOperation{}}
+
+	if found.instances, err = a.Accounts.Remaining(ctx, tx, account, maxRemaining+1); err != nil {
+		return found, err
+	}
+
+	unfinished, err := a.Operations.Unfinished(ctx, tx, a.Accounts.Key(account), maxRemaining+1)
+	for _, record := range unfinished {
+		instanceID, _ := a.Subjects.IDs(record)
+		found.operations = append(found.operations, operatorapi.AccountOperation{
+			ID: record.ID, Kind: record.Kind, InstanceID: instanceID, State: operatorapi.OperationState(record.State),
+		})
+	}
+
+	return found, err
+}
+
+// refusal returns the error for an account that cannot be erased yet, or nil.
+func (b blockers) refusal(noun string) error {
+	texts := []string{}
+
+	for _, instance := range b.instances {
+		texts = append(texts, fmt.Sprintf("%s (%s)", instance.Name, instance.InstanceID))
+	}
+
+	if len(texts) > 0 {
+		return conflict(fmt.Sprintf("The account still has %ss: %s. Delete them first.", noun, enumerate(texts)))
+	}
+
+	for _, operation := range b.operations {
+		texts = append(texts, fmt.Sprintf("%s %s of %s %s", operation.Kind, operation.ID, noun, operation.InstanceID))
+	}
+
+	if len(texts) > 0 {
+		return conflict(fmt.Sprintf("The account still has unfinished operations: %s. Wait until they have ended, or cancel them.", enumerate(texts)))
+	}
+
+	return nil
+}
+
+// enumerate returns the first maxRemaining texts, and states whether there are more.
+func enumerate(texts []string) string {
+	if len(texts) <= maxRemaining {
+		return strings.Join(texts, ", ")
+	}
+
+	return strings.Join(texts[:maxRemaining], ", ") + " and more"
+}

@@ -1,0 +1,40 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// accounts are the tenants of the Provisioner. It implements operatorserver.Accounts.
+type accounts struct{ runtimes *runtimes.Store }
+
+// Key returns the label of the account's ID.
+func (accounts) Key(account string) string { return tenancy.Label(account) }
+
+// Remaining returns the runtimes of the account that are not deleted.
+func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
+	found, err := a.runtimes.OfTenant(ctx, tx, tenancy.Label(account), limit)
+	remaining := make([]operatorapi.AccountInstance, 0, len(found))
+
+	for _, runtime := range found {
+		remaining = append(remaining, operatorapi.AccountInstance{
+			InstanceID: runtime.ID, Name: runtime.ShootName, GlobalAccountID: runtime.Tenant,
+		})
+	}
+
+	return remaining, err
+}
+
+// CountErasable returns the number of the account's deleted runtimes.
+func (a accounts) CountErasable(ctx context.Context, account string) (int, error) {
+	return a.runtimes.CountDeleted(ctx, tenancy.Label(account))
+}
+
+// Erase removes rows of deleted runtimes, which contain their configuration.
+func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, limit int) (int, error) {
+	return a.runtimes.EraseDeleted(ctx, tx, tenancy.Label(account), limit)
+}

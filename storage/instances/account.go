@@ -1,0 +1,26 @@
+package instances
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// OfAccount returns at most limit instances, without their requests, that the account has or has ordered. It includes instances
+// that have moved to another account, because their runtimes still use the credentials of the account that ordered them.
+func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Instance, error) {
+	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM instances WHERE id IN (
+		SELECT id FROM instances WHERE global_account_id = ?
+		UNION ALL
+		SELECT id FROM instances WHERE subscription_account_id = ? AND subscription_account_id <> ''
+	) ORDER BY id `+storage.Page(limit, 0), account, account)
+
+	found := make([]environment.Instance, 0, len(rows))
+	for _, row := range rows {
+		found = append(found, row.instance())
+	}
+
+	return found, failure.While(err, "listing the instances of account %s", account)
+}

@@ -1,0 +1,242 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// customer is a platform whose requests contain the customer's marker wherever they may contain personal data.
+type customer struct {
+	env
+
+	account, marker string
+}
+
+// customer returns a client for an account.
+func (e env) customer(account, marker string) customer {
+	e.Transport = markedTransport(marker)
+
+	return customer{env: e, account: account, marker: marker}
+}
+
+// markedTransport adds the marker to the headers that identify the user and the request.
+type markedTransport string
+
+func (m markedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	identity := base64.StdEncoding.EncodeToString([]byte(`{"user_id":"` + string(m) + `"}`))
+	request.Header.Set("X-Broker-API-Originating-Identity", string(m)+" "+identity)
+	request.Header.Set("X-Broker-API-Request-Identity", string(m))
+
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// order returns an order with the marker in the parameters and in the context.
+func (c customer) order(instance string) map[string]any {
+	order := harness.Order(harness.PlanAWS)
+	order["organization_guid"], order["space_guid"] = c.marker, c.marker
+	order["context"] = map[string]any{
+		"globalaccount_id": c.account, "subaccount_id": c.marker, "user_id": c.marker, "instance_name": instance + "-" + c.marker,
+		"organization_name": c.marker,
+	}
+	order["parameters"] = map[string]any{"administrators": []string{c.marker + "@example.com"}}
+
+	return order
+}
+
+// live creates, changes, uses and deletes an instance, with interventions of operators and with rejected requests.
+func (c customer) live(instance string) {
+	c.Helper()
+
+	path := harness.InstancePath(instance)
+
+	// An instance that never exists.
+	refused := c.order("refused")
+	refused["parameters"] = map[string]any{"machineType": c.marker}
+	c.Send(http.MethodPut, harness.InstancePath("refused-"+instance)+harness.Incomplete, refused, http.StatusBadRequest)
+
+	// A creation that an operator cancels and retries.
+	c.faults(harness.StuckClusters())
+	c.Send(http.MethodPut, path+harness.Incomplete, c.order(instance), http.StatusAccepted)
+	c.intervene("cancel", c.lastOperation(instance), c.marker)
+	c.WaitForEnd(instance)
+	c.faults(nil)
+	c.intervene("retry", c.lastOperation(instance), c.marker)
+	c.WantSucceeded(instance)
+
+	c.Update(instance, map[string]any{"parameters": map[string]any{"administrators": []string{c.marker + "@example.org"}}})
+	c.WantSucceeded(instance)
+	c.kubeconfig(instance)
+
+	bind := bindingOf(harness.PlanAWS, "view")
+	bind["context"] = map[string]any{"user_id": c.marker}
+	c.sendSynchronous(http.MethodPut, harness.BindingPath(instance, "binding"), bind, http.StatusCreated, http.StatusOK)
+
+	c.Delete(instance, harness.PlanAWS)
+	c.WantGone(instance)
+
+	// Requests for the deleted instance.
+	c.Send(http.MethodPatch, path+harness.Incomplete, map[string]any{"service_id": harness.ServiceID}, http.StatusNotFound)
+}
+
+// searched are the rows of a service's database in which a test searches for markers.
+type searched struct {
+	*testing.T
+
+	service string
+	db      *storage.DB
+	keys    *secret.Keyring
+}
+
+func openSearched(t *testing.T, service string, settings replica.Database) searched {
+	t.Helper()
+
+	keys, err := settings.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return searched{T: t, service: service, db: harness.OpenDatabase(t, settings), keys: keys}
+}
+
+// tables returns the names of all tables.
+func (s searched) tables() []string {
+	s.Helper()
+
+	query := `SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`
+	if s.db.Driver() == storage.DriverPostgres {
+		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name`
+	}
+
+	tables, err := storage.Select[string](s.Context(), s.db.Reader(), query)
+	if err != nil {
+		s.Fatal(err)
+	}
+
+	return tables
+}
+
+// find counts the values that contain the marker, by service, table and column. It decrypts sealed values.
+func (s searched) find(marker string, found map[string]int) {
+	s.Helper()
+
+	places := map[string]func(string) string{}
+	for _, sealed := range []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()} {
+		places[sealed.Table+"."+sealed.Column] = sealed.Place
+	}
+
+	for _, table := range s.tables() {
+		rows, err := s.db.Reader().QueryxContext(s.Context(), `SELECT * FROM `+table)
+		if err != nil {
+			s.Fatal(err)
+		}
+
+		for rows.Next() {
+			row := map[string]any{}
+			if err := rows.MapScan(row); err != nil {
+				s.Fatal(err)
+			}
+
+			for column, value := range row {
+				name, text := table+"."+column, fmt.Sprintf("%s", value)
+
+				if place, sealed := places[name]; sealed {
+					plain, err := s.keys.Open(text, place(fmt.Sprintf("%s", row["id"])))
+					if err != nil {
+						s.Fatalf("opening %s: %v", name, err)
+					}
+
+					text = string(plain)
+				}
+
+				if strings.Contains(text, marker) {
+					found[s.service+" "+name]++
+				}
+			}
+		}
+
+		if err := rows.Close(); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// TestEraseLeavesNoPersonalData searches every column of both databases for the personal data of an erased account.
+func TestEraseLeavesNoPersonalData(t *testing.T) {
+	t.Parallel()
+
+	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
+		var settings replica.Database
+
+		e := start(t, database, 100*time.Millisecond, func(_ *broker.Config, provisioner *provisioner.Config) { settings = provisioner.Database })
+		services := []searched{openSearched(t, "broker", e.services.Settings.Database), openSearched(t, "provisioner", settings)}
+
+		find := func(marker string) map[string]int {
+			found := map[string]int{}
+			for _, service := range services {
+				service.find(marker, found)
+			}
+
+			return found
+		}
+
+		erased, other := e.customer("erased-account", "m4rk3d"), e.customer("other-account", "0th3r")
+		erased.live("erased-instance")
+		other.live("other-instance")
+
+		// If one of these columns has no marker, the rest of the test proves less than it should.
+		planted := find(erased.marker)
+		for _, column := range []string{
+			"broker operations.payload", "broker operations.audit", "broker operations.ordered_by", "broker timeline.message",
+			"broker audit.entry", "broker audit.ordered_by", "provisioner operations.payload", "provisioner operations.audit",
+			"provisioner runtimes.configuration", "provisioner runtimes.subaccount",
+		} {
+			if planted[column] == 0 {
+				t.Errorf("%s contains no personal data: got %v", column, slices.Sorted(maps.Keys(planted)))
+			}
+		}
+
+		kept := find(other.marker)
+		behind := platform{e.Client}
+		behind.URL = e.services.Proxy.URL
+
+		for range 2 { // a repetition changes nothing
+			e.ebctl("account", "erase", erased.account)
+			behind.ebctl("provisioner", "account", "erase", erased.account)
+		}
+
+		if left := find(erased.marker); len(left) != 0 {
+			t.Errorf("the databases still contain personal data: %v", left)
+		}
+
+		if diff := cmp.Diff(kept, find(other.marker)); diff != "" {
+			t.Errorf("the data of the other account has changed: -want +got\n%s", diff)
+		}
+
+		if listed := e.ebctl("audit", "list", "--action", "erase", "-o", "jsonpath={.data[*].accountID}"); strings.TrimSpace(listed) != erased.account {
+			t.Errorf("want one entry of the erasure, got %q", listed)
+		}
+
+		// The account can be used again.
+		erased.Send(http.MethodPut, harness.InstancePath("erased-instance")+harness.Incomplete, erased.order("erased-instance"), http.StatusAccepted)
+		erased.WantSucceeded("erased-instance")
+	})
+}
