@@ -29,11 +29,10 @@ type run[D any] struct {
 	// endTrace ends the trace of the running attempt.
 	endTrace func(Outcome, string)
 
-	// unreadable is the error of Claimed.Unreadable. keepPayload prevents the run from overwriting a payload that it could not
-	// decode.
+	// unreadable is Claimed.Unreadable. keepPayload makes writes keep the stored payload, because the run could not decode it.
 	unreadable  error
 	keepPayload bool
-	// uncertain reports whether a write has failed, see errUncertain.
+	// uncertain reports whether a write has failed. See errUncertain.
 	uncertain bool
 }
 
@@ -62,7 +61,7 @@ func (e *Engine[D]) newRun(work Claimed, lease *lease) *run[D] {
 }
 
 // execute runs the unfinished stages. It returns when the operation has ended, waits, or was handed back, or when its lease is
-// lost. Before that, it has written the result, or has given up because another replica continues.
+// lost. By then, the result is stored, unless a write failed or another replica continues the operation.
 func (r *run[D]) execute(ctx context.Context) {
 	if r.takenFrom != "" {
 		r.addEvent(TakenOver, "the replica that ran the operation stopped renewing its lease")
@@ -168,8 +167,8 @@ func (r *run[D]) skipped(stage, step string) bool {
 	return slices.Contains(r.operation.SkippedSteps, step)
 }
 
-// mayContinue is the safe point before each step. At this point a canceled operation ends, an operation beyond its limit fails,
-// and a stopping replica hands back its operation. mayContinue reports whether the next step may run.
+// mayContinue is the safe point before each step. At this point, a canceled operation ends, an operation that has exceeded its
+// time limit fails, and a stopping replica hands back its operation. mayContinue reports whether the next step may run.
 func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	r.engine.mutex.Lock()
 	canceling := r.lease.canceling
@@ -191,7 +190,7 @@ func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	return false
 }
 
-// overdue reports whether the operation has reached its limit, which counts from the first claim and includes waits.
+// overdue reports whether the operation has reached its time limit, measured from the first claim and including waits.
 func (r *run[D]) overdue(process Process[D], now time.Time) bool {
 	return !r.operation.StartedAt.IsZero() && now.Sub(r.operation.StartedAt) >= process.Limit
 }

@@ -23,12 +23,12 @@ const saveTimeout = 10 * time.Second
 // and the next claim reads the stored row.
 var errUncertain = errors.New("an earlier write may or may not have been stored")
 
-// fail ends the operation with the error.
+// fail ends the operation as failed and stores the problem described by err.
 func (r *run[D]) fail(ctx context.Context, err error) {
 	r.failWith(ctx, r.engine.problemOf(err))
 }
 
-// failWith ends the operation with the problem.
+// failWith ends the operation as failed and stores the problem.
 func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.operation.Problem = problem
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
@@ -43,8 +43,8 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	}
 }
 
-// end records the end of the operation for the next write. An operation that is being canceled ends as canceled, whatever its
-// result.
+// end records the end of the operation for the next write. If the operation is being canceled, the store changes its state to
+// canceled, whatever the result.
 func (r *run[D]) end(state State, outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 
@@ -61,7 +61,7 @@ func (r *run[D]) end(state State, outcome Outcome, message string) {
 	r.addEvent(outcome, message)
 }
 
-// release returns the lease until the next run.
+// release returns the lease. The operation is due again at next.
 func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.operation.NextRun = next
 	r.operation.StepBegan = time.Time{}
@@ -69,8 +69,8 @@ func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.write(ctx)
 }
 
-// checkpoint implements Operation.Save. It stores Data and WaitingFor as the step has set them. The step must not change other
-// fields of the record.
+// checkpoint implements Operation.Save. It stores Data and WaitingFor with the values that the step has set. It ignores changes
+// to other fields of the record.
 func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing an intent: %w", err)
@@ -103,9 +103,8 @@ func (r *run[D]) stored(err error) bool {
 	return false
 }
 
-// store writes the progress under the lease. It then uses the state that the store returns, because a cancellation may have
-// arrived since the last renewal. It does not encrypt and write an unchanged payload again, because the payload is the largest
-// column.
+// store writes the progress under the lease, and adopts the state that the store returns: a cancellation may have arrived since
+// the last renewal. It omits an unchanged payload, because the payload is the largest column and must be encrypted.
 func (r *run[D]) store(ctx context.Context) error {
 	if r.uncertain {
 		return errUncertain
@@ -146,15 +145,15 @@ func (r *run[D]) store(ctx context.Context) error {
 	return nil
 }
 
-// problemOf returns the part of an error that is stored and shown to users. An error that names no component gets the component
-// of this service.
+// problemOf returns the part of an error that is stored and shown to users. If the error names no component, the problem gets
+// the component of this service.
 func (e *Engine[D]) problemOf(err error) Problem {
 	ferr := failure.Of(err)
 
 	return Problem{Message: ferr.Text, Reason: ferr.Reason, Component: cmp.Or(ferr.Component, e.config.Component)}
 }
 
-// timedOut returns the problem of an operation that missed a time limit. The message starts with the text missed, such as "the
+// timedOut returns the problem of an operation that missed a time limit. The message starts with missed, a clause such as "the
 // operation did not start".
 func (e *Engine[D]) timedOut(missed string, limit time.Duration) Problem {
 	return Problem{

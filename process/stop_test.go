@@ -54,7 +54,7 @@ func TestClaimDuringAStopIsHandedBack(t *testing.T) {
 	})
 }
 
-// hangingStore is a store that does not respond while hangs is set. Calls then end with their context.
+// hangingStore is a store that does not respond while hangs is set: each call blocks until its context ends.
 type hangingStore struct {
 	process.Store
 
@@ -143,13 +143,13 @@ func TestStopEndsWhileTheStoreHangs(t *testing.T) {
 	}
 }
 
-// TestStepThatIgnoresTheStop runs a step that ignores its context. Another replica must continue the operation after the grace
-// period and the lease.
+// TestStepThatIgnoresTheStop stops a replica while it runs a step that ignores its context. Another replica must complete the
+// operation once the grace period and the lease have passed, and the late result of the step must not be stored.
 func TestStepThatIgnoresTheStop(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const (
 			stepDuration = time.Hour
-			// longest is the sum of the grace period, a lease, and the interval of polls for expired leases.
+			// longest is the sum of the grace period, a lease, and the interval at which replicas look for expired leases.
 			longest = 15*time.Second + 6*time.Second + 2*time.Second
 		)
 
@@ -189,7 +189,8 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 	})
 }
 
-// hangingClaims is a store whose claims hang while hangs is set.
+// hangingClaims is a store whose Claim blocks until its context ends while hangs is set. It sends on claimed when a call starts
+// to block.
 type hangingClaims struct {
 	process.Store
 

@@ -15,9 +15,9 @@ type Store interface {
 	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may
 	// return nothing, because other replicas claim, too.
 	Due(ctx context.Context, kinds []string, now time.Time) ([]Due, error)
-	// Claim claims operations of a kind under the owner's lease. Pending operations become in progress in the order of the
-	// tenants' turns, unless an older operation of the same instance is unfinished. Other operations are claimed when they are
-	// due again.
+	// Claim claims operations of a kind under the owner's lease. Tenants take turns: Claim changes their pending operations to
+	// in progress round-robin, except operations that must wait for an older one of the same instance. Other operations are
+	// claimed when they are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
 	// Renew extends the owner's leases and returns the states of the operations whose lease the owner has, by operation ID. It
 	// never revives a lease that was returned or lost.
@@ -37,7 +37,7 @@ type Store interface {
 // Due identifies work: operations of a kind that are either pending or due again.
 type Due struct {
 	Kind string
-	// Pending selects operations that have not started. If false, Due selects operations that are due again.
+	// Pending selects operations that have not started. Otherwise, the work consists of operations that are due again.
 	Pending bool
 }
 
@@ -62,7 +62,7 @@ type Claimed struct {
 	Attempts []Attempt
 	// TakenFrom is the previous owner if its lease expired, or empty. If set, the timeline gets a TakenOver entry.
 	TakenFrom string
-	// Unreadable is the error of decrypting the payload, or nil. An operation with an unreadable payload fails but keeps the
+	// Unreadable is the error from decrypting the payload, or nil. An operation with an unreadable payload fails but keeps the
 	// payload, so that an operator can add the missing key and retry.
 	Unreadable error
 }
@@ -102,7 +102,8 @@ type Progress struct {
 	// Release returns the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
 	Release bool
 	// Effect is the effect of an operation that succeeds, or nil. The store executes it before it changes the operation, so that
-	// transactions lock other rows before operations. If the operation turns out to be canceled, the effect is not executed.
+	// transactions lock other rows before operations. If the operation has been canceled in the meantime, the effect is not
+	// executed.
 	Effect Effect
 	Now    time.Time
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// unavailableStore is a store that fails and counts searches for due operations during an outage.
+// unavailableStore simulates an outage of the database. It counts all calls of Due, and fails them while unavailable is set.
 type unavailableStore struct {
 	process.Store
 
@@ -93,8 +93,8 @@ func TestStartDuringAnOutage(t *testing.T) {
 	})
 }
 
-// TestFullDatabaseLosesNothing runs on SQLite only: one test cannot limit the disk space of the PostgreSQL server that all
-// tests share.
+// TestFullDatabaseLosesNothing checks that all operations succeed after a full disk has space again. It uses only SQLite,
+// because the tests share one PostgreSQL server, whose disk cannot be filled for a single test.
 func TestFullDatabaseLosesNothing(t *testing.T) {
 	inBubbleOnSQLite(t, func(b *fixture) {
 		const count = 20
@@ -138,8 +138,8 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 	})
 }
 
-// TestWorkResumesWhenPostgresIsBack first cuts and then freezes the connection to PostgreSQL while operations run. It runs in
-// real time, because network connections do not work in a synctest bubble.
+// TestWorkResumesWhenPostgresIsBack cuts and then freezes the connection to PostgreSQL while operations run. All operations must
+// succeed once the connection is back. The test runs in real time, because network connections do not work in a synctest bubble.
 func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 	db := storagetest.Open(t, config)

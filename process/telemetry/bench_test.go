@@ -42,8 +42,8 @@ func (e endObserver) Ended(process.Record)                                   { e
 func (endObserver) ClaimFailed()                                             {}
 func (endObserver) LeaseLost()                                               {}
 
-// BenchmarkOperation runs operations of five stages on SQLite, alternately with and without tracing. The ratio is an upper bound
-// of the tracing overhead, because the steps do no work.
+// BenchmarkOperation runs operations with five stages on SQLite, alternately with and without tracing. The ratio is an upper
+// bound of the tracing overhead, because the steps do no work.
 func BenchmarkOperation(b *testing.B) {
 	where := tracing.NewWith(sdktrace.NewBatchSpanProcessor(tracetest.NewNoopExporter()), 1, resource.Empty())
 	off, on := runner(b, nil), runner(b, telemetry.NewTracer(where))
@@ -84,7 +84,7 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-// runner starts an engine and returns a function that runs one operation to its end.
+// runner starts an engine and returns a function that accepts an operation and waits until it has ended.
 func runner(b *testing.B, tracer process.Tracer) func() {
 	b.Helper()
 

@@ -82,9 +82,9 @@ func (t tracer) Ended(record process.Record) {
 	span.End(trace.WithTimestamp(record.FinishedAt))
 }
 
-// TraceID returns the ID of an operation's trace as 32 hexadecimal digits, or an empty string if the trace is not kept. A nil
-// tracing means that tracing is off. Even then, TraceID returns the trace of the request that ordered the operation, if that
-// request was traced.
+// TraceID returns the ID of an operation's trace as 32 hexadecimal digits, or an empty string if the trace is not sampled. If
+// tracing is off (nil), TraceID still returns the trace of the request that ordered the operation, provided that this request
+// was traced.
 func TraceID(tracing *tracing.Tracing, record process.Record) string {
 	if tracing == nil && record.Trace == "" {
 		return ""
@@ -98,9 +98,9 @@ func TraceID(tracing *tracing.Tracing, record process.Record) string {
 	return own.TraceID().String()
 }
 
-// spanOf returns the span of an operation and the parent of that span: the request that ordered the operation. The result is the
-// same on every replica. An operation without a traced request starts a new trace with the ID of the operation, so operators can
-// find the trace.
+// spanOf returns the contexts of an operation's span and of its parent, the span of the request that ordered the operation. The
+// result is the same on every replica. If the request was not traced, the operation gets its own trace. The trace has the ID of
+// the operation, so that operators can find it.
 func (t tracer) spanOf(record process.Record) (parent, own trace.SpanContext) {
 	parent = tracing.Parse(record.Trace)
 	traceID, flags := parent.TraceID(), parent.TraceFlags()

@@ -107,7 +107,8 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 	}
 }
 
-// TestSpanOfAnEndedOperation checks that only a failure is an error: a cancellation is a decision of a user.
+// TestSpanOfAnEndedOperation checks that only the span of a failed operation has the status error. A cancellation is a user's
+// decision and not an error.
 func TestSpanOfAnEndedOperation(t *testing.T) {
 	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -116,7 +117,7 @@ func TestSpanOfAnEndedOperation(t *testing.T) {
 	} {
 		where, kept := inMemory(1)
 
-		// An operation that is canceled while an error delays it keeps the error.
+		// All operations have a problem. A canceled one keeps the problem of the error that was delaying it.
 		telemetry.NewTracer(where).Ended(process.Record{
 			ID: operationID, Kind: "provision", State: state, CreatedAt: began, FinishedAt: began.Add(time.Minute),
 			Problem: process.Problem{Message: "the quota is used up"},

@@ -25,7 +25,7 @@ type Provisioner interface {
 // Instances reads instances and records updates.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// Update applies the change to the instance's row.
+	// Update returns the effect that applies the change to the instance's row.
 	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 

@@ -103,7 +103,7 @@ func updating(w *fixture) Operation {
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
-// run runs the steps of a stage like the engine, until one of them waits or fails.
+// run runs the steps of a stage in order, as the engine does, until one of them waits or fails.
 func run(t *testing.T, w *fixture, stage string, operation Operation) (Operation, time.Duration, error) {
 	t.Helper()
 

@@ -54,8 +54,8 @@ type Configuration struct {
 	// WrittenBy is the ID of the operation that writes the Secret. Replaces is the ID of the connection that the agent must
 	// replace.
 	WrittenBy, Replaces string
-	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. The write fails if
-	// another replica has changed the Secret since that read.
+	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. If it is set, the
+	// write fails if another replica has changed the Secret since that read.
 	Over string
 }
 
@@ -103,8 +103,8 @@ func Reconnect(options Options) process.Process[operation.Data] {
 }
 
 // stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. If
-// when is not nil, the first two run only when it returns true. When an operator retries an operation that failed in the wait,
-// it restarts with the configuration, because the agent has used up its token.
+// when is not nil, the first two run only if it returns true. If an operation failed while it waited for the connection, an
+// operator's retry starts with the configuration again, because the agent has used up its token.
 func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
@@ -151,7 +151,7 @@ func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	return place, true
 }
 
-// place returns the place of the agent of the operation's runtime. It returns ErrNone if the order has no agent.
+// place returns the Place of the agent in the operation's runtime. It returns ErrNone if the order has no agent.
 func place(op operation.Operation) (Place, error) {
 	order, err := op.Data.Order()
 	if err != nil {

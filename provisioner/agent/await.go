@@ -18,18 +18,18 @@ const (
 	// absentPoll is the minimum polling interval before the agent starts. The cluster first has to pull the agent's image.
 	absentPoll = 5 * time.Second
 	// newTokenPoll is the polling interval after a new token is issued. With a shorter interval, the next poll could still see
-	// the failure that belongs to the old token, and Run would replace the new token before the agent has tried it.
+	// the failure of the old token, and Run would replace the new token before the agent has tried it.
 	newTokenPoll = 2 * time.Minute
 )
 
-// await waits until the agent reports a synchronized connection.
+// await waits until the agent has connected and tried to synchronize with Director.
 type await struct{ Options }
 
 // Name implements process.Step.
 func (await) Name() string { return "Wait_For_Agent_To_Connect" }
 
 // Run implements process.Step. An agent that fails to connect has used up its token and does not try again, so Run issues a new
-// token. It repeats this until the timeout.
+// token. It does so until ConnectionTimeout has passed.
 func (s await) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	at, err := place(op)

@@ -87,7 +87,7 @@ func (f *fixture) options() Options {
 	}
 }
 
-// run runs the first step of a stage once, for an operation with this ID.
+// run runs the first step of the given stage once, as part of the operation with the given ID.
 func (f *fixture) run(t *testing.T, stage, operationID string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 

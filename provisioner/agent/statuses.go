@@ -46,8 +46,9 @@ func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Sta
 	}
 }
 
-// Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, the status is
-// StatusPending and Problems contains the reason. It returns no later than the end of the context.
+// Status returns the status of the runtime's agent, at the latest when the context ends. It never fails: if the state cannot be
+// determined, it returns StatusPending with the reason in Problems. A runtime without an agent, and a Shoot that is missing or
+// hibernated, have StatusPending without problems.
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -73,8 +74,8 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 	}
 }
 
-// cached returns the cached status, or queries the cluster. It must run inside the shared query: otherwise a request that finds
-// the cache empty just before another query ends would start a second query.
+// cached returns the cached status, or queries the cluster. It must run inside the singleflight call: otherwise a request that
+// finds the cache empty just before another query ends would start a second query.
 func (s *Statuses) cached(ctx context.Context, at Place) Status {
 	if present, ok := s.results.Get(at); ok {
 		status, _ := present.(Status)

@@ -82,8 +82,8 @@ func unread(err error, at agent.Place) error {
 	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
 
-// connectionOf converts a CompassConnection. It returns nil for an object that is being deleted, because that connection has
-// already been replaced.
+// connectionOf converts a CompassConnection. It returns nil for an object that is being deleted, because the agent will create a
+// new one.
 func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -112,8 +112,8 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters, by server-side apply. If the Secret has changed since the version
-// configuration.Over, the API server reports a conflict. The error is transient: the repeated step reads the Secret again.
+// ConfigureAgent implements agent.Clusters, by server-side apply. If configuration.Over is set and is no longer the version of
+// the Secret, the API server reports a conflict. The error is transient: the repeated step reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -152,8 +152,8 @@ func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	}}
 }
 
-// secretOf returns the Secret with the keys that the agent reads. A resourceVersion makes the apply conditional. Without it, the
-// API server creates or overwrites the Secret.
+// secretOf returns the Secret with the keys that the agent reads. If configuration.Over is set, the Secret has this
+// resourceVersion, which makes the apply conditional. Otherwise, the API server creates or overwrites the Secret.
 func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.Unstructured {
 	data := map[string]any{}
 	for key, value := range map[string]string{

@@ -37,8 +37,8 @@ func resource(name string) schema.GroupVersionResource {
 }
 
 // RemoveServices implements processes.Clusters. It removes the services of all brokers whose URL starts with address. Each call
-// does a bounded amount of work, so callers repeat it until left is empty. Otherwise left describes the remaining services to
-// users. If the cluster has no service catalog, left is empty.
+// does a bounded amount of work, so callers repeat it until left is empty. left describes the remaining services to users. It is
+// empty if the cluster has no service catalog.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -107,8 +107,8 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services of the brokers whose URL starts with address. A service refers to its class, and the class refers to
-// its broker.
+// of returns the services of all brokers whose URL starts with address. It finds them through their classes: a service refers to
+// its class, and the class refers to its broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -203,12 +203,12 @@ func (s services) list(ctx context.Context, name string) ([]unstructured.Unstruc
 	return list.Items, nil
 }
 
-// remains are the services and bindings that existed before a call to remove. Some of them may be deleted in the meantime.
+// remains are the services and bindings that existed before a call to remove. The call may have deleted some of them.
 type remains struct {
 	bindings, instances []unstructured.Unstructured
 }
 
-// String describes the remaining objects to users: their numbers, and the condition of the first one. Bindings come first,
+// String describes the remaining objects to users: how many there are, and why the first one is not ready. Bindings come first,
 // because they must be removed before the services. String returns "" if no service remains.
 func (r remains) String() string {
 	if len(r.instances) == 0 {
@@ -230,7 +230,7 @@ func (r remains) String() string {
 	return summary
 }
 
-// reasonOf returns the reason and message of an object's Ready condition, unless the condition is true.
+// reasonOf returns the reason and message of an object's Ready condition, or "" if the object is ready or has no such condition.
 func reasonOf(object unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // A field of an unexpected type is treated as absent.
 

@@ -62,7 +62,7 @@ const (
 	Failed       = wire.RuntimeStatusConditionFailed
 )
 
-// Change contains the fields that Update changes. Zero fields do not change.
+// Change contains the fields that Update changes. Fields with a zero value do not change.
 type Change struct {
 	// Labels are added to the labels of the runtime. A label with the same key is replaced.
 	Labels    map[string]any
@@ -150,8 +150,8 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes whose label has the value, or none. For an unknown tenant, it returns an error with
-// ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes share.
+// Find returns the tenant's runtimes whose label has the value. The result may be empty. For an unknown tenant, it returns an
+// error with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 

@@ -66,7 +66,7 @@ func newInProcess(t *testing.T, options simulator.Options, change ...func(*direc
 	return connected(t, simulated, "https://director.example.com", inProcess{simulated}, change...)
 }
 
-// inProcess is a transport that calls the handler instead of a network.
+// inProcess is a transport that calls the handler directly, without a network.
 type inProcess struct{ http.Handler }
 
 func (p inProcess) RoundTrip(request *http.Request) (answer *http.Response, err error) {

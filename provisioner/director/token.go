@@ -26,7 +26,7 @@ const (
 func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 
 // tokens caches the current access token until shortly before its expiry, or until Director rejects it. Only one request for a
-// token runs at a time: concurrent callers wait and share its result.
+// token runs at a time: concurrent callers wait for it and then use the new token.
 type tokens struct {
 	credentials Credentials
 	http        *http.Client

@@ -163,7 +163,8 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 	}
 }
 
-// TestTimeouts delays the responses of Director and of its token endpoint beyond the timeout.
+// TestTimeouts delays the responses of Director and of its token endpoint. The call must end after exactly the client's timeout
+// with a transient error that names the slow component.
 func TestTimeouts(t *testing.T) {
 	for operation, component := range map[string]string{
 		"runtimes": failure.ComponentDirectorClient, simulator.TokenOperation: failure.ComponentDirectorToken,

@@ -75,8 +75,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestChangeRemovesDroppedPool verifies that creation and change use the same field manager: a server-side apply removes only
-// fields that its own manager has set.
+// TestChangeRemovesDroppedPool checks that a change removes a worker pool that it omits. This requires creation and change to
+// use the same field manager: a server-side apply removes only fields that its own manager has set.
 func TestChangeRemovesDroppedPool(t *testing.T) {
 	b := newFixture(t)
 	more := func(config *spec.Cluster) {
@@ -103,7 +103,8 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
-// TestRepeatedCreationKeepsKubernetesVersion upgrades the cluster between a failed creation and its retry, as Gardener might.
+// TestRepeatedCreationKeepsKubernetesVersion upgrades the cluster between two attempts to create it, as Gardener might. The
+// second attempt must keep the new version.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)
@@ -122,7 +123,8 @@ func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestStaleChangeIsRejected pauses a replica after it has read the Shoot. The replica must not overwrite a newer change.
+// TestStaleChangeIsRejected simulates a replica that pauses between reading and writing the Shoot. It must not overwrite a
+// change that was made in the meantime.
 func TestStaleChangeIsRejected(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)

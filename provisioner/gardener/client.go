@@ -85,8 +85,8 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	return owned, nil
 }
 
-// OfRuntime returns the name of the Shoot with the ID of the runtime in AnnotationRuntimeID, or "". It reads all Shoots of the
-// project, because Shoots of Kyma Provisioner do not have LabelRuntimeID.
+// OfRuntime returns the name of the runtime's Shoot, or "" if there is none. It compares AnnotationRuntimeID of all Shoots in
+// the project, because Shoots of Kyma Provisioner do not have LabelRuntimeID.
 func (c *Client) OfRuntime(ctx context.Context, runtimeID string) (string, error) {
 	owned, err := c.Owned(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 }
 
 // Retry requests a retry of a Shoot's failed last operation. It sets an annotation, which Gardener removes when the retry
-// starts. A repeated call before that changes nothing.
+// starts. Until then, repeated calls change nothing.
 func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -94,7 +94,8 @@ func meaningsOf(shoot *gardencorev1beta1.Shoot) []Meaning {
 	return meanings
 }
 
-// kindOf returns the kind of a failure with these codes. At least one code must not be transient.
+// kindOf returns the kind of a failure with these codes: the kind of the first code in Meanings that is not transient. It
+// returns failure.Permanent if there is no such code.
 func kindOf(meanings []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
 		if meaning.Kind != failure.Transient && slices.Contains(meanings, meaning) {

@@ -95,7 +95,7 @@ func (s *tokenServer) watch(w http.ResponseWriter, r *http.Request, shown string
 	}
 }
 
-// follower is a client returned by Follow, and the events of its watch.
+// follower contains a client returned by Follow and the events of its watch.
 type follower struct {
 	*testing.T
 
@@ -183,7 +183,7 @@ func (f follower) until(what string, holds func() bool) {
 	}
 }
 
-// rejected returns a condition for waits: the metric counts this many invalid files.
+// rejected returns a condition for until. It holds if the metric counts want invalid files.
 func (f follower) rejected(want int) func() bool {
 	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a changed file is rejected as invalid or unreadable; "+
 		"its last valid contents stay in use.\n# TYPE environment_broker_files_rejected gauge\n"+
@@ -194,7 +194,8 @@ func (f follower) rejected(want int) func() bool {
 
 func (f follower) letIn() bool { return f.client.Probe(f.Context()) == nil }
 
-// TestKubeconfigIsFollowed simulates an operator who writes new credentials to the file and then revokes the old credentials.
+// TestKubeconfigIsFollowed simulates an operator who writes new credentials to the file and then revokes the old ones. The watch
+// and the calls must use the new credentials.
 func TestKubeconfigIsFollowed(t *testing.T) {
 	f := follow(t)
 
@@ -212,7 +213,8 @@ func TestKubeconfigIsFollowed(t *testing.T) {
 	}
 }
 
-// TestExpiredCredentialsAreReplaced simulates credentials that expire before Gardener accepts the new credentials.
+// TestExpiredCredentialsAreReplaced simulates credentials that expire before Gardener accepts their replacement. The watch must
+// resume once Gardener accepts the credentials in the file.
 func TestExpiredCredentialsAreReplaced(t *testing.T) {
 	f := follow(t)
 	f.server.token.Store("second")

@@ -115,7 +115,8 @@ func TestErrorsOfGardener(t *testing.T) {
 	}
 }
 
-// TestEachCallExplainsItsErrors makes each method of the client fail.
+// TestEachCallExplainsItsErrors fails each request of a deletion in turn. The error must be transient and name the failed
+// action, and the next attempt must succeed.
 func TestEachCallExplainsItsErrors(t *testing.T) {
 	away := errors.New("dial tcp 10.1.2.3:443: refused")
 
@@ -162,7 +163,8 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 	}
 }
 
-// TestSilentGardener delays the response to each call beyond the client's timeout, because a worker must not hang.
+// TestSilentGardener checks that each method gives up after its timeout if Gardener does not respond. Otherwise a worker would
+// hang.
 func TestSilentGardener(t *testing.T) {
 	calls := map[string]func(ctx context.Context, b fixture, shoots *gardener.Client) error{
 		"reading": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {

@@ -28,7 +28,7 @@ type Progress struct {
 	Updated time.Time
 }
 
-// Rested reports whether enough time has passed since the failure to request a retry from Gardener.
+// Rested reports whether retryPause has passed since the failure, so that the caller may request a retry.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(retryPause)) }
 
 // TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Until then, the status describes

@@ -20,8 +20,8 @@ const (
 	older  = 2
 )
 
-// shootAt returns a Shoot whose status was observed at the given generation. Its last operation is in the given state and has an
-// error for each code.
+// shootAt returns a Shoot whose status describes the given generation. Its last operation is in the given state and has an error
+// for each code.
 func shootAt(generation int64, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Name: "c-first", Generation: newest},
@@ -195,7 +195,8 @@ func TestCodeAppearsOnce(t *testing.T) {
 	}
 }
 
-// TestEachCodeHasRemedy verifies that the text of each failure contains a remedy.
+// TestEachCodeHasRemedy checks that the failure message for each code contains the remedy, and that docs/operator/shoots.md
+// lists both.
 func TestEachCodeHasRemedy(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operator/shoots.md")
 	if err != nil {

@@ -24,9 +24,9 @@ const (
 	watchPause = 2 * time.Second
 )
 
-// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. All calls come
-// from one goroutine, first one for every existing Shoot. After a lost connection Watch lists all Shoots again, so it misses no
-// change, but it may report several changes of a Shoot as one.
+// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It starts with
+// one call for every existing Shoot. All calls come from one goroutine. After a lost connection, Watch lists all Shoots again.
+// It therefore misses no change, but may report several changes of a Shoot as one.
 func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	seconds := int64(watchTimeout.Seconds())
 
@@ -86,8 +86,8 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	return nil
 }
 
-// untilAnswered repeats a call until the API server responds, even with an error. It also repeats a call with rejected
-// credentials, which an operator can renew.
+// untilAnswered repeats a call until the API server responds, even with an error. It also repeats a call if the API server
+// rejects the credentials, because an operator can renew them.
 func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()

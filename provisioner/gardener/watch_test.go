@@ -102,7 +102,7 @@ func (b fixture) remove() {
 }
 
 func TestWatchResumesAfterLostConnection(t *testing.T) {
-	// One of the default error handlers uses the process's clock, which differs from the clock of the bubble.
+	// One of client-go's default error handlers limits its rate with the real clock, which differs from the clock of the bubble.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no setter
 

@@ -42,8 +42,9 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// listingTenant returns the tenant whose entries a list may contain, or "" for all tenants. Only clients with the role operator
-// may omit the header. wanted is the tenant in the filter, or nil; it must not differ from the tenant in the header.
+// listingTenant returns the tenant whose entries a list may contain, or "" for all tenants. wanted is the tenant in the filter,
+// or nil. If the request has a tenant header, both must name the same tenant. Only clients with the role operator may omit the
+// header.
 func listingTenant(ctx context.Context, wanted *string) (string, error) {
 	tenant := tenancy.Label(ptr.Deref(wanted, ""))
 	if auth.FromContext(ctx).Has(auth.RoleOperator) && graphql.GetOperationContext(ctx).Headers.Get(HeaderTenant) == "" {

@@ -100,8 +100,8 @@ func TestClient(t *testing.T) {
 	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
 }
 
-// TestOwnersThatCannotBeLabels checks that our client and other brokers access the same runtimes: our client sends the label of
-// an owner, other brokers send the ID.
+// TestOwnersThatCannotBeLabels checks that our client and other brokers access the same runtimes if the ID of a tenant is not a
+// valid label value: our client sends the label of the tenant, other brokers send its ID.
 func TestOwnersThatCannotBeLabels(t *testing.T) {
 	t.Parallel()
 
@@ -191,7 +191,8 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// TestClientLeavesFeed cancels a request for changes while the server is waiting for a change.
+// TestClientLeavesFeed cancels a request for changes while the server is waiting for a change. The client must get the cause of
+// the cancellation, and the server must stop waiting.
 func TestClientLeavesFeed(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClusterConfig compares an order with the response of the API. The fields of both have the same names in the schema.
+// TestClusterConfig checks that the API returns the cluster configuration of an order. Orders and responses use the same field
+// names.
 func TestClusterConfig(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +34,7 @@ func TestClusterConfig(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		order  string
-		// part is the provider's field in providerSpecificConfig.
+		// part is the field of the order's providerSpecificConfig that contains the provider's configuration.
 		part string
 	}{
 		"AWS": {

@@ -80,7 +80,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 		if ours {
 			logError(log, &presented, problem)
 		} else {
-			// The log line omits the message, which may quote a secret value of the request. The client gets it.
+			// The log line omits the message, because it may quote a secret value of the request. Only the client sees it.
 			log.WithField(logging.Kind, problem.Kind).Info("invalid GraphQL request")
 		}
 

@@ -344,7 +344,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// startLoggedServer starts a server that logs to the buffer. Its query of operations returns an error.
+// startLoggedServer starts a server that logs to the buffer. Its query runtimeOperationStatus fails with the error that fail
+// returns.
 func startLoggedServer(t *testing.T, log *bytes.Buffer, fail func() error) *httptest.Server {
 	t.Helper()
 

@@ -12,7 +12,7 @@ import (
 )
 
 // TestClientsOfKymaProvisioner sends requests with every field of Kyma Provisioner's schema. If our schema lacked a field or
-// required an additional one, the requests of its clients would be invalid GraphQL.
+// required an additional one, these requests would be invalid GraphQL.
 func TestClientsOfKymaProvisioner(t *testing.T) {
 	t.Parallel()
 

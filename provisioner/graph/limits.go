@@ -9,12 +9,13 @@ import (
 )
 
 // limits is a gqlgen extension that rejects requests with too many fields, too much nesting or too high costs. It replaces the
-// complexity limit of gqlgen, which visits a fragment once per spread. A chain of fragments that each spread the next one twice
-// takes exponential time there. limits visits each fragment once.
+// complexity limit of gqlgen, which visits a fragment once per spread and therefore needs exponential time for a chain of
+// fragments that each spread the next one twice. limits visits each fragment once.
 type limits struct {
 	// fields is the maximum number of selected fields. The fields of a fragment count at each spread.
 	fields int
-	// depth is the maximum depth of nested fields. Only introspection can nest without end.
+	// depth is the maximum depth of nested fields. Of our schema's types, only those of introspection refer to themselves and
+	// can nest without a limit.
 	depth int
 	// cost is the maximum total cost of all fields; see costs.
 	cost int
@@ -90,8 +91,8 @@ type meter struct {
 	fragments map[string]size
 }
 
-// measure returns the size of a selection with its fragments. It ignores directives: a field that is skipped at run time is
-// counted too.
+// measure returns the size of a selection with its fragments. It ignores directives: a field that is skipped at run time also
+// counts.
 func (m meter) measure(selections ast.SelectionSet) size {
 	var total size
 

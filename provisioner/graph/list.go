@@ -77,8 +77,8 @@ func (q query) Operations(ctx context.Context, filter *model.OperationFilter, fi
 	return page, nil
 }
 
-// pageOf returns the page that the request selects. typeName is the GraphQL type of the page: its total is counted only if the
-// request selects it.
+// pageOf returns the page that the request selects. It sets Total only if the request selects the field totalCount. typeName is
+// the GraphQL type of the page.
 func pageOf(ctx context.Context, typeName string, first *int, after *string) orders.Page {
 	page := orders.Page{Size: ptr.Deref(first, defaultPage), After: ptr.Deref(after, "")}
 
@@ -110,7 +110,8 @@ func listedOperation(listed orders.ListedOperation) *model.Operation {
 	}
 }
 
-// storedState returns the state that stateOf converts to the given state of the API. It returns "" for nil.
+// storedState converts a state of the API to the engine state in which operations are stored. It is the inverse of stateOf and
+// returns "" for nil.
 func storedState(state *model.OperationState) process.State {
 	if state == nil {
 		return ""

@@ -68,7 +68,8 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 		name += " " + field.Name
 	}
 
-	// The names come from the schema, so the number of metric labels is bounded. Most queries poll the status of an operation.
+	// The names come from the schema, so the number of metric labels is bounded. Queries are noted as polls, because most of
+	// them read the status of an operation.
 	httpserver.NoteRoute(ctx, name)
 	httpserver.Note(ctx, logging.Kind, name)
 

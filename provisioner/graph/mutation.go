@@ -68,7 +68,7 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*mod
 	})
 }
 
-// mutate calls the service on behalf of the caller of a mutation, who may have sent an idempotency key.
+// mutate reads the caller of a mutation from the headers and calls the service.
 func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
 	return answered(ctx, mutatingCaller, call)
 }

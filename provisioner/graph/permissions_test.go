@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// TestKubeconfigPermission checks who gets a kubeconfig, in all ways to select the field. For the others the service is not even
-// asked to create one.
+// TestKubeconfigPermission checks which roles get a kubeconfig, for each way to select the field. For all other roles, the
+// service must not be asked for a kubeconfig.
 func TestKubeconfigPermission(t *testing.T) {
 	t.Parallel()
 

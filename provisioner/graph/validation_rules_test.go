@@ -55,7 +55,8 @@ func poolFields() fields {
 // pools returns the cluster field with the additional worker pools.
 func pools(all ...any) fields { return fields{"additionalWorkers": all} }
 
-// on returns the fields that change the provider of a cluster.
+// on returns the cluster fields that select the provider. part is the provider's field in providerSpecificConfig, and config its
+// value.
 func on(provider, part string, config fields) fields {
 	return fields{"provider": provider, "providerSpecificConfig": fields{part: config}}
 }

@@ -123,8 +123,8 @@ func anys(texts []string) []any {
 	return all
 }
 
-// rulesInSource returns the message formats of all rules in package validation, except "is missing": the schema makes these
-// fields required.
+// rulesInSource returns the message formats of all rules in package validation, except "is missing", because the schema already
+// requires those fields.
 func rulesInSource(t *testing.T) []string {
 	t.Helper()
 

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, stored under their names in the API. The API's enum has no WakeUp and RollBack, because clients of
-// Kyma Provisioner do not support them; PublicKind maps them to other kinds.
+// The kinds of operations, as the database stores them. They equal the values of the API's enum, except WakeUp and RollBack:
+// clients of Kyma Provisioner do not support these two, so PublicKind maps them to other kinds.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -35,8 +35,8 @@ func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// PublicKind returns the kind that the API shows for the kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and every other
-// kind unchanged.
+// PublicKind returns the kind that the API shows for a stored kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and every
+// other kind unchanged.
 func PublicKind(kind string) string {
 	switch kind {
 	case KindWakeUp:
@@ -48,7 +48,7 @@ func PublicKind(kind string) string {
 	}
 }
 
-// KindsOf returns the stored kinds that the API shows as the public kind.
+// KindsOf is the inverse of PublicKind: it returns the stored kinds that the API shows as the public kind.
 func KindsOf(public string) []string {
 	switch public {
 	case KindUpgradeShoot:
@@ -70,7 +70,8 @@ type Data struct {
 	Asleep bool `json:"asleep,omitempty"`
 	// FormerKyma is the Kyma configuration that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
-	// Registered reports whether the runtime was registered in Director when the operation was accepted.
+	// Registered reports whether the runtime is registered in Director. It is set when the operation is accepted, and when
+	// Director issues a token for the runtime's agent.
 	Registered bool `json:"registered,omitempty"`
 }
 

@@ -20,9 +20,9 @@ type Status struct {
 	Problem process.Problem
 }
 
-// StatusOf returns the status of a stored operation. A canceled operation is reported as failed, because the API has no such
-// state; its problem says that it was canceled. Deprovisionings cancel earlier operations, and operators cancel operations
-// through the operator API.
+// StatusOf returns the status of a stored operation. The API has no state for canceled operations, so they are reported as
+// failed, with a problem that says that they were canceled. Deprovisionings cancel earlier operations, and operators cancel
+// operations through the operator API.
 func StatusOf(record process.Record) Status {
 	status := Status{
 		ID: record.ID, RuntimeID: record.InstanceID, Kind: PublicKind(record.Kind), State: PublicState(record.State),
@@ -40,7 +40,7 @@ func StatusOf(record process.Record) Status {
 	return status
 }
 
-// StatesOf returns the stored states that the API shows as the public state.
+// StatesOf is the inverse of PublicState: it returns the stored states that the API shows as the public state.
 func StatesOf(public process.State) []process.State {
 	switch public {
 	case process.InProgress:
@@ -69,8 +69,8 @@ func progress(record process.Record) string {
 	}
 }
 
-// PublicState returns the state that the API shows for the state: in progress for canceling, failed for canceled, and every other
-// state unchanged.
+// PublicState returns the state that the API shows for a stored state: in progress for canceling, failed for canceled, and every
+// other state unchanged.
 func PublicState(state process.State) process.State {
 	switch state {
 	case process.Canceling:

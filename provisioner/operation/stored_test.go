@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// TestStoredData decodes data that an earlier version of the Provisioner stored (commit ede58cf).
+// TestStoredData checks that data stored by an earlier version of the Provisioner (commit ede58cf) can be decoded, and that
+// encoding it again yields the same JSON.
 func TestStoredData(t *testing.T) {
 	t.Parallel()
 

@@ -104,8 +104,8 @@ func (engine) Successor(former process.Record, id string, at time.Time) process.
 	}
 }
 
-// do sends a request as the user, and fails the test unless the response has the status. The first letter of the name is the
-// password.
+// do sends a request as the user, and fails the test unless the response has the wanted status. Each user's password is the
+// first letter of the user's name.
 func (f *fixture) do(user, method, path, body string, want int) string {
 	f.Helper()
 
@@ -165,8 +165,8 @@ func get[Body any](f *fixture, path string) Body {
 	return read[Body](f, f.do("viewer", http.MethodGet, path, "", http.StatusOK))
 }
 
-// order stores a runtime with its creation in the given state, and returns the ID of the operation. Each runtime is one second
-// younger than the previous one.
+// order stores a runtime and the operation that creates it, in the given state. It returns the ID of the operation. Each runtime
+// is one second younger than the previous one.
 func (f *fixture) order(id string, state process.State, changes ...func(*runtimes.Runtime)) string {
 	f.Helper()
 	f.clock.SetTime(f.clock.Now().Add(time.Second))

@@ -41,7 +41,7 @@ func Paths() []string {
 	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/accounts/", "/status", "/openapi.yaml"}
 }
 
-// subjects are the runtimes of the Provisioner. It implements operatorserver.Subjects.
+// subjects gives package operatorserver access to the runtimes. It implements operatorserver.Subjects.
 type subjects struct{ runtimes *runtimes.Store }
 
 // Noun returns "runtime".
@@ -77,7 +77,7 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.runtimes.Exists(ctx, tx, record.InstanceID)
 }
 
-// Select adds the parameters name, account and region to the filter. They select operations by their runtime.
+// Select adds the query parameters name, account and region to the filter. They select the operations of matching runtimes.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	filter.Instances = runtimes.Filter{
 		ShootName: query.Get("name"), Tenant: tenancy.Label(query.Get("account")), Region: query.Get("region"),

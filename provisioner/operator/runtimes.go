@@ -119,7 +119,7 @@ type order struct {
 	Kyma           *spec.Kyma    `json:"kyma,omitempty"`
 }
 
-// orderFor returns the order for a runtime without secrets.
+// orderFor returns the order of a runtime with its secrets removed.
 func (a *api) orderFor(r *http.Request, id string) (any, error) {
 	runtime, err := a.runtimes.Get(r.Context(), a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// edit adapts the data of a new operation. At the start, the data contains the current runtime; at the end, the runtime as the
-// operation will leave it. An edit runs in the transaction while the row is locked, so it must not call other systems. If it
-// returns an error, the operation is rejected.
+// edit changes the data of a new operation from the current runtime to the runtime as the operation will leave it. An edit runs
+// in the transaction while the row is locked, so it must not call other systems. If it returns an error, the operation is
+// rejected.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime has no cluster or another
@@ -66,8 +66,8 @@ func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind str
 // unchanged is the edit of operations that do not change the order.
 func unchanged(context.Context, storage.Tx, *operation.Data) error { return nil }
 
-// changeable rejects a runtime that has no cluster, and a cluster that another operation is changing. past lists the operations
-// of the runtime, newest first.
+// changeable returns failure.Conflict if the runtime has been removed or has no cluster, if its last operation has not ended, or
+// if its removal has failed. past lists the operations of the runtime, newest first.
 func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	refused := func(format string, args ...any) error {
 		return failure.New(failure.Conflict, format, args...).WithReason(failure.ReasonConflict, failure.ComponentProvisioner)

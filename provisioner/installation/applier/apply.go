@@ -138,8 +138,9 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 	return &objectError{ref: refOf(object), recreate: object.GetAnnotations()[AnnotationRecreate] == "true", cause: err}
 }
 
-// resolve handles the errors of applyAll after which the installation can continue. If a namespace is being deleted, it waits
-// for the end of the deletion. If an object can be recreated, it deletes the object. It returns all other errors unchanged.
+// resolve handles the errors of applyAll after which the installation can continue. If a namespace is being deleted, it returns
+// a message about that. If an object can be recreated, it deletes the object, and the next call creates it again. It returns all
+// other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting until its namespace is deleted", nil

@@ -143,7 +143,7 @@ func (c *cluster) step(release release, plan installation.Plan) (installation.Pr
 	return c.applier(release).Install(c.Context(), c.config, c.runtime, plan)
 }
 
-// install repeats step until the release is installed. It returns the last message.
+// install repeats step until the release is installed, and returns the last message.
 func (c *cluster) install(release release, plan installation.Plan) string {
 	c.Helper()
 	progress, err := until(again(func() (installation.Progress, error) { return c.step(release, plan) }, always))
@@ -163,8 +163,8 @@ func (c *cluster) uninstalled() (string, error) {
 	return progress.Message, err
 }
 
-// again returns a call that treats a transient error as progress, so that until repeats it as the engine would. The API server
-// needs a moment to serve new kinds.
+// again wraps a call for until: while it returns true, transient errors count as progress, so that until repeats the call as the
+// engine would. Such errors occur because the API server needs a moment to serve new kinds.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()
@@ -222,7 +222,7 @@ func plan(components ...installation.Component) installation.Plan {
 	return installation.Plan{Version: "1.0.0", Components: components}
 }
 
-// part returns a component with its name as the source, in the namespace of the test.
+// part returns a component in the namespace of the test. Its source is its name.
 func (c *cluster) part(name string) installation.Component {
 	return installation.Component{Name: name, Source: name, Namespace: "ns-" + c.runtime[:8]}
 }

@@ -18,7 +18,7 @@ import (
 // explain converts an error to a failure.Error whose text starts with where. It keeps the text of an error that already is a
 // failure.Error. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be
 // temporary. Texts from the cluster may quote values of the component, so explain masks secret values, and replaces the cause
-// by its masked text.
+// with its masked text.
 func explain(err error, where string, component installation.Component) error {
 	if typed, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *typed
@@ -82,7 +82,7 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself. A retry would then fail too.
+// refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

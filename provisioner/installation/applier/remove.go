@@ -94,7 +94,7 @@ func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID
 }
 
 // uninstall removes the objects that the inventory lists, so it needs no plan. It drops removed objects from their entries, so
-// that the next call continues with the remaining objects. Entries contain their namespaces until the end.
+// that the next call continues with the remaining objects. Namespaces stay in their entries until all other objects are removed.
 func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progress, error) {
 	entries := work.inventory.Entries
 	for i, entry := range slices.Backward(entries) {

@@ -42,13 +42,14 @@ func digestOf(component installation.Component, files []installation.ManifestFil
 type rendered struct {
 	// objects are the objects to apply.
 	objects []*unstructured.Unstructured
-	// refs identify the objects for the inventory. They include the namespace of the component if this installation created it
-	// before.
+	// refs identify the objects for the inventory. They include the namespace of the component if an earlier call has created
+	// it.
 	refs []ref
 }
 
 // render fills in the values, the namespaces and the label of the installation. If the cluster does not serve a kind yet,
-// unknown is a message about it: another component defines the kind, and the API server needs a moment to serve it.
+// unknown is a message about the kind. This happens when another component defines the kind, because the API server needs a
+// moment to serve it.
 func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
 	values := map[string]string{}

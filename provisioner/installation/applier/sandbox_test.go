@@ -86,9 +86,8 @@ func connect(t *testing.T, config *rest.Config) client.Client {
 	return cluster
 }
 
-// TestReplacedObjectIsKept replaces an installed object by an object of another owner with the same name. It does so after the
-// applier has read the object and before the applier's request to delete it arrives. That request has the UID of the original
-// object.
+// TestReplacedObjectIsKept replaces an installed object with an object of another owner that has the same name, after the
+// applier has read the object and before it sends the request to delete it. The applier must not delete the new object.
 func TestReplacedObjectIsKept(t *testing.T) {
 	config := sandboxRuntime(t)
 	cluster := connect(t, config)

@@ -150,7 +150,8 @@ func packed(t *testing.T, text string) []byte {
 	return buffer.Bytes()
 }
 
-// TestInvalidInventory reads malformed inventories, which the owner of a cluster could write.
+// TestInvalidInventory reads malformed inventories, which the owner of a cluster could write. The error must name the Secret and
+// say how to repair it.
 func TestInvalidInventory(t *testing.T) {
 	const many = 2 << 20
 	for name, tc := range map[string]struct {

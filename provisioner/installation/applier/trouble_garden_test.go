@@ -117,7 +117,8 @@ func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	return func() bool { return dead }
 }
 
-// TestFrozenReplica pauses a replica after it has read the inventory, while another replica upgrades the release.
+// TestFrozenReplica pauses a replica after it has read the inventory, while another replica upgrades the release. The paused
+// replica must fail without overwriting the upgrade.
 func TestFrozenReplica(t *testing.T) {
 	c := newCluster(t)
 	wanted := plan(c.part("a"))
@@ -208,7 +209,8 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 	}
 }
 
-// TestMessagesContainNoSecrets simulates a controller that quotes a secret value in a condition.
+// TestMessagesContainNoSecrets simulates a controller that quotes a secret value in a condition. The message to users must mask
+// the value.
 func TestMessagesContainNoSecrets(t *testing.T) {
 	for kind, encode := range map[string]func(string) string{
 		"plain": func(value string) string { return value }, "base64": func(value string) string {

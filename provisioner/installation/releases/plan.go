@@ -150,9 +150,9 @@ func sorted(components []component) (ordered []component, circle []string) {
 }
 
 // resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the
-// order's configuration for all components, and the order's configuration for this component. If the component does not have a
-// key, resolve ignores an entry for all components and reports an entry for this component as a problem. secrets are the keys
-// whose value comes from a secret entry.
+// order's configuration for all components, and the order's configuration for this component. If the component does not declare
+// the key of an entry, resolve ignores an entry for all components, and reports an entry for this component as a problem. Each
+// key without a value is also a problem. secrets are the keys whose value comes from a secret entry.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {

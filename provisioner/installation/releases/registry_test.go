@@ -80,7 +80,7 @@ func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind 
 
 func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// push adds an artifact with the tag, whose layers have this media type.
+// push adds an artifact with the tag. Its layers have the media type kind.
 func (r *registry) push(tag, kind string, layers ...[]byte) {
 	described := []map[string]any{}
 	for _, layer := range layers {

@@ -167,7 +167,7 @@ func (r *release) checkObjects(report func(string, ...any)) {
 	for _, component := range r.Components {
 		values := map[string]string{namespaceKey: component.Namespace}
 		for key, value := range component.Values {
-			// The order sets a value that has no default. The key is a sample for it.
+			// A value without a default comes from the order. Here, its key serves as a sample.
 			if values[key] = key; value != nil {
 				values[key] = *value
 			}
