@@ -10,6 +10,10 @@ import (
 // getCatalog handles GET /v2/catalog. The response is 304 if the platform already has the current catalog. The
 // catalog is large and platforms fetch it often, so it is rendered only when it is loaded.
 func (a *api) getCatalog(r *http.Request) (httpserver.Response, error) {
+	if _, err := a.region(r); err != nil {
+		return httpserver.Response{}, err
+	}
+
 	published := a.Catalog.Published()
 	response := httpserver.OK(published.Body)
 	response.Header = http.Header{"Etag": {published.ETag}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
@@ -33,10 +34,10 @@ func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 }
 
 // EchoRequestIdentity is a middleware that copies the header RequestIdentity to the response, so platforms can match requests and
-// responses in logs.
+// responses in logs. It ignores longer values than bounds.ID bytes; platforms send GUIDs.
 func EchoRequestIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if identity := r.Header.Get(RequestIdentity); identity != "" {
+		if identity := r.Header.Get(RequestIdentity); identity != "" && len(identity) <= bounds.ID {
 			w.Header().Set(RequestIdentity, identity)
 		}
 

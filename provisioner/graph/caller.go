@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
@@ -37,6 +39,10 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 
 	if caller.Tenant == "" {
 		return orders.Caller{}, invalid("the header %s is missing: it names the account", HeaderTenant)
+	}
+
+	if max(utf8.RuneCountInString(caller.OriginalTenant), utf8.RuneCountInString(caller.OriginalSubAccount)) > bounds.ID {
+		return orders.Caller{}, invalid("the headers %s and %s must have at most %d characters", HeaderTenant, HeaderSubAccount, bounds.ID)
 	}
 
 	return caller, nil

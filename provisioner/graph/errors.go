@@ -39,6 +39,12 @@ const (
 	textInternal = "internal error"
 	// maxMessage limits messages about invalid GraphQL, in characters, because gqlgen repeats parts of the request in them.
 	maxMessage = 300
+	// maxText limits the texts of the Service, in characters. They list the problems of an order.
+	maxText = 2000
+	// maxTexts limits the total length of the messages in a response, in bytes. In a longer response, each message has at most
+	// maxShortMessage characters.
+	maxTexts        = 16 << 10
+	maxShortMessage = 100
 )
 
 // explained converts an error of the Service that is not a failure.Error: to a transient error if the request has ended, and
@@ -67,7 +73,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 			problem = failure.New(failure.Invalid, "%s", requestProblem(presented.Message)).At(argument(presented.Path)...)
 		}
 
-		presented.Message = problem.Text
+		presented.Message = failure.Shorten(problem.Text, maxText)
 		if problem.Kind == failure.Internal {
 			presented.Message = textInternal
 		}
@@ -86,6 +92,28 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 
 		return &presented
 	}
+}
+
+// shortened is a middleware that limits the messages of a response to maxTexts bytes. A request can fail a hundred times, once for each
+// runtime that it names.
+func shortened(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	response := next(ctx)
+	if response == nil {
+		return nil
+	}
+
+	total := 0
+	for _, problem := range response.Errors {
+		total += len(problem.Message)
+	}
+
+	if total > maxTexts {
+		for _, problem := range response.Errors {
+			problem.Message = failure.Shorten(problem.Message, maxShortMessage)
+		}
+	}
+
+	return response
 }
 
 // logError logs an error with its causes. An internal error is a fault of the Provisioner and has level error. All other errors

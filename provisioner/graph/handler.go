@@ -6,26 +6,11 @@ import (
 
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
-	"github.com/99designs/gqlgen/graphql/handler/lru"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 	"github.com/sirupsen/logrus"
-	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/generated"
 	"github.com/environment-broker/environment-broker/provisioner/graph/playground"
-)
-
-// The limits of a request. Data queries have a depth of at most 6; the playground's introspection query has a depth of 13 and
-// selects about 200 fields.
-const (
-	maxBody   = 1 << 20 // bytes
-	maxTokens = 10_000
-	maxFields = 1000
-	maxDepth  = 20
-	maxCost   = 100 // sum of the costs of all fields
-
-	// cachedQueries is the number of parsed requests in memory.
-	cachedQueries = 500
 )
 
 // Options are the dependencies of a handler.
@@ -57,25 +42,27 @@ func NewHandler(options Options) http.Handler {
 // newServer returns gqlgen's server with the limits and middleware of the Provisioner. It has no transport for subscriptions and
 // uploads, because the schema has neither.
 func newServer(options Options) *handler.Server {
-	server := handler.New(generated.NewExecutableSchema(generated.Config{
-		Resolvers: root{service: options.Service},
-	}))
+	schema := generated.NewExecutableSchema(generated.Config{Resolvers: root{service: options.Service}})
+	server := handler.New(schema)
+	limits := limits{fields: maxFields, depth: maxDepth, cost: maxCost}
+	admission := newAdmission(schema.Schema(), limits)
 
-	server.AddTransport(transport.GET{})
-	server.AddTransport(transport.POST{})
+	server.AddTransport(admitting{transport.GET{}, admission})
+	server.AddTransport(admitting{transport.POST{}, admission})
 	server.SetErrorPresenter(errorPresenter(options.Log))
 	server.SetRecoverFunc(recoverer(options.Log))
-	server.SetParserTokenLimit(maxTokens)
-	server.SetQueryCache(lru.New[*ast.QueryDocument](cachedQueries))
+	server.SetQueryCache(queryCache{})
 	server.Use(extension.Introspection{})
-	server.Use(limits{fields: maxFields, depth: maxDepth, cost: maxCost})
+	server.Use(limits)
 	server.AroundResponses(traced)
+	server.AroundResponses(shortened)
 
 	if options.Recorder != nil {
 		server.AroundFields(audited(options.Recorder))
 	}
 
 	server.AroundFields(permitted)
+	server.AroundFields(limited)
 
 	return server
 }

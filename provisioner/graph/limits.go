@@ -4,20 +4,36 @@ import (
 	"context"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/errcode"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// limits is a gqlgen extension that rejects requests with too many fields, too much nesting or too high costs. It replaces the
-// complexity limit of gqlgen, which visits a fragment once per spread and therefore needs exponential time for a chain of
-// fragments that each spread the next one twice. limits visits each fragment once.
+// The limits of a request. Data queries have a depth of at most 6; the playground's introspection query has a depth of 13 and
+// selects about 200 fields.
+const (
+	maxBody   = 1 << 20 // bytes
+	maxTokens = 10_000
+	// maxName is the maximum length of names, including aliases, in bytes. Responses repeat them.
+	maxName = 64
+	// maxParts is the maximum number of each of operations, fragments, variables and directives.
+	maxParts  = 200
+	maxFields = 1000
+	maxDepth  = 20
+	maxCost   = 100 // sum of the costs of all fields
+)
+
+// limits are the limits of the selections in a request. Before validation, admission counts fields and depth of all operations. As a
+// gqlgen extension, limits then rejects operations with too high costs. It replaces the complexity limit of gqlgen, which visits a
+// fragment once per spread. In a chain of fragments that each spread the next fragment twice, that takes exponential time. limits
+// visits each fragment once.
 type limits struct {
-	// fields is the maximum number of selected fields. The fields of a fragment count at each spread.
+	// fields is the maximum number of selected fields and fragments. Those in a fragment count at each spread.
 	fields int
 	// depth is the maximum depth of nested fields. Of our schema's types, only those of introspection refer to themselves and
 	// can nest without a limit.
 	depth int
-	// cost is the maximum total cost of all fields; see costs.
+	// cost is the maximum total cost of all fields of an operation; see costs.
 	cost int
 }
 
@@ -50,45 +66,83 @@ func costs() map[string]int {
 	}
 }
 
-// costOf returns the cost of a field. Every mutation costs as much as a call, because it writes to the database.
-func costOf(field *ast.Field) int {
-	if field.ObjectDefinition.Name == "Mutation" {
-		return costOfCall
-	}
-
-	return costs()[field.ObjectDefinition.Name+"."+field.Name]
-}
-
 // ExtensionName names the extension for gqlgen.
 func (limits) ExtensionName() string { return "Limits" }
 
 // Validate accepts every schema.
 func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 
-// MutateOperationContext rejects a request that exceeds one of the limits. gqlgen calls it after validation and before execution.
+// MutateOperationContext rejects an operation whose cost exceeds the limit. gqlgen calls it after validation and before execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
-	meter := meter{ceiling: max(l.fields, l.cost) + 1, fragments: map[string]size{}}
-	measured := meter.measure(request.Operation.SelectionSet)
-
-	switch {
-	case measured.fields > l.fields:
-		return gqlerror.Errorf("the request selects more than %d fields", l.fields)
-	case measured.depth > l.depth:
-		return gqlerror.Errorf("the request nests fields %d deep, at most %d are allowed", measured.depth, l.depth)
-	case measured.cost > l.cost:
+	if l.meter(request.Doc).measure(request.Operation.SelectionSet).cost > l.cost {
 		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, a connection "+
 			"status or a hibernation status %d, a runtime or an operation %d; spread it over several requests",
 			l.cost, costOfAccess, costOfWaiting, costOfCall, costOfRow)
+	}
+
+	return nil
+}
+
+// check rejects a parsed request that exceeds a limit other than the cost. The request need not be valid.
+func (l limits) check(document *ast.QueryDocument) *gqlerror.Error {
+	parts := parts{}
+	parts.document(document)
+
+	if problem := parts.problem(); problem != "" {
+		return gqlerror.Errorf("the request has %s", problem)
+	}
+
+	meter := l.meter(document)
+
+	var total size
+
+	for _, operation := range document.Operations {
+		total = total.plus(meter.measure(operation.SelectionSet), meter.ceiling)
+	}
+
+	// Validation also visits fragments that no operation spreads.
+	for _, fragment := range document.Fragments {
+		total.depth = max(total.depth, meter.fragment(fragment.Name).depth)
+	}
+
+	switch {
+	case *meter.recursive != "":
+		problem := gqlerror.Errorf("Cannot spread fragment %q within itself.", *meter.recursive)
+		errcode.Set(problem, errcode.ValidationFailed)
+
+		return problem
+	case total.fields > l.fields:
+		return gqlerror.Errorf("the request selects more than %d fields", l.fields)
+	case total.depth > l.depth:
+		return gqlerror.Errorf("the request nests fields %d deep, at most %d are allowed", total.depth, l.depth)
 	default:
 		return nil
 	}
 }
 
+// meter returns a meter for the request.
+func (l limits) meter(document *ast.QueryDocument) meter {
+	return meter{
+		ceiling: max(l.fields, l.cost) + 1, costs: costs(), definitions: fragmentsOf(document),
+		fragments: map[string]*size{}, recursive: new(string),
+	}
+}
+
 // meter measures the selections of one request. It stops counting at its ceiling, because nested fragments can multiply to a
-// number that overflows an int. It caches the sizes of fragments by name.
+// number that overflows an int.
 type meter struct {
-	ceiling   int
-	fragments map[string]size
+	ceiling     int
+	costs       map[string]int
+	definitions map[string]*ast.FragmentDefinition
+	// fragments caches the sizes of fragments by name. The size is nil while the fragment is being measured.
+	fragments map[string]*size
+	// recursive is the name of a fragment that spreads itself, or empty.
+	recursive *string
+}
+
+// plus returns the size of two selections of one object.
+func (s size) plus(other size, ceiling int) size {
+	return size{fields: min(s.fields+other.fields, ceiling), depth: max(s.depth, other.depth), cost: min(s.cost+other.cost, ceiling)}
 }
 
 // measure returns the size of a selection with its fragments. It ignores directives: a field that is skipped at run time also
@@ -104,29 +158,53 @@ func (m meter) measure(selections ast.SelectionSet) size {
 			part = m.measure(selection.SelectionSet)
 			part.fields++
 			part.depth++
-			part.cost += costOf(selection)
+			part.cost += m.costOf(selection)
 		case *ast.InlineFragment:
 			part = m.measure(selection.SelectionSet)
+			part.fields++
 		case *ast.FragmentSpread:
-			part = m.fragment(selection.Definition)
+			part = m.fragment(selection.Name)
+			part.fields++
 		}
 
-		total.fields = min(total.fields+part.fields, m.ceiling)
-		total.depth = max(total.depth, part.depth)
-		total.cost = min(total.cost+part.cost, m.ceiling)
+		total = total.plus(part, m.ceiling)
 	}
 
 	return total
 }
 
-// fragment returns the size of a fragment, which it measures at the first spread. The recursion ends because gqlgen's validator
-// has rejected recursive fragments.
-func (m meter) fragment(fragment *ast.FragmentDefinition) size {
-	known, ok := m.fragments[fragment.Name]
-	if !ok {
-		known = m.measure(fragment.SelectionSet)
-		m.fragments[fragment.Name] = known
+// costOf returns the cost of a field. Every mutation costs as much as a call, because it writes to the database. Fields have no cost
+// before validation, because their types are not known.
+func (m meter) costOf(field *ast.Field) int {
+	switch {
+	case field.ObjectDefinition == nil:
+		return 0
+	case field.ObjectDefinition.Name == "Mutation":
+		return costOfCall
+	default:
+		return m.costs[field.ObjectDefinition.Name+"."+field.Name]
+	}
+}
+
+// fragment returns the size of a fragment, which it measures at the first spread. A fragment that does not exist has no size; nor has
+// the inner spread of one that spreads itself.
+func (m meter) fragment(name string) size {
+	known, measured := m.fragments[name]
+	if measured && known == nil {
+		*m.recursive = name
+
+		return size{}
 	}
 
-	return known
+	if !measured {
+		known, m.fragments[name] = &size{}, nil
+
+		if definition := m.definitions[name]; definition != nil {
+			*known = m.measure(definition.SelectionSet)
+		}
+
+		m.fragments[name] = known
+	}
+
+	return *known
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -19,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// bounded limits the body of a request to maxBody bytes. gqlgen would report a longer body as a failed operation with status 200,
+// bounded limits the body of a request to maxBody bytes, and the parts of its JSON to the limits of package bounds. gqlgen would report a longer body as a failed operation with status 200,
 // which proxies and clients without GraphQL cannot detect.
 func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,11 +34,24 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 				failure.New(failure.Invalid, "the request is larger than %d KiB: send less, or spread it over several requests", maxBody>>10)))
 		case err != nil:
 			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request is incomplete")))
+		case bounds.JSON("the request", variablesIn(r, body)) != nil:
+			refuse(w, http.StatusBadRequest, present(r.Context(), bounds.JSON("the request", variablesIn(r, body))))
 		default:
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// variablesIn returns the JSON text of a request: the body, or the variables of a GET request.
+func variablesIn(r *http.Request, body []byte) []byte {
+	if r.Method == http.MethodGet {
+		query := r.URL.Query()
+
+		return []byte("[" + query.Get("variables") + "," + query.Get("extensions") + "]")
+	}
+
+	return body
 }
 
 // refuse responds to a request that does not reach gqlgen, in the format of gqlgen's errors.

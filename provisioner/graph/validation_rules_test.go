@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -276,12 +277,49 @@ func provisionRules() map[string]rule {
 			`additionalWorkers[0].zones[0] must be a zone of the cluster, not "3"`,
 			[]string{inCluster + "additionalWorkers[0].zones[0]"},
 		},
+		"many labels": {
+			"the number of labels has a limit", provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": manyLabels(101)}}),
+			"runtimeInput.labels has 101 fields, at most 100 are allowed",
+			[]string{"config.runtimeInput.labels"},
+		},
+		"long text in a label": {
+			"texts have a limit, also in values of any type",
+			provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": fields{"a": []any{strings.Repeat("x", 1025)}}}}),
+			"runtimeInput.labels[0] has 1025 characters, at most 1024 are allowed",
+			[]string{"config.runtimeInput.labels[0]"},
+		},
+		"long text": {
+			"texts have a limit", provisionOf(fields{"region": strings.Repeat("x", 1025)}, nil),
+			"clusterConfig.gardenerConfig.region has 1025 characters, at most 1024 are allowed",
+			[]string{inCluster + "region"},
+		},
+		"many zones": {
+			"lists of zones have a limit, because their ranges are compared in pairs",
+			provisionOf(on("gcp", "gcpConfig", fields{"zones": slices.Repeat([]any{"a"}, 17)}), nil),
+			"zones has 17 entries, at most 16 are allowed",
+			[]string{inCluster + "providerSpecificConfig.gcpConfig.zones"},
+		},
+		"quoted text": {
+			"messages quote at most 100 characters", provisionOf(fields{"name": strings.Repeat("N", 1000)}, nil),
+			`name "` + strings.Repeat("N", 50) + "…" + strings.Repeat("N", 49) + `" is not a valid Shoot name`,
+			[]string{inCluster + "name"},
+		},
 		"labels": {
 			"labels must be an object", provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": "none"}}),
 			"labels must be a JSON object, not string",
 			[]string{"config.runtimeInput.labels"},
 		},
 	}
+}
+
+// manyLabels returns the number of labels.
+func manyLabels(count int) fields {
+	labels := fields{}
+	for i := range count {
+		labels[fmt.Sprintf("label-%d", i)] = "value"
+	}
+
+	return labels
 }
 
 func upgradeRules() map[string]rule {

@@ -1,8 +1,11 @@
 package orders
 
 import (
+	"bytes"
 	"context"
+	"errors"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
@@ -14,23 +17,73 @@ import (
 // as other zones or a lower Kubernetes version. A hibernated cluster can be upgraded.
 func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade,
 ) (operation.Status, error) {
-	return s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
-		order, err := data.Order()
-		if err != nil {
-			return err
+	var (
+		status operation.Status
+		err    error
+	)
+
+	for range maxAttempts {
+		upgraded := s.upgraded(ctx, caller, runtimeID, upgrade)
+
+		status, err = s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
+			if upgraded.before == nil || !bytes.Equal(data.Runtime.Configuration, upgraded.before) {
+				return errChanged
+			}
+
+			data.Runtime.Configuration = upgraded.after
+
+			return upgraded.err
+		})
+		if !errors.Is(err, errChanged) {
+			return status, err
 		}
+	}
 
-		upgraded, err := validation.UpgradeShoot(*order.ClusterConfig, upgrade)
-		if err != nil {
-			return err
-		}
+	return status, err
+}
 
-		order.ClusterConfig = &upgraded
+// maxAttempts is the maximum number of attempts to accept an upgrade that is validated before its transaction.
+const maxAttempts = 3
 
-		if err := reorder(data, order); err != nil {
-			return err
-		}
+// errChanged ends a transaction if another operation has changed the runtime since the upgrade was validated.
+var errChanged = failure.New(failure.Transient, "another operation has just changed the runtime: try again")
 
-		return s.Check(data.Runtime)
-	})
+// upgradedOrder is an encoded order before and after an upgrade. If err is not nil, the upgrade is invalid. If before is nil, the
+// runtime could not be read.
+type upgradedOrder struct {
+	before, after []byte
+	err           error
+}
+
+// upgraded validates an upgrade before the transaction that accepts it, because other requests wait for the transaction.
+func (s *Service) upgraded(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade) upgradedOrder {
+	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+	if err != nil {
+		return upgradedOrder{err: err} // change reports this error
+	}
+
+	result := upgradedOrder{before: runtime.Configuration}
+	data := operation.Data{Runtime: runtime}
+
+	order, err := data.Order()
+	if err != nil {
+		result.err = err
+
+		return result
+	}
+
+	cluster, err := validation.UpgradeShoot(*order.ClusterConfig, upgrade)
+	if err != nil {
+		result.err = err
+
+		return result
+	}
+
+	order.ClusterConfig = &cluster
+
+	if result.err = reorder(&data, order); result.err == nil {
+		result.after, result.err = data.Runtime.Configuration, s.Check(data.Runtime)
+	}
+
+	return result
 }

@@ -24,6 +24,10 @@ const (
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}
 
+	if !found.sizes(input) {
+		return found.err()
+	}
+
 	if input.KymaConfig == nil {
 		found.add("kymaConfig", "is missing")
 	} else {

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 // generated request may have hundreds.
 const maxProblems = 10
 
+// maxQuoted limits texts of the request that a message quotes, in characters.
+const maxQuoted = 100
+
 // problems collects the problems of one request. Each rule is a method that takes the field and the value, and calls add if the
 // value breaks the rule. The zero value has no problems.
 type problems struct {
@@ -19,8 +23,9 @@ type problems struct {
 	title string
 	// within is the path of the object under validation, with a trailing dot. Paths start with it, and messages omit it.
 	within string
-	// texts are the messages of all problems.
+	// texts are the messages of the first maxProblems problems, and more is the number of the others.
 	texts []string
+	more  int
 	// paths are the distinct fields of the first maxProblems problems, for the client to highlight.
 	paths []string
 }
@@ -28,11 +33,28 @@ type problems struct {
 // add records a problem. The message consists of the field and the formatted text, for example "region must not be empty". The
 // arguments must not contain values that may be secret, because clients and logs show the message.
 func (p *problems) add(field, format string, args ...any) {
-	p.texts = append(p.texts, field+" "+fmt.Sprintf(format, args...))
+	if len(p.texts) < maxProblems {
+		p.texts = append(p.texts, field+" "+fmt.Sprintf(format, shortened(format, args)...))
+	} else {
+		p.more++
+	}
 
-	if path := p.path(field); len(p.texts) <= maxProblems && !slices.Contains(p.paths, path) {
+	if path := p.path(field); p.more == 0 && !slices.Contains(p.paths, path) {
 		p.paths = append(p.paths, path)
 	}
+}
+
+// shortened returns the arguments of a format with long quoted texts shortened. Clients choose quoted texts.
+func shortened(format string, args []any) []any {
+	args = slices.Clone(args)
+
+	for i, verb := range regexp.MustCompile(`%[a-z]`).FindAllString(format, len(args)) {
+		if text, ok := args[i].(string); ok && verb == "%q" {
+			args[i] = failure.Shorten(text, maxQuoted)
+		}
+	}
+
+	return args
 }
 
 // addIf records a problem if the condition is true.
@@ -60,8 +82,8 @@ func (p *problems) err() error {
 		return nil
 	}
 
-	if more := len(texts) - maxProblems; more > 0 {
-		texts = append(texts[:maxProblems:maxProblems], fmt.Sprintf("and %d more problems", more))
+	if p.more > 0 {
+		texts = append(slices.Clone(texts), fmt.Sprintf("and %d more problems", p.more))
 	}
 
 	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(p.paths...)

@@ -6,15 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
-)
-
-const (
-	// maxText limits the names of runtimes and of administrators, in characters. Director stores the former; the latter become
-	// subjects of a ClusterRoleBinding.
-	maxText = 256
-	// maxAdministrators limits the administrators of one cluster: all of them are subjects of one ClusterRoleBinding.
-	maxAdministrators = 100
 )
 
 // Rules are the rules that depend on the installation.
@@ -28,6 +21,10 @@ type Rules struct {
 // the GraphQL API.
 func Provision(input spec.Runtime, rules Rules) error {
 	found := problems{title: "the order is invalid"}
+
+	if !found.sizes(input) {
+		return found.err()
+	}
 
 	if input.Metadata == nil {
 		found.add("runtimeInput", "is missing")
@@ -49,17 +46,17 @@ func Provision(input spec.Runtime, rules Rules) error {
 	return found.err()
 }
 
-// text rejects an empty text and a text of more than maxText characters.
+// text rejects an empty text and a text of more than bounds.Name characters.
 func (p *problems) text(field, value string) {
 	p.present(field, value)
 
-	p.addIf(utf8.RuneCountInString(value) > maxText, field, "has more than %d characters", maxText)
+	p.addIf(utf8.RuneCountInString(value) > bounds.Name, field, "has more than %d characters", bounds.Name)
 }
 
 // administrators validates the names of administrators. An identity provider issues these names, so any printable text is valid.
 func (p *problems) administrators(field string, names []string) {
-	if len(names) > maxAdministrators {
-		p.add(field, "has %d entries, at most %d are allowed", len(names), maxAdministrators)
+	if len(names) > bounds.Administrators {
+		p.add(field, "has %d entries, at most %d are allowed", len(names), bounds.Administrators)
 
 		return
 	}

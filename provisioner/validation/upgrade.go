@@ -17,6 +17,10 @@ import (
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
+	if !found.sizes(upgrade) {
+		return present, found.err()
+	}
+
 	if upgrade.GardenerConfig == nil {
 		found.add("gardenerConfig", "is missing")
 

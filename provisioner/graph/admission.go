@@ -1,0 +1,177 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/errcode"
+	"github.com/99designs/gqlgen/graphql/handler/lru"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/parser"
+	"github.com/vektah/gqlparser/v2/validator/core"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+)
+
+const (
+	// maxErrors is the maximum number of errors in the response to an invalid request.
+	maxErrors = 20
+	// cachedQueries is the number of parsed requests in memory. Longer requests than maxCachedQuery bytes are not cached.
+	cachedQueries  = 500
+	maxCachedQuery = 16 << 10
+)
+
+// admission parses and validates requests before gqlgen does. Unlike gqlgen, it counts the parts of a request before it validates
+// them, and stops at the maximum number of errors. It passes the parsed request to gqlgen as the query cache.
+type admission struct {
+	schema *ast.Schema
+	limits limits
+	rules  []core.Rule
+	// admitted contains valid requests.
+	admitted *lru.LRU[*ast.QueryDocument]
+}
+
+// newAdmission returns an admission for the schema. It replaces the rule OverlappingFieldsCanBeMerged of the GraphQL specification
+// by mergeable, because the time of the former is quadratic.
+func newAdmission(schema *ast.Schema, limits limits) *admission {
+	a := &admission{schema: schema, limits: limits, admitted: lru.New[*ast.QueryDocument](cachedQueries)}
+
+	standard := rules.NewDefaultRules().GetInner()
+	for _, name := range slices.Sorted(maps.Keys(standard)) {
+		if name != rules.OverlappingFieldsCanBeMergedRule.Name {
+			a.rules = append(a.rules, core.Rule{Name: name, RuleFunc: standard[name]})
+		}
+	}
+
+	a.rules = append(a.rules, mergeable())
+
+	return a
+}
+
+// document returns the parsed and validated request, or the errors for the client.
+func (a *admission) document(ctx context.Context, query string) (*ast.QueryDocument, gqlerror.List) {
+	if known, ok := a.admitted.Get(ctx, query); ok {
+		return known, nil
+	}
+
+	document, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, maxTokens)
+	if err != nil {
+		problem := gqlerror.Wrap(err)
+		if known, ok := errors.AsType[*gqlerror.Error](err); ok {
+			problem = known
+		}
+
+		errcode.Set(problem, errcode.ParseFailed)
+
+		return nil, gqlerror.List{problem}
+	}
+
+	if len(document.Operations) == 0 {
+		problem := gqlerror.Errorf("no operation provided")
+		errcode.Set(problem, errcode.ValidationFailed)
+
+		return nil, gqlerror.List{problem}
+	}
+
+	if problem := a.limits.check(document); problem != nil {
+		return nil, gqlerror.List{problem}
+	}
+
+	if problems := a.validate(document); len(problems) > 0 {
+		return nil, problems
+	}
+
+	if len(query) <= maxCachedQuery {
+		a.admitted.Add(ctx, query, document)
+	}
+
+	return document, nil
+}
+
+// errTooMany ends the validation of a request with too many errors.
+var errTooMany = errors.New("too many errors")
+
+// validate returns at most maxErrors errors, and one that says that there are more.
+func (a *admission) validate(document *ast.QueryDocument) (problems gqlerror.List) {
+	defer func() {
+		if recovered := recover(); recovered != nil && recovered != errTooMany { //nolint:errorlint // must be the same value
+			panic(recovered)
+		}
+
+		for _, problem := range problems {
+			errcode.Set(problem, errcode.ValidationFailed)
+		}
+	}()
+
+	observers := &core.Events{}
+
+	for _, rule := range a.rules {
+		rule.RuleFunc(observers, func(options ...core.ErrorOption) {
+			if len(problems) == maxErrors {
+				problems = append(problems, gqlerror.Errorf("more errors are not listed"))
+
+				panic(errTooMany) // the rules offer no other way to stop them
+			}
+
+			problem := &gqlerror.Error{Rule: rule.Name}
+			for _, option := range options {
+				option(problem)
+			}
+
+			problems = append(problems, problem)
+		})
+	}
+
+	core.Walk(a.schema, document, observers)
+
+	return problems
+}
+
+// documentKey is the context key of the document that a request has been admitted with.
+type documentKey struct{}
+
+// queryCache passes the document in the context to gqlgen.
+type queryCache struct{}
+
+// Get implements graphql.Cache.
+func (queryCache) Get(ctx context.Context, _ string) (*ast.QueryDocument, bool) {
+	document, ok := ctx.Value(documentKey{}).(*ast.QueryDocument)
+
+	return document, ok
+}
+
+// Add implements graphql.Cache. It does nothing, because admission has a cache.
+func (queryCache) Add(context.Context, string, *ast.QueryDocument) {}
+
+// admitting is a transport that runs an admission before gqlgen.
+type admitting struct {
+	graphql.Transport
+
+	admission *admission
+}
+
+// Do implements graphql.Transport.
+func (t admitting) Do(w http.ResponseWriter, r *http.Request, executor graphql.GraphExecutor) {
+	t.Transport.Do(w, r, admittingExecutor{executor, t.admission})
+}
+
+// admittingExecutor is gqlgen's executor with an admission before it.
+type admittingExecutor struct {
+	graphql.GraphExecutor
+
+	admission *admission
+}
+
+// CreateOperationContext implements graphql.GraphExecutor.
+func (e admittingExecutor) CreateOperationContext(ctx context.Context, params *graphql.RawParams) (*graphql.OperationContext, gqlerror.List) {
+	document, problems := e.admission.document(ctx, params.Query)
+	if len(problems) > 0 {
+		return &graphql.OperationContext{RawQuery: params.Query, Headers: params.Headers}, problems
+	}
+
+	return e.GraphExecutor.CreateOperationContext(context.WithValue(ctx, documentKey{}, document), params)
+}

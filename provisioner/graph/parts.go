@@ -1,0 +1,125 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/environment-broker/environment-broker/internal/bounds"
+)
+
+// parts counts the parts of a request that have a limit of their own. The time of some validation rules is the product of two
+// counts.
+type parts struct {
+	variables, directives int
+	operations, fragments int
+	// longName is set if a name is longer than maxName, deepValue if a value nests more than bounds.MaxDepth lists and objects.
+	longName, deepValue bool
+}
+
+// problem names the limit that the request exceeds, or is empty.
+func (p *parts) problem() string {
+	for _, part := range []struct {
+		count int
+		names string
+	}{{p.operations, "operations"}, {p.fragments, "fragments"}, {p.variables, "variables"}, {p.directives, "directives"}} {
+		if part.count > maxParts {
+			return fmt.Sprintf("more than %d %s", maxParts, part.names)
+		}
+	}
+
+	switch {
+	case p.longName:
+		return fmt.Sprintf("a name of more than %d bytes", maxName)
+	case p.deepValue:
+		return fmt.Sprintf("a value with more than %d nested lists and objects", bounds.MaxDepth)
+	default:
+		return ""
+	}
+}
+
+// name checks the length of names.
+func (p *parts) name(names ...string) {
+	for _, name := range names {
+		p.longName = p.longName || len(name) > maxName
+	}
+}
+
+// document counts the parts of the request. It visits each fragment once.
+func (p *parts) document(document *ast.QueryDocument) {
+	p.operations, p.fragments = len(document.Operations), len(document.Fragments)
+
+	for _, operation := range document.Operations {
+		p.name(operation.Name)
+		p.list(operation.Directives)
+		p.variables += len(operation.VariableDefinitions)
+
+		for _, variable := range operation.VariableDefinitions {
+			p.name(variable.Variable, variable.Type.Name())
+			p.list(variable.Directives)
+			p.value(variable.DefaultValue, 0)
+		}
+
+		p.selections(operation.SelectionSet)
+	}
+
+	for _, fragment := range document.Fragments {
+		p.name(fragment.Name, fragment.TypeCondition)
+		p.list(fragment.Directives)
+		p.selections(fragment.SelectionSet)
+	}
+}
+
+// selections counts the parts of selections.
+func (p *parts) selections(selections ast.SelectionSet) {
+	for _, selection := range selections {
+		switch selection := selection.(type) {
+		case *ast.Field:
+			p.name(selection.Alias, selection.Name)
+			p.arguments(selection.Arguments)
+			p.list(selection.Directives)
+			p.selections(selection.SelectionSet)
+		case *ast.InlineFragment:
+			p.name(selection.TypeCondition)
+			p.list(selection.Directives)
+			p.selections(selection.SelectionSet)
+		case *ast.FragmentSpread:
+			p.name(selection.Name)
+			p.list(selection.Directives)
+		}
+	}
+}
+
+// list counts directives.
+func (p *parts) list(directives ast.DirectiveList) {
+	p.directives += len(directives)
+
+	for _, directive := range directives {
+		p.name(directive.Name)
+		p.arguments(directive.Arguments)
+	}
+}
+
+// arguments checks the names in arguments.
+func (p *parts) arguments(arguments ast.ArgumentList) {
+	for _, argument := range arguments {
+		p.name(argument.Name)
+		p.value(argument.Value, 0)
+	}
+}
+
+// value checks the names in a value and its depth. Texts have no limit here.
+func (p *parts) value(value *ast.Value, depth int) {
+	if p.deepValue = p.deepValue || depth > bounds.MaxDepth; value == nil || p.deepValue {
+		return
+	}
+
+	if value.Kind == ast.Variable || value.Kind == ast.EnumValue {
+		p.name(value.Raw)
+	}
+
+	for _, child := range value.Children {
+		p.name(child.Name)
+		p.value(child.Value, depth+1)
+	}
+}
