@@ -1,11 +1,11 @@
-# One image with every binary. It starts the broker; `docker run IMAGE /usr/local/bin/provisioner` starts the provisioner.
+# One image with broker, provisioner and ebctl, as in releases. It starts the broker; `docker run IMAGE /usr/local/bin/provisioner` starts the provisioner.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 # The folder .git is part of the context, because Go records version and commit from it.
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /out/ ./cmd/...
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /out/ ./cmd/broker ./cmd/provisioner ./cmd/ebctl
 
 # The binaries contain CA certificates and time zones, so they need no base image.
 FROM scratch

@@ -7,6 +7,8 @@ VALE     := .bin/vale
 VALE_VERSION := v3.15.2
 GORELEASER := .bin/goreleaser
 GORELEASER_VERSION := v2.14.0
+GOVULNCHECK := .bin/govulncheck
+GOVULNCHECK_VERSION := v1.9.0
 BINARIES := broker provisioner ebctl sandbox
 # One set of flags everywhere, so that builds and tests share the build cache. Without debug information, a build with an empty cache takes
 # 8 % less CPU time. A debugger needs a build with plain GOFLAGS.
@@ -110,6 +112,22 @@ $(LINT):
 # Vale parses Go comments with a C library, so building it needs a C compiler.
 $(VALE):
 	CGO_ENABLED=1 GOBIN=$(CURDIR)/.bin go install github.com/errata-ai/vale/v3/cmd/vale@$(VALE_VERSION)
+
+VULNERABILITY_DATABASE ?= https://vuln.go.dev
+
+# govulncheck exits with 3 if the code calls vulnerable functions, and with other codes if it could not check.
+.PHONY: vulnerabilities
+vulnerabilities: $(GOVULNCHECK) ## Check the code for known vulnerabilities. Downloads their list from VULNERABILITY_DATABASE (https://vuln.go.dev).
+	@status=0; $(GOVULNCHECK) -db $(VULNERABILITY_DATABASE) ./... || status=$$?; \
+	case $$status in \
+		0) ;; \
+		3) echo "The code calls vulnerable functions: docs/contributor/vulnerabilities.md says what to do." >&2; exit 1 ;; \
+		*) echo "NOT CHECKED: govulncheck failed. It needs the vulnerability database $(VULNERABILITY_DATABASE);" \
+			"set VULNERABILITY_DATABASE to the address of a copy (https:// or file://)." >&2; exit 1 ;; \
+	esac
+
+$(GOVULNCHECK):
+	GOBIN=$(CURDIR)/.bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
 .PHONY: generate
 generate: ## Generate code and reference pages. Leaves no diff when nothing has changed.
