@@ -148,7 +148,8 @@ func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 }
 
 // skipped reports whether the run omits the step, because an operator requested the skip now or earlier. It records a new
-// request in the timeline, and clears the problem and the event of the omitted step.
+// request in the timeline, and clears what the step has left in the operation: the problem, the progress and the event that it
+// waits for.
 func (r *run[D]) skipped(stage, step string) bool {
 	if r.operation.Skip.Step == step {
 		now := r.engine.clock.Now()

@@ -19,8 +19,8 @@ type Store interface {
 	// in progress round-robin, except operations that must wait for an older one of the same instance. Other operations are
 	// claimed when they are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
-	// Renew extends the owner's leases and returns the states of the operations whose lease the owner has, by operation ID. It
-	// never revives a lease that was returned or lost.
+	// Renew extends the owner's leases and returns the states of the operations whose leases the owner still has, by operation
+	// ID. It never revives a lease that was returned or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
 	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a
 	// cancellation was requested in the meantime. It returns ErrLeaseLost if the fence has been raised, and an EffectError if
@@ -117,7 +117,7 @@ func (e *EffectError) Error() string { return "writing the result of the operati
 // Unwrap returns the error of the effect, for errors.Is and errors.As.
 func (e *EffectError) Unwrap() error { return e.Err }
 
-// Expiry fails at most Limit operations that have been pending since before Before, with the Problem.
+// Expiry selects at most Limit operations that were accepted before Before and are still pending. They fail with Problem.
 type Expiry struct {
 	Before, Now time.Time
 	Limit       int

@@ -94,7 +94,7 @@ func newFixture() *fixture {
 	}}
 }
 
-// updating returns an operation that updates the instance to a larger number of nodes.
+// updating returns an operation that raises the instance's maximum number of nodes to 5.
 func updating(w *fixture) Operation {
 	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.AutoScalerMax = 5

@@ -145,7 +145,8 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 	return explain(err, "the runtime agent of the cluster %q could not be configured", at.ShootName)
 }
 
-// namespaceOf returns the namespace of an agent with no other fields, so that the apply takes no ownership of labels.
+// namespaceOf returns the manifest of the agent's namespace. It contains only the name, so that the apply takes no ownership of
+// labels.
 func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": at.Namespace},

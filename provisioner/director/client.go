@@ -25,7 +25,8 @@ const defaultTimeout = 30 * time.Second
 type Options struct {
 	// URL is the address of Director's GraphQL API, with http or https.
 	URL string
-	// Timeout bounds each method call, including the request for an access token; 0 means 30 seconds.
+	// Timeout bounds each request to Director, including the request for an access token; 0 means 30 seconds. Update sends two
+	// requests.
 	Timeout time.Duration
 	// Credentials are read for each new access token, so renewed credentials take effect without a restart.
 	Credentials Credentials

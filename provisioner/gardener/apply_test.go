@@ -24,7 +24,7 @@ func (b fixture) trusting(issuer string) *shoot.Objects {
 	})
 }
 
-// configMaps returns the sorted names of the ConfigMaps in the project.
+// configMaps returns the names of the ConfigMaps that belong to runtimes.
 func (b fixture) configMaps() []string {
 	b.Helper()
 

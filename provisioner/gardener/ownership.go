@@ -70,7 +70,8 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 				return nil, err
 			}
 
-			// Kyma Provisioner never sets this label. An entry contains exactly the fields of the manager's last apply.
+			// An entry with this label comes from an earlier version of this Provisioner: Kyma Provisioner never sets the label,
+			// and an entry contains exactly the fields of the manager's last apply.
 			if fields.Has(fieldpath.MakePathOrDie("metadata", "labels", shoot.LabelRuntimeID)) {
 				former, formerFields = i, fields
 			}

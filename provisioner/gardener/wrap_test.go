@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// gate is a transport that passes or rejects requests.
+// gate is a transport that counts requests, and rejects them if refused is set.
 type gate struct {
 	next    http.RoundTripper
 	refused error
@@ -33,7 +33,8 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// newClient returns a client for a Gardener that has an empty list of Shoots. Its requests pass the gate.
+// newClient returns a client for a Gardener that has an empty list of Shoots, and a function that starts a watch. The gate wraps
+// the transport of both.
 func newClient(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 	t.Helper()
 
@@ -71,7 +72,7 @@ func newClient(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 
 	client := gardener.New(api, "garden-local")
 
-	// The client discovers the kinds with its first call.
+	// The first call also discovers the kinds. It is made here, so that tests count only their own requests.
 	if err := client.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -252,8 +252,8 @@ func TestMalformedBody(t *testing.T) {
 	}
 }
 
-// TestContentTypes checks that the server executes only JSON. Browsers send the other content types for pages of other origins
-// without asking the server.
+// TestContentTypes checks that the server accepts only JSON. Browsers send some other content types across origins without a
+// preflight request.
 func TestContentTypes(t *testing.T) {
 	t.Parallel()
 

@@ -73,7 +73,7 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 }
 
 // OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the
-// broker follows the operations of all tenants. A wait below 0 or above maxWait is raised or lowered to that limit.
+// broker follows the operations of all tenants. A wait outside the range from 0 to maxWait is set to the nearest limit.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {

@@ -65,7 +65,7 @@ func (r ref) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// sameObject reports whether both refer to the same object, in any version of its kind.
+// sameObject reports whether r and other refer to the same object, regardless of the version of its kind.
 func (r ref) sameObject(other ref) bool {
 	other.Version = r.Version
 	return r == other

@@ -23,8 +23,8 @@ const (
 	formerObjects = "objects of earlier releases"
 )
 
-// prune removes the objects that earlier plans installed and this plan omits, last component first, and completes the
-// installation. It keeps definitions that still have objects, and namespaces with objects of other owners. The message names
+// prune removes the objects that earlier plans installed and this plan omits, in the reverse order of their kinds, and completes
+// the installation. It keeps definitions that still have objects, and namespaces with objects of other owners. The message names
 // them, and the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
 	definitions, rest, namespaces := split(w.unwanted(plan))

@@ -31,8 +31,9 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete deletes an object of this installation. While finalizers delay the deletion, it returns the object; afterwards it
-// returns nil. The UID is a precondition, so a different object with the same name is not deleted.
+// delete deletes an object of this installation. It returns the object while it still exists, for example because of a
+// finalizer, and nil if it is gone or belongs to another owner. The UID is a precondition, so a new object with the same name is
+// not deleted.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
