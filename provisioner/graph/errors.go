@@ -47,9 +47,9 @@ const (
 	maxShortMessage = 100
 )
 
-// explained converts an error of the Service that is not a failure.Error: to a transient error if the request has ended, and
-// otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can therefore treat
-// any remaining error as an error of gqlgen about the request.
+// explained returns a failure.Error of the Service unchanged. It converts any other error to a transient error if the request
+// has ended, and otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can
+// therefore treat any remaining error as an error of gqlgen about the request.
 func explained(ctx context.Context, err error) error {
 	var problem *failure.Error
 	if err == nil || errors.As(err, &problem) {

@@ -100,7 +100,7 @@ func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstr
 	return objects, nil
 }
 
-// objectsOf returns the objects of a YAML document: no objects for an empty document, and the items of a List.
+// objectsOf returns the objects of a YAML document. It returns the items of a List, and nothing for an empty document.
 func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	if err := fill(document, value); err != nil {
 		return nil, err

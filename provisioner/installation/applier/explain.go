@@ -15,10 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain converts an error to a failure.Error whose text starts with where. It keeps the text of an error that already is a
-// failure.Error. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be
-// temporary. Texts from the cluster may quote values of the component, so explain masks secret values, and replaces the cause
-// with its masked text.
+// explain converts an error to a failure.Error whose text starts with where. An error that already is a failure.Error keeps its
+// text. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary.
+// Texts from the cluster may quote values of the component, so explain masks secret values, and replaces the cause with its
+// masked text.
 func explain(err error, where string, component installation.Component) error {
 	if typed, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *typed

@@ -108,8 +108,8 @@ func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// checkOrder reports dependencies that cannot be satisfied: on unknown components, of required components on optional
-// components, and in cycles.
+// checkOrder reports invalid dependencies: on unknown components, on optional components if the dependent component is required,
+// and in cycles.
 func (r *release) checkOrder(report func(string, ...any)) {
 	for _, component := range r.Components {
 		for _, name := range component.DependsOn {
