@@ -27,6 +27,8 @@ type bindRequest struct {
 	// parameters include the defaults for missing values. given reports whether the request contained parameters.
 	parameters catalog.BindingParameters
 	given      bool
+	// account is the global account in the context, or empty.
+	account string
 	// appGUID is the ID of the application that receives the credentials, or empty.
 	appGUID string
 	// createdBy is the end user named in the request, or else the authenticated user. It is empty without
@@ -102,6 +104,7 @@ func readBindRequest(r request) (bindRequest, error) {
 	request.createdBy = cmp.Or(
 		audit.ActorOf(r.Context()).Originator, context.label("email"), context.label("user_id"), audit.ActorOf(r.Context()).User,
 	)
+	request.account = context.label("globalaccount_id")
 	request.async = r.acceptsIncomplete() && supports(r.Request, asyncBindings)
 
 	raw := sent.object("parameters")
@@ -121,6 +124,11 @@ func readBindRequest(r request) (bindRequest, error) {
 // decideBind decides on the request inside the transaction. It locks the instance first, so that concurrent
 // requests for bindings of the instance run one after another.
 func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest) (bindResult, error) {
+	var err error
+	if request.instanceID, err = a.lookupID(ctx, tx, request.instanceID); err != nil {
+		return bindResult{}, err
+	}
+
 	instance, err := a.bindableInstance(ctx, tx, request)
 	if err != nil {
 		return bindResult{}, err
@@ -171,6 +179,10 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 		return instance, notFound(textNoInstance)
 	case err != nil:
 		return instance, err
+	case checkReached(ctx, instance) != nil:
+		return instance, errLostRace
+	case request.account != "" && request.account != instance.GlobalAccountID:
+		return instance, invalid(textOtherAccount)
 	case request.serviceID != "" && request.serviceID != instance.ServiceID || request.planID != "" && request.planID != instance.PlanID:
 		return instance, invalid(textWrongIDs)
 	case phase == environment.Creating, phase == environment.Suspending, phase == environment.Resuming:

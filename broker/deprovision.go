@@ -34,7 +34,10 @@ func (a *api) deprovision(r request) (httpserver.Response, error) {
 // concurrent requests run one after another. A repeated request finds the running deletion even if the row of the
 // instance is gone: older replicas delete the row before the operation ends.
 func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
-	id := r.instanceID
+	id, err := a.lookupID(ctx, tx, r.instanceID)
+	if err != nil {
+		return outcome{}, err
+	}
 
 	present, err := a.Instances.Touch(ctx, tx, id, a.Clock.Now())
 	if err != nil {
@@ -52,6 +55,10 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 
 	if present {
 		if instance, err = a.Instances.Get(ctx, tx, id); err != nil {
+			return outcome{}, err
+		}
+
+		if err := checkReached(ctx, instance); err != nil {
 			return outcome{}, err
 		}
 

@@ -36,6 +36,12 @@ const (
 	textResumptionOpen  = "The resumption of this instance did not finish. Resume it again without other changes, suspend it, or delete it."
 	textExpired         = "This instance has expired. It can only be deleted."
 	textNoMovement      = "context.globalaccount_id differs from the account of the instance. This broker does not move instances between accounts."
+	textOtherAccount    = "context.globalaccount_id differs from the account of the instance."
+	textOtherRegion     = "The platform may not use this region."
+	textOtherTenant     = "The platform may not use instances of this account."
+	textSharedMovement  = "context.globalaccount_id differs from the account of the instance. Only the platform that owns the instance can move it."
+	textQuota           = "An account may have only one instance of plan %s, and this account already has instance %s. Delete that instance first."
+	textQuotaElsewhere  = "An account may have only one instance of plan %s, and this account already has one. It was ordered through another platform."
 	textNotBindable     = "The instance has no runtime to bind to: its creation failed, it is suspended, or the tenant brought the cluster."
 	textNoBinding       = "The binding does not exist."
 	textOtherBinding    = "A binding with this ID already exists, but it was ordered with different values."
@@ -46,6 +52,10 @@ const (
 )
 
 func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
+
+func forbidden(description string) error {
+	return &httpserver.Refusal{Status: http.StatusForbidden, Code: "Forbidden", Description: description}
+}
 
 func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 

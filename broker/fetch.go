@@ -51,6 +51,11 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 // createdInstance returns the instance if its creation has succeeded. The error is a ConcurrencyError during a
 // deletion, and otherwise a 404.
 func (a *api) createdInstance(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
+	id, err := a.lookupID(ctx, tx, id)
+	if err != nil {
+		return environment.Instance{}, err
+	}
+
 	newest, _, err := a.latest(ctx, tx, id, lifecycleKinds()...)
 	if err != nil {
 		return environment.Instance{}, err

@@ -33,6 +33,11 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 // usableBinding returns the binding if it has credentials, has not expired, and is not being removed, and if its instance is
 // active. The request may omit the service and the plan.
 func (a *api) usableBinding(ctx context.Context, tx storage.Tx, r request) (environment.Binding, error) {
+	var err error
+	if r.instanceID, err = a.lookupID(ctx, tx, r.instanceID); err != nil {
+		return environment.Binding{}, err
+	}
+
 	instance, err := a.Instances.Get(ctx, tx, r.instanceID)
 
 	switch {

@@ -64,6 +64,8 @@ type Options struct {
 	Recorder *audit.Recorder
 	// Authorizer admits users with the role osb.
 	Authorizer *auth.Authorizer
+	// Platforms returns the current platforms. Nil means that none are configured.
+	Platforms func() auth.Platforms
 	// DefaultRegion is the platform region of requests whose path contains none.
 	DefaultRegion string
 	// Strict requires organization_guid and space_guid.
@@ -89,6 +91,10 @@ type Options struct {
 // NewHandler returns the handler of the Open Service Broker API under its three path prefixes. The order of the
 // middleware matters: rejected requests must be logged and audited, and no body may be read before authentication.
 func NewHandler(options Options) http.Handler {
+	if options.Platforms == nil {
+		options.Platforms = func() auth.Platforms { return auth.Platforms{} }
+	}
+
 	osb := httpserver.Wrap((&api{Options: options}).router(),
 		httpserver.EchoRequestIdentity,
 		httpserver.Observe(options.Log, options.Metrics, options.Clock),
@@ -96,6 +102,7 @@ func NewHandler(options Options) http.Handler {
 		audit.Introduce,
 		options.Recorder.Refusals(auditTarget),
 		options.Authorizer.Require(auth.RoleOSB),
+		options.Authorizer.RequirePlatform(options.Platforms),
 		identify,
 		checkVersion,
 		httpserver.LimitBody(largestBody),
@@ -148,7 +155,7 @@ func (a *api) router() http.Handler {
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
-	router.Use(httpserver.Trace)
+	router.Use(httpserver.Trace, a.checkRegion)
 
 	for _, prefix := range []string{"/v2", "/oauth/v2", "/oauth/{region}/v2"} {
 		for path, methods := range paths {

@@ -63,17 +63,15 @@ func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 // pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed
 // deletion is 200 with the state succeeded. Some clients do not expect 410 here and would keep the instance.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
-	record, err := a.operationOf(r.Context(), a.DB.Reader(), r.instanceID, r.query.Get("operation"), environment.Kinds()...)
+	record, err := a.operationOf(r, a.DB.Reader(), environment.Kinds()...)
 
 	return a.polled(r, record, err, notFound(textNoInstance))
 }
 
 // pollBinding handles GET …/service_bindings/{binding_id}/last_operation.
 func (a *api) pollBinding(r request) (httpserver.Response, error) {
-	key := environment.BindingKey(r.instanceID, r.bindingID)
-
 	record, err := snapshot(r.Context(), a, func(tx storage.Tx) (process.Record, error) {
-		record, err := a.operationOf(r.Context(), tx, key, r.query.Get("operation"), environment.BindingKinds()...)
+		record, err := a.operationOf(r, tx, environment.BindingKinds()...)
 		if err == nil {
 			err = a.checkPolledBinding(tx, r, record)
 		}
@@ -137,13 +135,15 @@ func (a *api) pollResponse(record process.Record, planID string) httpserver.Resp
 	return response.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// operationOf returns the operation that a platform polls. The key is an instance ID or a BindingKey. The parameter
-// operation is the ID of an operation, a kind (some clients send one), or empty for the newest operation. If the
-// key has no operations, the error is storage.ErrNotFound.
-func (a *api) operationOf(ctx context.Context, tx storage.Tx, key, operation string, kinds ...string) (process.Record, error) {
+// operationOf returns the operation that a platform polls: of a binding if the request names one, otherwise of the
+// instance. The parameter operation of the request is the ID of an operation, a kind (some clients send one), or empty
+// for the newest operation. If there is no operation that the platform may see, the error is storage.ErrNotFound.
+func (a *api) operationOf(r request, tx storage.Tx, kinds ...string) (process.Record, error) {
+	ctx, operation := r.Context(), r.query.Get("operation")
+
 	if uuid.Validate(operation) == nil {
-		record, err := a.Operations.Polled(ctx, tx, operation)
-		if err == nil && record.InstanceID == key {
+		record, owner, err := a.Instances.Polled(ctx, tx, r.instanceID, operation)
+		if err == nil && record.InstanceID == r.key() && callerOf(ctx).sees(record, owner) {
 			return record, nil
 		}
 
@@ -152,6 +152,12 @@ func (a *api) operationOf(ctx context.Context, tx storage.Tx, key, operation str
 		}
 	}
 
+	var err error
+	if r.instanceID, err = a.lookupID(ctx, tx, r.instanceID); err != nil {
+		return process.Record{}, err
+	}
+
+	key := r.key()
 	newest, err := a.Operations.Latest(ctx, tx, key, kinds...)
 
 	switch {

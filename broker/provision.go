@@ -5,13 +5,16 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // provisionResult is the outcome of a provision request. If it has no operation, the instance is ready and the
@@ -92,6 +95,14 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 
 	if err != nil && !missing {
 		return provisionResult{}, nil, err
+	}
+
+	if !missing && !callerOf(ctx).reaches(existing) {
+		if !slices.Contains(existing.Platforms(), callerOf(ctx).Name) {
+			audit.Mark(ctx, auditlog.CodeOtherPlatform)
+		}
+
+		return provisionResult{}, nil, conflict(textOther)
 	}
 
 	newest, used, err := a.latest(ctx, a.DB.Reader(), request.instance.ID, lifecycleKinds()...)

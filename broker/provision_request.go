@@ -9,6 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -17,6 +18,8 @@ import (
 type provisionRequest struct {
 	plan              *catalog.Plan
 	acceptsIncomplete bool
+	// account is the global account in the context, or empty.
+	account string
 	// instance is the requested instance, with defaults unless there are violations. It has no ShootName until it
 	// is stored.
 	instance environment.Instance
@@ -39,6 +42,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	now, sent := storage.At(a.Clock.Now()).Time, r.body
 	instance := environment.Instance{
 		ID:             r.instanceID,
+		Platform:       auth.PlatformOf(r.Context()).Name,
 		ServiceID:      sent.required("service_id"),
 		PlanID:         sent.required("plan_id"),
 		PlatformRegion: region,
@@ -73,11 +77,17 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 		return provisionRequest{}, err
 	}
 
+	if !auth.PlatformOf(r.Context()).AllowsTenant(instance.GlobalAccountID) {
+		return provisionRequest{}, forbidden(textOtherTenant)
+	}
+
 	instance.PlanName, instance.MaintenanceVersion = plan.Name, plan.MaintenanceVersion()
 	instance.ExpiresAt = a.Periods.End(plan.Name, now)
 	instance.Exclusive = exclusive(plan, instance.GlobalAccountID)
 
-	request := provisionRequest{plan: plan, acceptsIncomplete: r.acceptsIncomplete()}
+	request := provisionRequest{
+		plan: plan, acceptsIncomplete: r.acceptsIncomplete(), account: sent.inner("context").label("globalaccount_id"),
+	}
 	request.instance, request.violations = plan.Resolve(instance)
 	request.unavailable = request.violations.Err()
 
@@ -134,7 +144,8 @@ func start(text string, characters int) string {
 }
 
 // matches reports whether the existing instance was created by an equal request. Later updates of the instance do
-// not matter. The context may differ, because it contains names of organizations and spaces, which can change.
+// not matter. The context may differ, because it contains names of organizations and spaces, which can change; only the global account
+// must be that of the instance, or the one that ordered it.
 func (p provisionRequest) matches(existing environment.Instance) bool {
 	initial := environment.InitialOrder{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
 	if existing.Request.Initial != nil {
@@ -142,6 +153,10 @@ func (p provisionRequest) matches(existing environment.Instance) bool {
 	}
 
 	requested := p.instance
+
+	if p.account != "" && p.account != existing.GlobalAccountID && p.account != existing.RuntimeTenant() {
+		return false
+	}
 
 	return existing.ServiceID == requested.ServiceID &&
 		initial.PlanID == requested.PlanID &&

@@ -22,35 +22,44 @@ func exclusive(plan *catalog.Plan, account string) string {
 	return plan.ID + ":" + account
 }
 
-// quotaHolder returns the ID of the instance that uses up the account's quota of the plan. It returns an empty
-// string if the plan has no quota or the account has no other instance of the plan.
-func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
+// usedQuota describes the instance that uses up the account's quota of the plan. It returns an empty string if the plan
+// has no quota or the account has no other instance of the plan. The text names the instance, so that the owner can
+// delete it, unless the instance belongs to another platform.
+func (a *api) usedQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
 	if !plan.OnePerAccount() {
 		return "", nil
 	}
 
-	id, err := a.Instances.Holder(ctx, tx, instances.Claimed{
+	holder, err := a.Instances.Holder(ctx, tx, instances.Claimed{
 		Exclusive: exclusive(plan, account), GlobalAccountID: account, PlanID: plan.ID, Except: instanceID,
 	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", nil
 	}
 
-	return id, err
+	if err != nil {
+		return "", err
+	}
+
+	owner, err := a.Instances.Owner(ctx, tx, holder)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return "", err
+	}
+
+	if err == nil && !callerOf(ctx).reaches(owner) {
+		return fmt.Sprintf(textQuotaElsewhere, plan.Name), nil
+	}
+
+	return fmt.Sprintf(textQuota, plan.Name, holder), nil
 }
 
 // checkQuota returns an error of kind quota if the plan allows one instance per account and the account has another
 // one.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
-	holder, err := a.quotaHolder(ctx, tx, plan, account, instanceID)
-	if err != nil || holder == "" {
+	used, err := a.usedQuota(ctx, tx, plan, account, instanceID)
+	if err != nil || used == "" {
 		return err
 	}
 
-	return failure.New(failure.Quota, "%s", quotaText(plan, holder))
-}
-
-// quotaText describes the exhausted quota and names the instance that uses it, so that the owner can delete it.
-func quotaText(plan *catalog.Plan, holder string) string {
-	return fmt.Sprintf("An account may have only one instance of plan %s, and this account already has instance %s. Delete that instance first.", plan.Name, holder)
+	return failure.New(failure.Quota, "%s", used)
 }

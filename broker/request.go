@@ -105,6 +105,15 @@ func (r request) planID() string {
 	return cmp.Or(planID, r.query.Get("plan_id"))
 }
 
+// key returns the key of the operations on the binding if the request names one, otherwise of those on the instance.
+func (r request) key() string {
+	if r.bindingID != "" {
+		return environment.BindingKey(r.instanceID, r.bindingID)
+	}
+
+	return r.instanceID
+}
+
 // notePlan sets the plan label in the metrics of the request. Clients choose the ID, so only plans of the catalog
 // become labels.
 func (a *api) notePlan(ctx context.Context, planID string) {

@@ -56,6 +56,11 @@ func (a *api) awaitUnbind(r request, operationID string) (ended bool, err error)
 // decideUnbind returns the running removal or accepts a new one. It locks the instance first, so that concurrent
 // requests for bindings of the instance run one after another.
 func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
+	var err error
+	if r.instanceID, err = a.lookupID(ctx, tx, r.instanceID); err != nil {
+		return outcome{}, err
+	}
+
 	if _, err := a.Instances.Lock(ctx, tx, r.instanceID); err != nil {
 		return outcome{}, err
 	}
@@ -67,6 +72,8 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 		return outcome{}, gone(textNoBinding)
 	case err != nil:
 		return outcome{}, err
+	case checkReached(ctx, instance) != nil:
+		return outcome{}, errLostRace
 	case instance.ServiceID != r.query.Get("service_id") || instance.PlanID != r.query.Get("plan_id"):
 		return outcome{}, invalid(textWrongIDs)
 	}

@@ -34,6 +34,8 @@ type updateRequest struct {
 	// account is the global account in the context.
 	account           string
 	acceptsIncomplete bool
+	// caller is the platform that requests the update.
+	caller caller
 }
 
 // asks reports whether the request contains active with the given value: asks(false) is true for a suspension,
@@ -91,6 +93,7 @@ func readUpdateRequest(r request) (updateRequest, error) {
 		active:             context.flag("active"),
 		account:            context.label("globalaccount_id"),
 		acceptsIncomplete:  r.acceptsIncomplete(),
+		caller:             callerOf(r.Context()),
 	}
 
 	request.hasParameters = !isEmpty(request.parameters)
@@ -146,8 +149,13 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 	update.Parameters, update.Context = request.parameters, request.context
 
 	if request.account != "" && request.account != instance.GlobalAccountID {
-		if !a.AccountMovement {
+		switch {
+		case !a.AccountMovement:
 			return update, unprocessable("", textNoMovement)
+		case request.caller.Name != instance.Platform:
+			return update, unprocessable("", textSharedMovement)
+		case !request.caller.AllowsTenant(request.account):
+			return update, forbidden(textOtherTenant)
 		}
 
 		update.GlobalAccountID = request.account

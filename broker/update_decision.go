@@ -28,6 +28,11 @@ type updateContext struct {
 // requests run one after another. It does not check parameters, because other writes may wait for the transaction: if
 // request.resolution does not fit, the error is an unresolvedError.
 func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (outcome, error) {
+	var err error
+	if request.instanceID, err = a.lookupID(ctx, tx, request.instanceID); err != nil {
+		return outcome{}, err
+	}
+
 	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
 	if err != nil {
 		return outcome{}, err
@@ -39,6 +44,10 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 
 	instance, err := a.Instances.Get(ctx, tx, request.instanceID)
 	if err != nil {
+		return outcome{}, err
+	}
+
+	if err := checkReached(ctx, instance); err != nil {
 		return outcome{}, err
 	}
 

@@ -68,7 +68,12 @@ func (a *api) resolveEarly(ctx context.Context, request *updateRequest) error {
 		return nil
 	}
 
-	instance, err := a.Instances.Get(ctx, a.DB.Reader(), request.instanceID)
+	id, err := a.lookupID(ctx, a.DB.Reader(), request.instanceID)
+	if err != nil {
+		return err
+	}
+
+	instance, err := a.Instances.Get(ctx, a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}

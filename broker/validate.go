@@ -95,16 +95,16 @@ func (a *api) validateQuota(ctx context.Context, request provisionRequest, resul
 		return nil
 	}
 
-	holder, err := a.quotaHolder(ctx, a.DB.Reader(), request.plan, request.instance.GlobalAccountID, request.instance.ID)
+	used, err := a.usedQuota(ctx, a.DB.Reader(), request.plan, request.instance.GlobalAccountID, request.instance.ID)
 	if err != nil {
 		return err
 	}
 
 	result.Quota = &quota{Limit: 1, Left: 1}
 
-	if holder != "" {
+	if used != "" {
 		result.Quota.Left = 0
-		result.Errors = append(result.Errors, catalog.Violation{Field: "plan_id", Rule: ruleQuota, Message: quotaText(request.plan, holder)})
+		result.Errors = append(result.Errors, catalog.Violation{Field: "plan_id", Rule: ruleQuota, Message: used})
 	}
 
 	return nil

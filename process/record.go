@@ -50,7 +50,9 @@ type Record struct {
 	Audit     string
 	// Trace is the trace context of the request, in the format of the Tracer. The engine does not use it.
 	Trace string
-	State State
+	// VisibleTo names who may see the operation, in a format of the service. The engine does not use it.
+	VisibleTo string
+	State     State
 	// Description is a one-line status for users, set by the steps.
 	Description string
 	// Problem is the failure of the last attempt. Progress is the message of a waiting attempt. At most one of them is set.
@@ -180,10 +182,11 @@ type New struct {
 	Tenant               string
 	PredecessorID        string
 	Description          string
-	// OrderedBy, Audit and Trace never change after acceptance.
+	// OrderedBy, Audit, Trace and VisibleTo never change after acceptance.
 	OrderedBy string
 	Audit     string
 	Trace     string
+	VisibleTo string
 	// Why is the message of the first timeline entry. It defaults to the kind.
 	Why string
 	// FinishedStages and SkippedSteps do not run. A retry copies them from its predecessor.

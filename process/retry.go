@@ -53,6 +53,7 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 		Kind:           former.Kind,
 		InstanceID:     former.InstanceID,
 		Tenant:         former.Tenant,
+		VisibleTo:      former.VisibleTo,
 		PredecessorID:  former.ID,
 		Description:    "Operation created",
 		FinishedStages: stages,

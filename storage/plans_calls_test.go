@@ -252,6 +252,24 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.Owner": func(ctx context.Context) error {
+			_, err := s.instances.Owner(ctx, s.db.Reader(), "i10")
+
+			return err
+		},
+		"instances.Polled": func(ctx context.Context) error {
+			_, _, err := s.instances.Polled(ctx, s.db.Reader(), "i10", "p10")
+
+			return err
+		},
+		"instances.SetPlatforms": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			instance, err := s.instances.Get(ctx, tx, "new")
+			if err != nil {
+				return err
+			}
+
+			return s.instances.SetPlatforms(ctx, tx, instance)
+		}),
 		"instances.Exists": func(ctx context.Context) error {
 			_, err := s.instances.Exists(ctx, s.db.Reader(), "i10")
 

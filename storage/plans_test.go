@@ -30,7 +30,7 @@ import (
 func mayScan() map[string]string {
 	const (
 		nearlyAll = "it counts nearly every row, and only on request"
-		few       = "there are few kinds, plans and regions: an index would slow down every acceptance, and totals are rarely requested"
+		few       = "there are few kinds, plans, platforms and regions: an index would slow down every acceptance, and totals are rarely requested"
 		none      = "no row has the value: such a list is rare and takes less than 0.1 s"
 	)
 
@@ -45,9 +45,12 @@ func mayScan() map[string]string {
 		"instances.Count of no plan":      few,
 		"instances.Count of a region":     few,
 		"instances.Count of a platform":   few,
+		"instances.Count of no platform":  few,
+		"instances.Count of its region":   few,
 		"instances.Count of no region":    few,
 		"instances.List of no plan":       none,
 		"instances.List of no region":     none,
+		"instances.List of no platform":   none,
 		"runtimes.Count of a region":      few,
 		"runtimes.Count of no region":     few,
 		"operations.Count of a region":    few,

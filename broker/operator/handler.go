@@ -57,7 +57,9 @@ type Options struct {
 	Entries  *auditlog.Store
 	// Authorizer authenticates users and checks their roles.
 	Authorizer *auth.Authorizer
-	Clock      clock.PassiveClock
+	// Platforms returns the current platforms. Nil means that none are configured.
+	Platforms func() auth.Platforms
+	Clock     clock.PassiveClock
 	// Log receives a line for each request and for each intervention. Metrics counts the requests; nil disables
 	// counting.
 	Log     logrus.FieldLogger

@@ -33,6 +33,7 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 		Metrics:         operators.Metrics,
 		Recorder:        operators.Recorder,
 		Authorizer:      operators.Authorizer,
+		Platforms:       operators.Platforms,
 		DefaultRegion:   config.DefaultRequestRegion,
 		Strict:          config.OSBStrict,
 		DashboardURL:    config.DashboardURL,

@@ -117,7 +117,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	plans, err := loadCatalog(config)
+	plans, platforms, err := s.loadFiles(config)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
-		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
+		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
 		Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,

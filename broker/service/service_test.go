@@ -42,6 +42,18 @@ func usable(t *testing.T) service.Config {
 	return config
 }
 
+// written returns the path of a new file with the content.
+func written(t *testing.T, content string) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return path
+}
+
 func TestUsableConfiguration(t *testing.T) {
 	broker, err := service.New(t.Context(), usable(t), logging.Discard())
 	if err != nil {
@@ -70,6 +82,21 @@ func TestInvalidConfiguration(t *testing.T) {
 			"the error names the invalid key by its number",
 			func(c *service.Config) { c.Database.SecretKeys = "k1:hush" },
 			[]string{"APP_DATABASE_SECRET_KEYS", "number 1"},
+		},
+		"platforms without users": {
+			"without authentication, no client could belong to a platform",
+			func(c *service.Config) { c.PlatformsFile = written(t, "platforms: [{name: a, users: [u]}]") },
+			[]string{"APP_PLATFORMS_FILE", "APP_AUTH_BASIC_USERS"},
+		},
+		"no platforms": {
+			"an empty file would end the isolation",
+			func(c *service.Config) { c.AuthBasicUsers, c.PlatformsFile = "u:p", written(t, "") },
+			[]string{"APP_PLATFORMS_FILE", "no platforms"},
+		},
+		"missing platforms": {
+			"the file must exist at the start",
+			func(c *service.Config) { c.AuthBasicUsers, c.PlatformsFile = "u:p", "missing.yaml" },
+			[]string{"APP_PLATFORMS_FILE", "missing.yaml"},
 		},
 		"exposed": {
 			"users are required",

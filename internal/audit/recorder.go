@@ -76,20 +76,38 @@ type Target struct {
 	Account string
 }
 
-// Refusals returns a middleware that records rejected changes, and all requests without valid credentials or role, sampled under
-// load. The function targetOf returns the target of a request. The middleware must run inside Introduce and outside of the
+type markKey struct{}
+
+// Mark makes Refusals record the request of the context if it is rejected, even if it would have changed nothing. A code that is not
+// empty replaces the code of the response in the entry.
+func Mark(ctx context.Context, code string) {
+	if mark, inside := ctx.Value(markKey{}).(*mark); inside {
+		mark.made, mark.code = true, code
+	}
+}
+
+// mark reports what Mark has set.
+type mark struct {
+	made bool
+	code string
+}
+
+// Refusals returns a middleware that records rejected changes, rejected requests that Mark has marked, and all requests without valid
+// credentials or role, sampled under load. The function targetOf returns the target of a request. The middleware must run inside Introduce and outside of the
 // Authorizer.
 func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			ctx, identity := auth.CaptureIdentity(request.Context())
 			ctx, account := captureAccount(ctx)
+			marked := &mark{}
+			ctx = context.WithValue(ctx, markKey{}, marked)
 			response := &httpserver.ResponseRecorder{ResponseWriter: w, KeepError: maxRefusalBody}
 
 			next.ServeHTTP(response, request.WithContext(ctx))
 
 			target, unauthorized := targetOf(request), response.Status == http.StatusUnauthorized || response.Status == http.StatusForbidden
-			if response.Status < http.StatusBadRequest || target.Action == "" && !unauthorized {
+			if response.Status < http.StatusBadRequest || target.Action == "" && !unauthorized && !marked.made {
 				return
 			}
 
@@ -104,7 +122,7 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 
 			r.refused(auth.NewContext(ctx, *identity), sampler, auditlog.Entry{
 				Action: target.Action, InstanceID: target.InstanceID, OperationID: target.OperationID, BindingID: target.BindingID,
-				Status: response.Status, Code: codeIn(response.ErrorBody), Account: cmp.Or(target.Account, *account),
+				Status: response.Status, Code: cmp.Or(marked.code, codeIn(response.ErrorBody)), Account: cmp.Or(target.Account, *account),
 			})
 		})
 	}

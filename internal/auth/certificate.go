@@ -32,7 +32,7 @@ func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 
 	attributes := attributesOf(presented)
 
-	return Identity{Name: nameIn(presented, attributes), Means: ByCertificate, Roles: c.Rules.roles(attributes)}, nil
+	return Identity{Name: nameIn(presented, attributes), Means: ByCertificate, Roles: c.Rules.roles(attributes), Attributes: attributes}, nil
 }
 
 // Challenge implements Authenticator. It returns an empty string, because HTTP defines no challenge for certificates.

@@ -57,6 +57,8 @@ type Identity struct {
 	Name  string
 	Means Means
 	Roles []Role
+	// Attributes are the claims of the token or the attributes of the certificate, by name. They determine the platform of the client.
+	Attributes map[string][]string
 }
 
 // Has reports whether the identity has at least one of the roles, directly or through a role that includes it.

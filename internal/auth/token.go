@@ -146,7 +146,9 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 		return Identity{}, reject(fmt.Sprintf("The token has no claim %q.", t.options.NameClaim))
 	}
 
-	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(textsIn(claims))}, nil
+	attributes := textsIn(claims)
+
+	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(attributes), Attributes: attributes}, nil
 }
 
 // verify checks the signature, then the issuer and the validity period. The clock of the verifier is slow by skew, so tokens that

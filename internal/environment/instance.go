@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,11 @@ type Instance struct {
 	// SubscriptionAccountID is the ID of the tenant that ordered the instance. It is empty unless the instance was moved to another
 	// tenant.
 	SubscriptionAccountID string `db:"subscription_account_id" json:"subscriptionAccountID,omitempty"`
+	// Platform is the name of the platform that owns the instance: the one that ordered it, unless an administrator moved it to
+	// another. SharedWith names the platforms that may use the instance, too. Platforms outside of both get the response for a missing
+	// instance.
+	Platform   string   `db:"platform" json:"platform,omitempty"`
+	SharedWith []string `db:"-"        json:"sharedWith,omitempty"`
 	// PlatformRegion is the region in the path of the order, or the default region.
 	PlatformRegion string `db:"platform_region" json:"platformRegion"`
 	// Provider is aws, azure, gcp or openstack. Region is the provider's name for the region of the runtime. Both are empty for
@@ -58,6 +64,9 @@ type Instance struct {
 // runtime uses the credentials of this account even if the instance was moved to another account.
 func (i Instance) RuntimeTenant() string { return cmp.Or(i.SubscriptionAccountID, i.GlobalAccountID) }
 
+// Platforms returns the names of the platforms that may use the instance, the owner first.
+func (i Instance) Platforms() []string { return slices.Concat([]string{i.Platform}, i.SharedWith) }
+
 // ClusterName returns the display name of the cluster. This is the ShootName, except for clusters that the tenant provides: these
 // have the name that the tenant chose, if any. Such instances also have a generated ShootName, but only because the column must
 // be unique. Without Request, the name of a cluster that the tenant provides is unknown, and ClusterName returns an empty string.
@@ -85,6 +94,7 @@ func (i Instance) Shown() map[string]any {
 		"name":              i.Name,
 		"globalAccountID":   i.GlobalAccountID,
 		"subAccountID":      i.SubAccountID,
+		"platform":          i.Platform,
 		"platformRegion":    i.PlatformRegion,
 		"provider":          i.Provider,
 		"region":            i.Region,

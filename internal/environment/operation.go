@@ -3,6 +3,7 @@ package environment
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,7 +48,9 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 		data.Instance = instance
 	}
 
-	return newOperation(process.New{ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, At: at}, data)
+	return newOperation(process.New{
+		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: visibleTo(instance), At: at,
+	}, data)
 }
 
 // NewBindingOperation returns a new operation with the given ID on a binding of the instance. The data omits the instance's
@@ -56,9 +59,14 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 	instance.Request = Request{}
 
 	return newOperation(process.New{
-		ID: id, Kind: kind, InstanceID: BindingKey(binding.InstanceID, binding.BindingID), Tenant: instance.GlobalAccountID, At: at,
+		ID: id, Kind: kind, InstanceID: BindingKey(binding.InstanceID, binding.BindingID), Tenant: instance.GlobalAccountID,
+		VisibleTo: visibleTo(instance), At: at,
 	}, Data{Instance: instance, Binding: binding})
 }
+
+// visibleTo returns the value of VisibleTo for an operation on the instance: the names of the platforms that may use the instance now.
+// It matters only after the instance is deleted; until then, the row of the instance decides.
+func visibleTo(instance Instance) string { return strings.Join(instance.Platforms(), " ") }
 
 // newOperation adds the encoded data to an operation. The engine stores the data encrypted.
 func newOperation(operation process.New, data Data) (process.New, error) {

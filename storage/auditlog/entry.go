@@ -30,6 +30,10 @@ const (
 	ActionUpdate = "update"
 )
 
+// CodeOtherPlatform is the code of rejected requests for an instance that belongs to another platform. The response has another code
+// or none, so that it does not reveal the instance.
+const CodeOtherPlatform = "OtherPlatform"
+
 // Entry records an accepted change or a rejected request. Fields without a JSON name have separate columns.
 type Entry struct {
 	ID string `json:"-"`

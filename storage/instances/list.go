@@ -21,6 +21,8 @@ type Filter struct {
 	SubAccountID    string
 	// Region selects instances by the region of the cloud provider or of the platform.
 	Region string
+	// Platform selects instances by the platform that owns them.
+	Platform string
 	// Plan selects instances by the name or the ID of their plan.
 	Plan string
 	// Suspended selects suspended instances only.
@@ -54,7 +56,7 @@ type listedRow struct {
 // columns are all columns of an instance except the sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
-	exclusive, maintenance_version, suspended, expires_at, expired_at`
+	exclusive, maintenance_version, suspended, expires_at, expired_at, platform, shared_with`
 
 // List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips
 // index entries instead of rows.
@@ -112,6 +114,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	conditions.Add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
 	conditions.Add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
 	conditions.Add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
+	conditions.Add(f.Platform != "", "instances.platform = ?", f.Platform)
 	conditions.Add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
 	conditions.Add(f.Suspended, "instances.suspended")
 	conditions.Add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)

@@ -5,6 +5,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -35,12 +37,13 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 type row struct {
 	environment.Instance
 
-	Request   string       `db:"request"`
-	Exclusive *string      `db:"exclusive"`
-	CreatedAt storage.Time `db:"created_at"`
-	UpdatedAt storage.Time `db:"updated_at"`
-	ExpiresAt storage.Time `db:"expires_at"`
-	ExpiredAt storage.Time `db:"expired_at"`
+	Request    string       `db:"request"`
+	SharedWith string       `db:"shared_with"`
+	Exclusive  *string      `db:"exclusive"`
+	CreatedAt  storage.Time `db:"created_at"`
+	UpdatedAt  storage.Time `db:"updated_at"`
+	ExpiresAt  storage.Time `db:"expires_at"`
+	ExpiredAt  storage.Time `db:"expired_at"`
 }
 
 // requestPlace is the context to which a sealed request is bound. An envelope can be decrypted only for the same instance.
@@ -63,20 +66,41 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	return storage.Statement{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at,
+			platform, shared_with
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
 			instance.DashboardURL, request, storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
 			nullable(instance.Exclusive), instance.MaintenanceVersion, storage.At(instance.ExpiresAt),
+			instance.Platform, strings.Join(instance.SharedWith, " "),
 		},
 	}, nil
 }
 
+// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance, so that a change of
+// these columns outside of the service is detected.
+type sealedRequest struct {
+	environment.Request
+
+	// Platform is empty in requests that an earlier release sealed.
+	Platform   string   `json:"platform,omitempty"`
+	SharedWith []string `json:"shared_with,omitempty"`
+}
+
+// check returns an error if the columns of the row differ from the sealed copies.
+func (r sealedRequest) check(row row) error {
+	if r.Platform != "" && (r.Platform != row.Platform || !slices.Equal(r.SharedWith, strings.Fields(row.SharedWith))) {
+		return fmt.Errorf("the platforms of instance %s differ from those in its sealed request: the row was changed outside of the broker", row.ID)
+	}
+
+	return nil
+}
+
 // sealed returns the envelope of the instance's request.
 func (s *Store) sealed(instance environment.Instance) (string, error) {
-	request, err := json.Marshal(instance.Request)
+	request, err := json.Marshal(sealedRequest{instance.Request, instance.Platform, instance.SharedWith})
 	if err != nil {
 		return "", fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
 	}
@@ -203,20 +227,34 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 		return environment.Instance{}, fmt.Errorf("reading instance %s: %w", row.ID, err)
 	}
 
-	var request environment.Request
+	var request sealedRequest
 	if err := json.Unmarshal(plain, &request); err != nil {
 		return environment.Instance{}, fmt.Errorf("decoding the request of instance %s: %w", row.ID, err)
 	}
 
+	if err := request.check(row); err != nil {
+		return environment.Instance{}, err
+	}
+
 	instance := row.instance()
-	instance.Request = request
+	instance.Request = request.Request
 
 	return instance, nil
+}
+
+// namesIn returns the names in a column, or nil if there are none.
+func namesIn(column string) []string {
+	if column == "" {
+		return nil
+	}
+
+	return strings.Fields(column)
 }
 
 // instance returns all fields except the sealed request.
 func (row row) instance() environment.Instance {
 	instance := row.Instance
+	instance.SharedWith = namesIn(row.SharedWith)
 	instance.CreatedAt, instance.UpdatedAt = row.CreatedAt.Time, row.UpdatedAt.Time
 	instance.ExpiresAt, instance.ExpiredAt = row.ExpiresAt.Time, row.ExpiredAt.Time
 

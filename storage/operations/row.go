@@ -15,7 +15,7 @@ const (
 	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, created_at, updated_at, started_at, finished_at, next_run_at,
-		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace`
+		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace, visible_to`
 	// columns lists all columns of row.
 	columns = status + `, payload`
 )
@@ -56,6 +56,7 @@ type row struct {
 	OrderedBy        string       `db:"ordered_by"`
 	Audit            string       `db:"audit"`
 	Trace            string       `db:"trace"`
+	VisibleTo        string       `db:"visible_to"`
 }
 
 // record returns the operation without its payload.
@@ -70,6 +71,7 @@ func (r row) record() process.Record {
 		OrderedBy:     r.OrderedBy,
 		Audit:         r.Audit,
 		Trace:         r.Trace,
+		VisibleTo:     r.VisibleTo,
 		State:         process.State(r.State),
 		Description:   r.Description,
 		Problem: process.Problem{

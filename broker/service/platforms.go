@@ -1,0 +1,46 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/reload"
+)
+
+// loadFiles loads the catalog and the platforms.
+func (s *Service) loadFiles(config Config) (*catalog.Catalog, func() auth.Platforms, error) {
+	plans, err := loadCatalog(config)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	platforms, err := loadPlatforms(config.PlatformsFile, s.Access)
+
+	return plans, platforms, err
+}
+
+// loadPlatforms reads the file with the platforms and adds it to the watched files of the access control. It returns a function that
+// returns the current platforms. Later, while the broker runs, an invalid file is reported and the platforms do not change.
+func loadPlatforms(path string, access *auth.Access) (func() auth.Platforms, error) {
+	if path == "" {
+		return func() auth.Platforms { return auth.Platforms{} }, nil
+	}
+
+	if _, open := access.Authorizer.Authenticator.(auth.NoAuthentication); open {
+		return nil, errors.New("APP_PLATFORMS_FILE: platforms need authentication: set APP_AUTH_BASIC_USERS, APP_AUTH_BASIC_USERS_FILE, " +
+			"APP_AUTH_OIDC_ISSUER_URL or APP_TLS_CLIENT_CA_FILE")
+	}
+
+	platforms, err := reload.Load("platforms", func(contents [][]byte) (auth.Platforms, error) {
+		return auth.ParsePlatforms(contents[0])
+	}, path)
+	if err != nil {
+		return nil, fmt.Errorf("APP_PLATFORMS_FILE: %w", err)
+	}
+
+	reload.Watch(access.Files, platforms, nil)
+
+	return platforms.Get, nil
+}
