@@ -75,7 +75,7 @@ func (b *fixture) as(user, region string, sent call) reply {
 	return b.do(sent)
 }
 
-// shares shares an instance with platforms.
+// shares sets the owner of an instance and the platforms that may use it, too.
 func (b *fixture) shares(id, owner string, with ...string) {
 	b.Helper()
 
@@ -246,7 +246,8 @@ func TestOrderOfAnotherPlatformsInstance(t *testing.T) {
 		put := call{method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order()}
 
 		for _, sent := range []call{
-			put, {method: "PUT", path: path(instanceID), body: order()},
+			put,
+			{method: "PUT", path: path(instanceID), body: order()},
 			{method: "PUT", path: put.path, body: order(with("parameters", map[string]any{"region": "eu-west-1", "autoScalerMin": 5}))},
 		} {
 			b.want("the ID is taken", b.as("beta", "", sent), 409)

@@ -15,6 +15,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// newAuditCommand returns the group of commands about the audit log of the broker.
+func newAuditCommand(session *session) *cobra.Command {
+	return group("audit", "Show the audit log", newAuditListCommand(session), newAuditGetCommand(session))
+}
+
 // newAuditListCommand returns the command that lists the audit log. It needs the role admin.
 func newAuditListCommand(session *session) *cobra.Command {
 	var (

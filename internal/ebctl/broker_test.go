@@ -64,6 +64,10 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /runtimes/{id}", broker.runtime)
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
+	broker.routes.HandleFunc("POST /runtimes/{id}/{verb}", broker.changePlatforms)
+	broker.routes.HandleFunc("GET /platforms", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.PlatformList{Data: scenario.Platforms})
+	})
 	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
 	broker.routes.HandleFunc("GET /catalog", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.Catalog{ETag: "1", Plans: []string{"aws", "trial"}, Problem: scenario.CatalogProblem})
@@ -160,7 +164,7 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 }
 
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
-	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "plan", "state") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state") {
 		return
 	}
 
@@ -169,7 +173,7 @@ func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 	for _, runtime := range b.runtimes {
 		if matches(r.URL.Query(), map[string]string{
 			"instance_id": runtime.InstanceID, "name": runtime.Name, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
-			"region": runtime.Region, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
+			"region": runtime.Region, "platform": runtime.Platform, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
 		}) {
 			runtime.Parameters, runtime.Resolved = nil, nil
 			chosen = append(chosen, runtime)
@@ -189,6 +193,42 @@ func (b *fakeBroker) runtime(w http.ResponseWriter, r *http.Request) {
 	}
 
 	answer(w, http.StatusOK, b.runtimes[index])
+}
+
+// changePlatforms changes the platforms of a runtime.
+func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
+	var change operatorapi.PlatformChange
+	if err := json.NewDecoder(r.Body).Decode(&change); err != nil || change.Reason == "" {
+		refuse(w, http.StatusBadRequest, "BadRequest", "the body is invalid")
+
+		return
+	}
+
+	index := b.find(r.PathValue("id"))
+	if index < 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no such instance")
+
+		return
+	}
+
+	changed := &b.runtimes[index]
+
+	switch r.PathValue("verb") {
+	case "grant":
+		changed.SharedWith = append(changed.SharedWith, change.Platform)
+	case "revoke":
+		changed.SharedWith = slices.DeleteFunc(changed.SharedWith, func(name string) bool { return name == change.Platform })
+	case "move":
+		changed.Platform = change.Platform
+	default:
+		refuse(w, http.StatusNotFound, "NotFound", "there is no such path")
+
+		return
+	}
+
+	answer(w, http.StatusOK, operatorapi.InstancePlatforms{
+		InstanceID: changed.InstanceID, Platform: changed.Platform, SharedWith: changed.SharedWith,
+	})
 }
 
 func (b *fakeBroker) auditEntry(w http.ResponseWriter, r *http.Request) {

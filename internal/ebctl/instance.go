@@ -63,6 +63,8 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 		{Name: "State", Value: string(status.State)},
 		{Name: "Plan", Value: shown.ServicePlanName},
 		{Name: "Region", Value: strings.TrimSpace(shown.Provider + " " + shown.Region)},
+		{Name: "Platform", Value: shown.Platform},
+		{Name: "Shared with", Value: strings.Join(shown.SharedWith, ", ")},
 		{Name: "Platform region", Value: shown.SubAccountRegion},
 		{Name: "Account", Value: shown.GlobalAccountID},
 		{Name: "Subaccount", Value: shown.SubAccountID},

@@ -96,6 +96,7 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
+	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
 	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
 	completeBy(command, "plan", session.completePlan)
 

@@ -45,6 +45,8 @@ type scenario struct {
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions lists the allowed interventions. The response to all others is 409.
 	Interventions []allowedIntervention `json:"interventions"`
+	// Platforms are the configured platforms.
+	Platforms []operatorapi.Platform `json:"platforms"`
 	// Audit is the audit log, newest entry first.
 	Audit []operatorapi.AuditEntry `json:"audit"`
 	// Accounts are the accounts that have data. Erasures are the results of requests to erase an account, in order.

@@ -95,6 +95,7 @@ func (i Instance) Shown() map[string]any {
 		"globalAccountID":   i.GlobalAccountID,
 		"subAccountID":      i.SubAccountID,
 		"platform":          i.Platform,
+		"sharedWith":        i.SharedWith,
 		"platformRegion":    i.PlatformRegion,
 		"provider":          i.Provider,
 		"region":            i.Region,

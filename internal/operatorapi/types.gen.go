@@ -228,6 +228,17 @@ type Expiration struct {
 	Operation string `json:"operation,omitempty,omitzero"`
 }
 
+// InstancePlatforms The platforms that can use an instance.
+type InstancePlatforms struct {
+	InstanceID string `json:"instanceID"`
+
+	// Platform The platform that owns the instance.
+	Platform string `json:"platform"`
+
+	// SharedWith The other platforms that can use the instance.
+	SharedWith []string `json:"sharedWith,omitempty,omitzero"`
+}
+
 // Intervention A request to cancel or retry an operation, or to skip a step.
 type Intervention struct {
 	// Reason Recorded with the user's name as one line: line breaks and control characters are replaced with spaces.
@@ -345,6 +356,39 @@ type Page struct {
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
+// Platform A client of the Open Service Broker API.
+type Platform struct {
+	// Certificates Values of attributes of its client certificates, by attribute.
+	Certificates map[string][]string `json:"certificates,omitempty,omitzero"`
+
+	// Claims Values of claims of its tokens, by claim.
+	Claims map[string][]string `json:"claims,omitempty,omitzero"`
+	Name   string              `json:"name"`
+
+	// Regions Its platform regions. Absent if it is not limited to regions.
+	Regions []string `json:"regions,omitempty,omitzero"`
+
+	// Tenants Its global accounts. Absent if it is not limited to accounts.
+	Tenants []string `json:"tenants,omitempty,omitzero"`
+
+	// Users Its users with passwords.
+	Users []string `json:"users,omitempty,omitzero"`
+}
+
+// PlatformChange A request to change the platforms of an instance.
+type PlatformChange struct {
+	// Platform The name of the platform.
+	Platform string `json:"platform"`
+
+	// Reason Recorded with the user's name as one line.
+	Reason string `json:"reason"`
+}
+
+// PlatformList The configured platforms.
+type PlatformList struct {
+	Data []Platform `json:"data"`
+}
+
 // Problem The error that failed or delays an operation.
 type Problem struct {
 	// Component The system that caused the error.
@@ -370,8 +414,11 @@ type Runtime struct {
 	Name string `json:"name"`
 
 	// Parameters The parameters as sent by the platform, without secrets. Only on GET /runtimes/{instance_id}.
-	Parameters any    `json:"parameters,omitempty,omitzero"`
-	Provider   string `json:"provider"`
+	Parameters any `json:"parameters,omitempty,omitzero"`
+
+	// Platform The platform that owns the instance.
+	Platform string `json:"platform,omitempty,omitzero"`
+	Provider string `json:"provider"`
 
 	// ProvisionerSubAccount The label subaccount of the Shoot. Present only if the subaccount's ID cannot be a label.
 	ProvisionerSubAccount string `json:"provisionerSubAccount,omitempty,omitzero"`
@@ -390,6 +437,9 @@ type Runtime struct {
 	ServiceClassID  string `json:"serviceClassID"`
 	ServicePlanID   string `json:"servicePlanID"`
 	ServicePlanName string `json:"servicePlanName"`
+
+	// SharedWith The other platforms that can use the instance.
+	SharedWith []string `json:"sharedWith,omitempty,omitzero"`
 
 	// ShootName The name of the cluster in Gardener. For a tenant's own cluster, the name in the parameters; empty in lists.
 	ShootName string `json:"shootName"`
@@ -534,6 +584,9 @@ type PageSize = int
 // Total defines model for total.
 type Total = bool
 
+// Platforms The platforms that can use an instance.
+type Platforms = InstancePlatforms
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// InstanceID Only entries about this instance.
@@ -614,6 +667,9 @@ type ListRuntimesParams struct {
 	// Region A region by the provider's or the platform's name.
 	Region string `form:"region,omitempty" json:"region,omitempty,omitzero"`
 
+	// Platform Only instances that this platform owns.
+	Platform string `form:"platform,omitempty" json:"platform,omitempty,omitzero"`
+
 	// Plan A plan by its name or ID.
 	Plan  string       `form:"plan,omitempty" json:"plan,omitempty,omitzero"`
 	State RuntimeState `form:"state,omitempty" json:"state,omitempty,omitzero"`
@@ -637,3 +693,12 @@ type RetryOperationJSONRequestBody = Intervention
 
 // SkipStepJSONRequestBody defines body for SkipStep for application/json ContentType.
 type SkipStepJSONRequestBody = Intervention
+
+// GrantPlatformJSONRequestBody defines body for GrantPlatform for application/json ContentType.
+type GrantPlatformJSONRequestBody = PlatformChange
+
+// MovePlatformJSONRequestBody defines body for MovePlatform for application/json ContentType.
+type MovePlatformJSONRequestBody = PlatformChange
+
+// RevokePlatformJSONRequestBody defines body for RevokePlatform for application/json ContentType.
+type RevokePlatformJSONRequestBody = PlatformChange

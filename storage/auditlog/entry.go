@@ -25,7 +25,11 @@ const (
 	ActionCatalog = "catalog"
 	ActionExpire  = "expire"
 	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
-	ActionErase  = "erase"
+	ActionErase = "erase"
+	// ActionGrant, ActionRevoke and ActionMove change the platforms of an instance.
+	ActionGrant  = "grant"
+	ActionRevoke = "revoke"
+	ActionMove   = "move"
 	ActionUnbind = "unbind"
 	ActionUpdate = "update"
 )

@@ -121,6 +121,14 @@ func (c *Client) SkipStep(ctx context.Context, operationID string, body operator
 	})
 }
 
+// ListPlatforms calls GET /platforms: list the configured platforms.
+func (c *Client) ListPlatforms(ctx context.Context) (operatorapi.PlatformList, error) {
+	return callFor[operatorapi.PlatformList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/platforms",
+	})
+}
+
 // ListRuntimes calls GET /runtimes: list runtimes, newest first.
 func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntimesParams) (operatorapi.RuntimeList, error) {
 	query := url.Values{}
@@ -129,6 +137,7 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "account", params.Account)
 	set(query, "subaccount", params.Subaccount)
 	set(query, "region", params.Region)
+	set(query, "platform", params.Platform)
 	set(query, "plan", params.Plan)
 	set(query, "state", params.State)
 	set(query, "cursor", params.Cursor)
@@ -164,6 +173,33 @@ func (c *Client) ListBindings(ctx context.Context, instanceID string) (operatora
 	return callFor[operatorapi.BindingList](ctx, c, request{
 		method: http.MethodGet,
 		path:   fmt.Sprintf("/runtimes/%s/bindings", url.PathEscape(instanceID)),
+	})
+}
+
+// GrantPlatform calls POST /runtimes/{instance_id}/grant: share an instance with a platform.
+func (c *Client) GrantPlatform(ctx context.Context, instanceID string, body operatorapi.PlatformChange) (operatorapi.Platforms, error) {
+	return callFor[operatorapi.Platforms](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/grant", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
+// MovePlatform calls POST /runtimes/{instance_id}/move: move an instance to a platform.
+func (c *Client) MovePlatform(ctx context.Context, instanceID string, body operatorapi.PlatformChange) (operatorapi.Platforms, error) {
+	return callFor[operatorapi.Platforms](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/move", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
+// RevokePlatform calls POST /runtimes/{instance_id}/revoke: stop sharing an instance with a platform.
+func (c *Client) RevokePlatform(ctx context.Context, instanceID string, body operatorapi.PlatformChange) (operatorapi.Platforms, error) {
+	return callFor[operatorapi.Platforms](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/revoke", url.PathEscape(instanceID)),
+		body:   body,
 	})
 }
 

@@ -205,7 +205,7 @@ func (b blockers) refusal(noun string) error {
 	}
 
 	if len(texts) > 0 {
-		return conflict(fmt.Sprintf("The account still has %ss: %s. Delete them first.", noun, enumerate(texts)))
+		return Conflict(fmt.Sprintf("The account still has %ss: %s. Delete them first.", noun, enumerate(texts)))
 	}
 
 	for _, operation := range b.operations {
@@ -213,7 +213,7 @@ func (b blockers) refusal(noun string) error {
 	}
 
 	if len(texts) > 0 {
-		return conflict(fmt.Sprintf("The account still has unfinished operations: %s. Wait until they have ended, or cancel them.", enumerate(texts)))
+		return Conflict(fmt.Sprintf("The account still has unfinished operations: %s. Wait until they have ended, or cancel them.", enumerate(texts)))
 	}
 
 	return nil

@@ -218,8 +218,8 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 // Invalid rejects a malformed request. The description names the part of the request that the user has to correct.
 func Invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
-// conflict rejects a valid request that the state of the operation or the instance does not allow.
-func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
+// Conflict rejects a valid request that the state of the operation or the instance does not allow.
+func Conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
 // NotFound rejects a request for an object that does not exist.
 func NotFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }

@@ -125,7 +125,7 @@ func (a *API) carryOut(ctx context.Context, name string, do action, wanted inter
 	case errors.Is(err, operations.ErrSealed):
 		err = &httpserver.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
 	case storage.IsDuplicate(err):
-		err = conflict(fmt.Sprintf(textOvertaken, a.Subjects.Noun()))
+		err = Conflict(fmt.Sprintf(textOvertaken, a.Subjects.Noun()))
 	}
 
 	return record, err
@@ -162,34 +162,41 @@ func (a *API) readIntervention(r *http.Request) (intervention, error) {
 		return wanted, err
 	}
 
-	if err := readStrictly(r.Body, &wanted.Intervention); err != nil {
+	if err := ReadStrictly(r.Body, &wanted.Intervention, textIntervention); err != nil {
 		return wanted, err
 	}
 
-	wanted.Reason = oneLine(wanted.Reason)
+	wanted.Reason, err = CheckReason(wanted.Reason)
 
-	switch length := utf8.RuneCountInString(wanted.Reason); {
-	case length == 0:
-		return wanted, Invalid("reason is missing. Give a reason that others will understand.")
-	case length > maxReason:
-		wanted.Reason = string([]rune(wanted.Reason)[:maxReason]) + "…"
-
-		return wanted, Invalid(fmt.Sprintf("reason has %d characters. At most %d are allowed.", length, maxReason))
-	}
-
-	return wanted, nil
+	return wanted, err
 }
 
-// readStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name
-// were misspelled, the intervention would have an effect that the operator did not intend.
-func readStrictly(body io.Reader, into any) error {
+// CheckReason returns the reason as one line. The error rejects a missing or too long reason; the result is then shortened, for the
+// log.
+func CheckReason(reason string) (string, error) {
+	reason = oneLine(reason)
+
+	switch length := utf8.RuneCountInString(reason); {
+	case length == 0:
+		return "", Invalid("reason is missing. Give a reason that others will understand.")
+	case length > maxReason:
+		return string([]rune(reason)[:maxReason]) + "…", Invalid(fmt.Sprintf("reason has %d characters. At most %d are allowed.", length, maxReason))
+	default:
+		return reason, nil
+	}
+}
+
+// ReadStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name
+// were misspelled, the request would have an effect that the operator did not intend. The text is the description of
+// the rejection; it describes a valid body.
+func ReadStrictly(body io.Reader, into any, text string) error {
 	content, err := io.ReadAll(body)
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return err
 		}
 
-		return Invalid(textIntervention)
+		return Invalid(text)
 	}
 
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -209,7 +216,7 @@ func readStrictly(body io.Reader, into any) error {
 		}
 	}
 
-	return Invalid(textIntervention)
+	return Invalid(text)
 }
 
 // oneLine replaces line breaks and unprintable characters with single spaces.

@@ -51,7 +51,7 @@ func (a *API) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (s
 
 	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err == nil && record.State != process.Canceling {
-		err = conflict("The operation has already ended: it is " + string(record.State) + ".")
+		err = Conflict("The operation has already ended: it is " + string(record.State) + ".")
 	}
 
 	return record.ID, err
@@ -110,11 +110,11 @@ func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 // a deletion. It locks the instance, so its result remains valid until the transaction ends.
 func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
 	if former.State != process.Failed && former.State != process.Canceled {
-		return conflict("Only a failed or canceled operation can be retried. The state of this one is " + string(former.State) + ".")
+		return Conflict("Only a failed or canceled operation can be retried. The state of this one is " + string(former.State) + ".")
 	}
 
 	if !a.Engine.Handles(former.Kind) {
-		return conflict("This version no longer supports operations of kind " + former.Kind + ".")
+		return Conflict("This version no longer supports operations of kind " + former.Kind + ".")
 	}
 
 	exists, err := a.Subjects.Lock(ctx, tx, former, now)
@@ -123,7 +123,7 @@ func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 	}
 
 	if !exists {
-		return conflict(fmt.Sprintf("The %s of the operation no longer exists, so there is nothing to retry.", a.Subjects.Noun()))
+		return Conflict(fmt.Sprintf("The %s of the operation no longer exists, so there is nothing to retry.", a.Subjects.Noun()))
 	}
 
 	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
@@ -132,7 +132,7 @@ func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 	}
 
 	if newest := all[0]; newest.ID != former.ID {
-		return conflict(fmt.Sprintf("A later operation exists for this %s: %s, of kind %q, %s.",
+		return Conflict(fmt.Sprintf("A later operation exists for this %s: %s, of kind %q, %s.",
 			a.Subjects.Noun(), newest.ID, newest.Kind, newest.State))
 	}
 
@@ -152,7 +152,7 @@ func (a *API) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 	}
 
 	if record.State != process.InProgress {
-		return "", conflict("A step can be skipped only while the operation is in progress. The state of this operation is " + string(record.State) + ".")
+		return "", Conflict("A step can be skipped only while the operation is in progress. The state of this operation is " + string(record.State) + ".")
 	}
 
 	if err := a.checkSkip(record, wanted.Step); err != nil {
@@ -161,7 +161,7 @@ func (a *API) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 
 	accepted, err := a.Operations.Skip(ctx, tx, record.ID, process.Skip{Step: wanted.Step, Reason: wanted.why()}, wanted.now)
 	if err == nil && !accepted {
-		err = conflict(textStepDone)
+		err = Conflict(textStepDone)
 	}
 
 	return record.ID, err
@@ -171,13 +171,13 @@ func (a *API) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 func (a *API) checkSkip(record process.Record, step string) error {
 	switch {
 	case record.Step == "":
-		return conflict("The operation has not started a step yet.")
+		return Conflict("The operation has not started a step yet.")
 	case step != record.Step:
-		return conflict(fmt.Sprintf("The operation is at step %q, not at %q.", record.Step, step))
+		return Conflict(fmt.Sprintf("The operation is at step %q, not at %q.", record.Step, step))
 	case record.Finished(record.Stage):
-		return conflict(textStepDone)
+		return Conflict(textStepDone)
 	case !a.Engine.MaySkip(record.Kind, step):
-		return conflict(fmt.Sprintf("Step %q cannot be skipped: later steps depend on it.", step))
+		return Conflict(fmt.Sprintf("Step %q cannot be skipped: later steps depend on it.", step))
 	default:
 		return nil
 	}

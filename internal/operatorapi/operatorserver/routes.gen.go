@@ -47,10 +47,18 @@ type BrokerHandlers interface {
 	ExpireInstance(r *http.Request) (httpserver.Response, error)
 	// GetKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
 	GetKubeconfig(r *http.Request) (httpserver.Response, error)
+	// ListPlatforms handles GET /platforms: list the configured platforms.
+	ListPlatforms(r *http.Request) (httpserver.Response, error)
 	// CreateAdminKubeconfig handles POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
 	CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error)
 	// ListBindings handles GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
 	ListBindings(r *http.Request) (httpserver.Response, error)
+	// GrantPlatform handles POST /runtimes/{instance_id}/grant: share an instance with a platform.
+	GrantPlatform(r *http.Request) (httpserver.Response, error)
+	// MovePlatform handles POST /runtimes/{instance_id}/move: move an instance to a platform.
+	MovePlatform(r *http.Request) (httpserver.Response, error)
+	// RevokePlatform handles POST /runtimes/{instance_id}/revoke: stop sharing an instance with a platform.
+	RevokePlatform(r *http.Request) (httpserver.Response, error)
 }
 
 // BrokerRoutes returns the operations of openapi.yaml that the broker has.
@@ -109,8 +117,12 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.SkipStep,
 		},
 		{
+			Method: http.MethodGet, Path: "/platforms", Role: "admin",
+			serve: to.ListPlatforms,
+		},
+		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "plan", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",
@@ -123,6 +135,18 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}/bindings", Role: "viewer",
 			serve: to.ListBindings,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/grant", Role: "admin",
+			serve: to.GrantPlatform,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/move", Role: "admin",
+			serve: to.MovePlatform,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/revoke", Role: "admin",
+			serve: to.RevokePlatform,
 		},
 		{
 			Method: http.MethodGet, Path: "/status", Role: "viewer",

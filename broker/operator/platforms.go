@@ -1,0 +1,215 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+const (
+	// maxShares is the maximum number of platforms with which an instance can be shared.
+	maxShares = 20
+
+	textPlatformChange = `The body is invalid. Send {"platform": "…", "reason": "…"} as JSON.`
+	textIsOwner        = "The platform owns the instance. Move the instance to another platform instead."
+	textTooManyShares  = "The instance is already shared with %d platforms, which is the limit. Revoke a share first."
+	textExcluded       = "The regions or tenants of platform %s exclude the instance, whose region is %s and whose account is %s."
+)
+
+// ListPlatforms returns the configured platforms of this replica.
+func (a *api) ListPlatforms(*http.Request) (httpserver.Response, error) {
+	list := operatorapi.PlatformList{Data: []operatorapi.Platform{}}
+
+	for _, platform := range a.platforms().List() {
+		list.Data = append(list.Data, operatorapi.Platform{
+			Name: platform.Name, Users: platform.Users, Claims: platform.Claims, Certificates: platform.Certificates,
+			Regions: platform.Regions, Tenants: platform.Tenants,
+		})
+	}
+
+	return httpserver.OK(list), nil
+}
+
+// GrantPlatform shares an instance with a platform.
+func (a *api) GrantPlatform(r *http.Request) (httpserver.Response, error) {
+	return a.changePlatforms(r, auditlog.ActionGrant, func(instance environment.Instance, name string) (environment.Instance, error) {
+		if slices.Contains(instance.Platforms(), name) {
+			return instance, nil
+		}
+
+		if len(instance.SharedWith) >= maxShares {
+			return instance, operatorserver.Conflict(fmt.Sprintf(textTooManyShares, maxShares))
+		}
+
+		instance.SharedWith = append(slices.Clone(instance.SharedWith), name)
+
+		return instance, a.checkPlatform(instance, name)
+	})
+}
+
+// RevokePlatform stops sharing an instance with a platform. The platform may be one that is no longer configured.
+func (a *api) RevokePlatform(r *http.Request) (httpserver.Response, error) {
+	return a.changePlatforms(r, auditlog.ActionRevoke, func(instance environment.Instance, name string) (environment.Instance, error) {
+		if name == instance.Platform {
+			return instance, operatorserver.Conflict(textIsOwner)
+		}
+
+		instance.SharedWith = without(instance.SharedWith, name)
+
+		return instance, nil
+	})
+}
+
+// MovePlatform makes a platform the owner of an instance.
+func (a *api) MovePlatform(r *http.Request) (httpserver.Response, error) {
+	return a.changePlatforms(r, auditlog.ActionMove, func(instance environment.Instance, name string) (environment.Instance, error) {
+		if name == instance.Platform {
+			return instance, nil
+		}
+
+		instance.Platform, instance.SharedWith = name, without(instance.SharedWith, name)
+
+		return instance, a.checkPlatform(instance, name)
+	})
+}
+
+// without returns the names except one, or nil if none is left.
+func without(names []string, name string) []string {
+	var left []string
+
+	for _, other := range names {
+		if other != name {
+			left = append(left, other)
+		}
+	}
+
+	return left
+}
+
+// platforms returns the current platforms.
+func (a *api) platforms() auth.Platforms {
+	if a.Platforms == nil {
+		return auth.Platforms{}
+	}
+
+	return a.Platforms()
+}
+
+// checkPlatform rejects a platform that is not configured, or that could not reach the instance because of its regions or tenants.
+func (a *api) checkPlatform(instance environment.Instance, name string) error {
+	platform, found := a.platforms().Find(name)
+
+	switch {
+	case !found:
+		var names []string
+		for _, configured := range a.platforms().List() {
+			names = append(names, configured.Name)
+		}
+
+		return operatorserver.Invalid(fmt.Sprintf("The platform %q is unknown. Use %s.", name, strings.Join(names, ", ")))
+	case !platform.AllowsRegion(instance.PlatformRegion), !platform.AllowsTenant(instance.GlobalAccountID):
+		return operatorserver.Conflict(fmt.Sprintf(textExcluded, name, instance.PlatformRegion, instance.GlobalAccountID))
+	default:
+		return nil
+	}
+}
+
+// changePlatforms changes the platforms of the instance in the path, and records the change in the audit log, in one transaction. If
+// nothing changes, it records nothing.
+func (a *api) changePlatforms(r *http.Request, action string,
+	change func(instance environment.Instance, name string) (environment.Instance, error),
+) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "instance_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	var wanted operatorapi.PlatformChange
+	if err := operatorserver.ReadStrictly(r.Body, &wanted, textPlatformChange); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	reason, err := operatorserver.CheckReason(wanted.Reason)
+	if err == nil && wanted.Platform == "" {
+		err = operatorserver.Invalid("platform is missing.")
+	}
+
+	var changed environment.Instance
+	if err == nil {
+		changed, err = a.storePlatforms(r.Context(), id, auditlog.Entry{Action: action, Reason: reason},
+			func(instance environment.Instance) (environment.Instance, error) {
+				return change(instance, wanted.Platform)
+			})
+	}
+
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: auth.FromContext(r.Context()).Name, logging.InstanceID: id, logging.Kind: action, logging.Reason: reason,
+	})
+	if err != nil {
+		line.WithError(err).Warn("audit: platforms of an instance not changed")
+
+		return httpserver.Response{}, err
+	}
+
+	line.Info("audit: platforms of an instance changed")
+
+	return httpserver.OK(operatorapi.InstancePlatforms{
+		InstanceID: changed.ID, Platform: changed.Platform, SharedWith: changed.SharedWith,
+	}), nil
+}
+
+// storePlatforms changes an instance in a transaction that also records the entry. It locks the instance first, so that concurrent
+// changes run one after another.
+func (a *api) storePlatforms(ctx context.Context, id string, entry auditlog.Entry,
+	change func(environment.Instance) (environment.Instance, error),
+) (changed environment.Instance, err error) {
+	err = a.DB.InTx(ctx, func(tx storage.Tx) error {
+		present, err := a.Instances.Lock(ctx, tx, id)
+		if err == nil && !present {
+			err = storage.ErrNotFound
+		}
+
+		if err != nil {
+			return err
+		}
+
+		instance, err := a.Instances.Get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		if changed, err = change(instance); err != nil || slices.Equal(changed.Platforms(), instance.Platforms()) {
+			return err
+		}
+
+		if err := a.Instances.SetPlatforms(ctx, tx, changed); err != nil {
+			return err
+		}
+
+		entry.InstanceID, entry.Status = id, http.StatusOK
+		entry.Before, entry.After = auditlog.Difference(instance.Shown(), changed.Shown())
+
+		return a.Recorder.Record(ctx, tx, entry)
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = operatorserver.NotFound(textNoInstance)
+	}
+
+	return changed, err
+}
