@@ -1,0 +1,2 @@
+ebctl instance create shared --plan aws --wait
+replace NAME shared
