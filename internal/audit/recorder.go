@@ -5,10 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
@@ -22,10 +23,12 @@ import (
 )
 
 const (
-	// refusalRate is the number of refusals that a replica records per second; refusalBurst is the size of a burst. Entries are
+	// refusalRate is the number of refusals of one user and action that a replica records per second; refusalBurst is the size of a burst. Entries are
 	// kept for more than a year, so without a limit a client that retries forever would fill the database.
-	refusalRate  = 2
+	refusalRate  = 0.5
 	refusalBurst = 100
+	// maxSamplers is the number of users and actions that are sampled separately.
+	maxSamplers = 10_000
 	// refusalTimeout bounds the time to record one refusal. The response waits until the refusal has been recorded.
 	refusalTimeout = 2 * time.Second
 	// maxRefusalBody is the number of bytes of an error response that Refusals parses for the error code. Complete error
@@ -46,12 +49,12 @@ type Recorder struct {
 	log   logrus.FieldLogger
 	// unauthorized samples requests without valid credentials or role; changes samples rejected changes by authorized clients.
 	// With a single sampler, an attacker without credentials could crowd out the entries about authorized clients.
-	unauthorized, changes sampler
+	unauthorized, changes samplers
 }
 
 // NewRecorder returns a recorder that adds entries to the store.
 func NewRecorder(store Store, db *storage.DB, clock clock.PassiveClock, log logrus.FieldLogger) *Recorder {
-	return &Recorder{store: store, db: db, clock: clock, log: log, unauthorized: newSampler(), changes: newSampler()}
+	return &Recorder{store: store, db: db, clock: clock, log: log, unauthorized: newSamplers(), changes: newSamplers()}
 }
 
 // Record adds an entry in the transaction of the change that the entry describes, so neither exists without the other. Record
@@ -135,10 +138,12 @@ func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	r.refused(ctx, &r.changes, entry)
 }
 
-// refused records an entry if the sampler accepts it. A failure is only logged: the client gets the same rejection with or
+// refused records an entry if the sampler of its user and action accepts it. A failure is only logged: the client gets the same rejection with or
 // without the entry.
-func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog.Entry) {
-	missed, taken := sampler.take(r.clock.Now())
+func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlog.Entry) {
+	identity := auth.FromContext(ctx)
+
+	missed, taken := sampler.take(sampled{identity.Name, string(identity.Means), entry.Action}, r.clock.Now())
 	if !taken {
 		return
 	}
@@ -153,25 +158,53 @@ func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog
 	}
 }
 
+// sampled identifies the refusals that share a sampler: those of one user, or of all unauthenticated clients, for one action. A flood
+// of refusals of one user does not hide those of others.
+type sampled struct{ user, means, action string }
+
+// samplers has the samplers of the last maxSamplers users and actions. It is safe for concurrent use.
+type samplers struct {
+	mutex  *sync.Mutex
+	recent *simplelru.LRU[sampled, *sampler]
+}
+
+func newSamplers() samplers {
+	recent, _ := simplelru.NewLRU[sampled, *sampler](maxSamplers, nil) // fails only without a size
+
+	return samplers{mutex: &sync.Mutex{}, recent: recent}
+}
+
+// take is like sampler.take of the sampler for the key.
+func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	found, known := s.recent.Get(key)
+	if !known {
+		found = &sampler{limiter: rate.NewLimiter(refusalRate, refusalBurst)}
+		s.recent.Add(key, found)
+	}
+
+	return found.take(now)
+}
+
 // sampler accepts events up to a rate and counts the skipped events, so the next entry can state their number.
 type sampler struct {
 	limiter *rate.Limiter
-	missed  *atomic.Int64
-}
-
-func newSampler() sampler {
-	return sampler{limiter: rate.NewLimiter(refusalRate, refusalBurst), missed: &atomic.Int64{}}
+	missed  int
 }
 
 // take reports whether to record an event, and how many events the sampler has skipped since the last recorded one.
 func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	if !s.limiter.AllowN(now, 1) {
-		s.missed.Add(1)
+		s.missed++
 
 		return 0, false
 	}
 
-	return int(s.missed.Swap(0)), true
+	missed, s.missed = s.missed, 0
+
+	return missed, true
 }
 
 // codeIn returns the error code in the body of a response. It returns an empty string if the body does not have the common error

@@ -27,6 +27,8 @@ type Config struct {
 	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
 	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"maximum number of requests that each client may send in a burst"`
 
+	LoginFailures int `env:"LOGIN_FAILURES" help:"failed logins with a password, per user name and address, after which further ones are delayed, up to a minute; 0 turns off the delay"`
+
 	TrustedOrigins []string `env:"TRUSTED_ORIGINS" help:"origins whose pages may send changes from browsers, comma-separated, such as https://console.example.com; the origin of the service is always trusted"`
 	AllowedHosts   []string `env:"ALLOWED_HOSTS"   help:"host names, without ports, that clients may use in addition to localhost if the service has no authentication, comma-separated; with authentication, all hosts are accepted"`
 }
@@ -55,7 +57,7 @@ func Default() Config {
 			Roles:     "osb=scope:broker:write,viewer=groups:runtimeViewer,operator=groups:runtimeOperator,admin=groups:runtimeAdmin",
 			NameClaim: "sub", Algorithms: []string{"RS256", "ES256"},
 		},
-		RateLimitBurst: 100,
+		RateLimitBurst: 100, LoginFailures: 10,
 	}
 }
 
@@ -91,7 +93,7 @@ func New(options Options) (*Access, error) {
 	access := &Access{Files: files}
 	access.Parts = []lifecycle.Part{files.Part()}
 
-	var wrong [6]error
+	var wrong [7]error
 
 	access.TLS, wrong[0] = access.serverTLS(options.Config.TLS)
 
@@ -108,6 +110,11 @@ func New(options Options) (*Access, error) {
 		wrong[4] = fmt.Errorf("APP_RATE_LIMIT, APP_RATE_LIMIT_BURST: %w", err)
 	}
 
+	logins, err := newLoginLimiter(options.Config.LoginFailures, options.Clock)
+	if err != nil {
+		wrong[6] = fmt.Errorf("APP_LOGIN_FAILURES: %w", err)
+	}
+
 	guard, err := newGuard(options.Config, len(authenticators) == 0)
 	wrong[5] = err
 
@@ -115,7 +122,7 @@ func New(options Options) (*Access, error) {
 		return nil, err
 	}
 
-	access.Authorizer = &Authorizer{Authenticator: authenticators, Limits: limits, Refused: count(options.Metrics), guard: guard}
+	access.Authorizer = &Authorizer{Authenticator: authenticators, Limits: limits, Refused: count(options.Metrics), guard: guard, logins: logins}
 	if len(authenticators) == 0 {
 		access.Authorizer.Authenticator = NoAuthentication{}
 	}
@@ -224,7 +231,7 @@ func count(metrics prometheus.Registerer) func(reason string) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_requests_refused_total",
 		Help: "Rejected requests, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be verified), " +
-			"cross_origin (a page of another origin in a browser), unknown_host (without authentication).",
+			"cross_origin (a page of another origin in a browser), unknown_host (without authentication), login_delayed (after failed logins).",
 	}, []string{"reason"})
 	metrics.MustRegister(refused)
 

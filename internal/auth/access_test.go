@@ -50,6 +50,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		"Part":         {"certificates have no scopes", here, func(o *auth.Options) { o.Config.CertificateRoles = "osb=scope:a" }, "APP_AUTH_CERTIFICATE_ROLES"},
 		"HalfTLS":      {"a certificate needs a key", here, func(o *auth.Options) { o.Config.TLS.CertFile = file }, "APP_TLS_KEY_FILE"},
 		"NegativeRate": {"a rate cannot be negative", here, func(o *auth.Options) { o.Config.RateLimit = -1 }, "APP_RATE_LIMIT"},
+		"Failures":     {"a number cannot be negative", here, func(o *auth.Options) { o.Config.LoginFailures = -1 }, "APP_LOGIN_FAILURES"},
 		"Origin":       {"an origin has a scheme", here, func(o *auth.Options) { o.Config.TrustedOrigins = []string{"console.example.com"} }, "APP_TRUSTED_ORIGINS"},
 		"Host":         {"a port is not compared", here, func(o *auth.Options) { o.Config.AllowedHosts = []string{"example.com:80"} }, "APP_ALLOWED_HOSTS"},
 		"Everything": {"the error lists all invalid variables", here, func(o *auth.Options) {

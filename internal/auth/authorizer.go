@@ -14,6 +14,7 @@ import (
 const (
 	textUnauthenticated = "The request has no credentials. The header WWW-Authenticate lists the accepted schemes."
 	textUnchecked       = "The credentials cannot be verified at the moment. Try again later."
+	textLoginDelayed    = "Too many failed logins of this user from this address. Check the password and try again later."
 	textRateLimited     = "This client has exceeded its rate limit. Try again later."
 )
 
@@ -29,6 +30,8 @@ const (
 	// authentication and the request is for another host.
 	CrossOrigin = "cross_origin"
 	UnknownHost = "unknown_host"
+	// LoginDelayed means that the password was not compared because of earlier failed logins.
+	LoginDelayed = "login_delayed"
 )
 
 // uncheckedWait is the value of Retry-After in responses with the reason Unchecked.
@@ -69,6 +72,8 @@ type Authorizer struct {
 
 	// guard checks the origin and the host of each request; nil accepts all.
 	guard *guard
+	// logins delays logins after failed ones; nil delays nothing.
+	logins *loginLimiter
 }
 
 // NewAuthorizer returns an authorizer for tests, without rate limits and metrics.
@@ -80,7 +85,7 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 // context of the request, for FromContext.
 //
 // The middleware responds 403 to requests that browsers send for pages of other origins, 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients
-// without a role, and 429 if the client has exceeded its rate limit. It checks the rate limit last: a request with a wrong
+// without a role, and 429 if the client has exceeded its rate limit or must wait after failed logins. It checks the rate limit last: a request with a wrong
 // password must not use up the rate limit of the named user.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
@@ -89,8 +94,17 @@ func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 				return
 			}
 
+			if wait := a.logins.begin(r); wait > 0 {
+				a.refuse(w, r, LoginDelayed, &httpserver.Refusal{
+					Status: http.StatusTooManyRequests, Code: "TooManyRequests", Description: textLoginDelayed, RetryAfter: wait,
+				})
+
+				return
+			}
+
 			identity, err := a.Authenticator.Authenticate(r)
 			rejection, rejected := errors.AsType[*Rejection](err)
+			a.logins.end(r, rejected)
 
 			if captured, wanted := r.Context().Value(capturedKey{}).(*Identity); wanted {
 				*captured = identity

@@ -88,6 +88,7 @@ func configure(t testing.TB, target *broker.Config, settings ...setting) {
 
 	*target = read
 	target.AuthBasicUsers += ",watcher:" + harness.Password + ":viewer"
+	target.Access.LoginFailures = 0 // the rows send many wrong passwords
 	target.DashboardURL = "https://dashboard.example.com/?kubeconfigID={instance_id}"
 }
 

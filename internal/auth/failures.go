@@ -1,0 +1,147 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// firstDelay is the delay after the allowed failures. Each further failure doubles it, up to maxDelay.
+	firstDelay = time.Second
+	maxDelay   = time.Minute
+	// forgetAfter is the time after the last failure at which all failures are forgotten.
+	forgetAfter = 15 * time.Minute
+)
+
+// login identifies who tries to log in: a user name from a network. Failures of one network do not delay others, so nobody can lock
+// out a user whose network differs. The name is hashed, because clients choose its length.
+type login struct {
+	name    [sha256.Size]byte
+	network string
+}
+
+// failures are the consecutive failed logins of a login, and the earliest time of the next attempt.
+type failures struct {
+	count int
+	last  time.Time
+	next  time.Time
+}
+
+// loginLimiter delays logins with passwords after failed ones. It never holds a request: an attempt before its time is rejected without
+// comparing the password, so the correct password does not stand out. It is safe for concurrent use.
+type loginLimiter struct {
+	// allowed is the number of failures before the first delay.
+	allowed int
+	clock   clock.PassiveClock
+
+	mutex sync.Mutex
+	// recent has the failures of at most maxClients logins.
+	recent *simplelru.LRU[login, failures]
+}
+
+// newLoginLimiter returns a limiter that allows the number of failures before the first delay. If the number is 0, it returns nil, which
+// delays nothing.
+func newLoginLimiter(allowed int, clock clock.PassiveClock) (*loginLimiter, error) {
+	switch {
+	case allowed < 0:
+		return nil, errors.New("must not be negative; 0 turns off delays")
+	case allowed == 0:
+		return nil, nil
+	}
+
+	recent, err := simplelru.NewLRU[login, failures](maxClients, nil)
+	if err != nil {
+		return nil, fmt.Errorf("creating the list of failed logins: %w", err)
+	}
+
+	return &loginLimiter{allowed: allowed, clock: clock, recent: recent}, nil
+}
+
+// loginOf returns the login of a request with a password. Tokens and certificates cannot be guessed, so they are not limited.
+func loginOf(r *http.Request) (login, bool) {
+	name, _, sent := r.BasicAuth()
+
+	return login{name: sha256.Sum256([]byte(name)), network: ClientNetwork(r.RemoteAddr)}, sent
+}
+
+// begin reports whether the request may be authenticated: wait is 0. Otherwise it is the time until the next attempt. Each attempt after the
+// allowed failures also reserves the following delay, so concurrent requests cannot share one attempt.
+func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
+	who, limited := loginOf(r)
+	if l == nil || !limited {
+		return 0
+	}
+
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+
+	now := l.clock.Now()
+
+	found, known := l.recent.Get(who)
+	if !known || found.count < l.allowed {
+		return 0
+	}
+
+	if now.Sub(found.last) >= forgetAfter {
+		l.recent.Remove(who)
+
+		return 0
+	}
+
+	if wait = found.next.Sub(now); wait > 0 {
+		return wait
+	}
+
+	found.next = now.Add(l.delay(found.count + 1))
+	l.recent.Add(who, found)
+
+	return 0
+}
+
+// end records the result of an authentication. A success forgets the failures of the login.
+func (l *loginLimiter) end(r *http.Request, rejected bool) {
+	who, limited := loginOf(r)
+	if l == nil || !limited {
+		return
+	}
+
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+
+	if !rejected {
+		l.recent.Remove(who)
+
+		return
+	}
+
+	now := l.clock.Now()
+	found, _ := l.recent.Get(who)
+
+	if now.Sub(found.last) >= forgetAfter {
+		found = failures{}
+	}
+
+	found.count, found.last = found.count+1, now
+	if found.count >= l.allowed {
+		found.next = now.Add(l.delay(found.count))
+	}
+
+	l.recent.Add(who, found)
+}
+
+// delay returns the delay after a number of failures.
+func (l *loginLimiter) delay(count int) time.Duration {
+	delay := firstDelay
+	for ; count > l.allowed && delay < maxDelay; count-- {
+		delay *= 2
+	}
+
+	return min(delay, maxDelay)
+}
