@@ -48,6 +48,8 @@ func sharedRows() []roleRow {
 		{name: "POST /operations/{operation_id}/skip", roles: operating},
 		{name: "GET /audit", roles: admin},
 		{name: "GET /audit/{entry_id}", roles: admin},
+		{name: "GET /accounts/{account_id}", roles: admin},
+		{name: "POST /accounts/{account_id}/erase", roles: admin},
 		{name: "GET /status", roles: reading},
 		{name: "GET /openapi.yaml", roles: anyone},
 	}
@@ -137,7 +139,7 @@ func TestRoles(t *testing.T) {
 
 				if row.query == "" {
 					call.Method, call.Path, _ = strings.Cut(row.name, " ")
-					call.Path = strings.NewReplacer("{instance_id}", "x", "{operation_id}", "x", "{entry_id}", "x").Replace(call.Path)
+					call.Path = strings.NewReplacer("{instance_id}", "x", "{operation_id}", "x", "{entry_id}", "x", "{account_id}", "x").Replace(call.Path)
 				} else {
 					call.Method, call.Path, call.Body = http.MethodPost, "/graphql", graphQLBody(strings.ReplaceAll(row.query, "RUNTIME", runtimeID))
 				}
