@@ -26,7 +26,7 @@ type run[D any] struct {
 	progress Progress
 	log      logrus.FieldLogger
 
-	// endTrace ends the trace of the running attempt.
+	// endTrace ends the span of the running attempt.
 	endTrace func(Outcome, string)
 
 	// unreadable is Claimed.Unreadable. keepPayload makes writes keep the stored payload, because the run could not decode it.
@@ -97,7 +97,7 @@ func (r *run[D]) execute(ctx context.Context) {
 	r.finish(ctx, Succeeded, OperationSucceeded, "")
 }
 
-// decode reads the data that the steps share.
+// decode decodes the payload into Data. It fails if the payload could not be decrypted.
 func (r *run[D]) decode() error {
 	if r.unreadable != nil {
 		return r.unreadable
@@ -136,7 +136,8 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 	return true
 }
 
-// enabled evaluates the condition of the task.
+// enabled reports whether the task's condition is met. A task without a condition is always enabled. If the condition panics,
+// enabled returns an error.
 func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 	if task.When == nil {
 		return true, nil

@@ -22,9 +22,9 @@ type Store interface {
 	// Renew extends the owner's leases and returns the states of the operations whose leases the owner still has, by operation
 	// ID. It never revives a lease that was returned or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
-	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a
-	// cancellation was requested in the meantime. It returns ErrLeaseLost if the fence has been raised, and an EffectError if
-	// the effect fails.
+	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a cancellation
+	// was requested in the meantime. It returns ErrLeaseLost if another claim has raised the fence, and an EffectError if the
+	// effect fails.
 	Save(ctx context.Context, progress Progress) (State, error)
 	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one
 	// of them.

@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// namespace is the prefix of all metrics of this package. Dashboards and alert rules of operators depend on the names.
+// namespace is the prefix of all metrics of this package. It must not change, because operators' dashboards and alert rules
+// depend on the names of the metrics.
 const namespace = "environment_broker_engine"
 
 const (

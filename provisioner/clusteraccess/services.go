@@ -31,7 +31,7 @@ const (
 	maxDuration  = 30 * time.Second
 )
 
-// resource returns the full identifier of a resource of the service catalog.
+// resource returns the resource of the Service Catalog that has the given name, with its API group and version.
 func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }

@@ -18,7 +18,8 @@ import (
 
 // The headers that identify the caller, as in Kyma Provisioner. Mutations also read orders.HeaderIdempotencyKey.
 const (
-	// HeaderTenant is the global account. Every request needs it, except operationChanges.
+	// HeaderTenant is the global account. Every query and mutation needs it, except operationChanges and the lists that clients
+	// with the role operator read.
 	HeaderTenant = "tenant"
 	// HeaderSubAccount is the subaccount. It is optional.
 	HeaderSubAccount = "sub-account"

@@ -36,7 +36,7 @@ func isKubeconfig(field *graphql.FieldContext) bool {
 	return field.Object == "RuntimeConfig" && field.Field.Name == "kubeconfig"
 }
 
-// idOf returns the argument id of the field or of the closest field around it, or "" if none has the argument.
+// idOf returns the argument id of the field or of the closest enclosing field, or "" if no field has this argument.
 func idOf(field *graphql.FieldContext) string {
 	for ; field != nil; field = field.Parent {
 		if id, found := field.Args["id"]; found {

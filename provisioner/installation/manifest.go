@@ -164,7 +164,8 @@ var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 // key matches the names of values.
 var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// IsKey reports whether the text is a valid name of a value: letters, digits, dots, hyphens and underscores.
+// IsKey reports whether the text is a valid name of a value: letters, digits, dots, hyphens and underscores, with a letter or
+// digit at both ends.
 func IsKey(name string) bool { return key.MatchString(name) }
 
 // fill replaces the placeholders in all scalars below the node, except in the keys of mappings.

@@ -41,7 +41,8 @@ func (c Component) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, c.Name+" from "+c.Source+" in namespace "+c.Namespace)
 }
 
-// Releases makes plans. Errors come from package failure; an invalid order is failure.Invalid with all its problems.
+// Releases converts orders to plans. Errors come from package failure. The error for an invalid order is a failure.Invalid that
+// lists all problems.
 type Releases interface {
 	// Plan returns the plan for the release and the components of the order. The same order results in the same plan.
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)

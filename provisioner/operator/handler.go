@@ -67,8 +67,8 @@ func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, e
 	return names, nil
 }
 
-// Lock locks the runtime and reports whether it exists. A deleted runtime is reported as missing, because another
-// runtime may use the name of its Shoot.
+// Lock locks the runtime and reports whether it exists. A deleted runtime counts as missing: an operator must not retry its
+// operations, because another runtime may now use the name of its Shoot.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, _ time.Time) (bool, error) {
 	if err := s.runtimes.Lock(ctx, tx, record.InstanceID); err != nil {
 		return false, err

@@ -67,7 +67,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	}
 	found := &inventory{}
 	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
-	// Reading a part costs a call. A forged list must not occupy the worker.
+	// Each part costs a call. The limit prevents a forged list from occupying the worker.
 	if len(before.rest) > maxParts {
 		return nil, broken(errTooLarge)
 	}

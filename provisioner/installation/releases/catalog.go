@@ -61,7 +61,7 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	return found.plan(order)
 }
 
-// Manifests implements applier.Manifests. The placeholders in the files name keys of the component's values, or the key
+// Manifests implements applier.Manifests. Each placeholder in the files refers to a key of the component's values, or to the key
 // namespace.
 func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
 	version, name, _ := strings.Cut(source, separator)
@@ -113,8 +113,8 @@ type brokenError struct{ error }
 func (e *brokenError) Unwrap() error { return e.error }
 
 // explain converts an error of release to a failure.Error. Only an unknown version is a mistake in the order; the error then
-// lists the versions in the store. The problems of an invalid release concern its maintainer, so they are part of the cause,
-// which is logged.
+// lists the versions in the store. The problems of an invalid release concern only its maintainer, so the text omits them. They
+// are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).

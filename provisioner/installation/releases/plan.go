@@ -127,7 +127,7 @@ func (r *release) checkOrder(report func(string, ...any)) {
 	}
 }
 
-// sorted moves each component behind its dependencies and otherwise preserves the sequence. It ignores dependencies that are not
+// sorted places each component after its dependencies and otherwise preserves the sequence. It ignores dependencies that are not
 // in the list. circle names the components that cannot be sorted, because they are in a cycle or depend on one.
 func sorted(components []component) (ordered []component, circle []string) {
 	waiting := slices.Clone(components)

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// wants returns an order of these components. The value "domain" is set for all of them.
+// wants returns an order for the given components, with a value for the key "domain" that applies to all of them.
 func wants(components ...*spec.Component) spec.Kyma {
 	return spec.Kyma{Version: "1.0.0", Components: components, Configuration: []*spec.Entry{value("domain", "d")}}
 }
