@@ -73,7 +73,8 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 	return provider, failure.While(err, "reading migrations")
 }
 
-// locked wraps work in a lock on the file, because SQLite has no lock that outlives a transaction.
+// locked returns a function that does the work while it holds a lock on the file at path. SQLite itself has no lock that outlives
+// a transaction.
 func locked(path string, work func() error) func() error {
 	return func() error {
 		file := flock.New(path)

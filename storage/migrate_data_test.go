@@ -27,7 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// set is a set of tables and the folder of their migrations.
+// set is a group of tables that are migrated together, with the folder of their migrations.
 type set struct {
 	name   string
 	folder string
@@ -76,7 +76,8 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 	})
 }
 
-// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} with an envelope.
+// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} with an envelope that is bound to this
+// place.
 func insertVersion1(t *testing.T, db *storage.DB, keys *secret.Keyring) {
 	t.Helper()
 

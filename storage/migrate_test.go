@@ -201,7 +201,7 @@ func migrateTo(t *testing.T, config storage.Config, set string, files fs.FS, ver
 	}
 }
 
-// dsn returns a connection string for a driver that is not under test.
+// dsn returns a connection string for database/sql, for connections that bypass the package under test.
 func dsn(config storage.Config) string {
 	if config.Driver == storage.DriverSQLite {
 		return config.Path

@@ -11,8 +11,8 @@ import (
 const (
 	// wakeChannel is the channel name of LISTEN and NOTIFY.
 	wakeChannel = "operations_due"
-	// notifyPause merges a burst into one notification, because PostgreSQL serializes the commits of transactions that use
-	// NOTIFY.
+	// notifyPause is the pause before each notification. It limits the number of notifications during a burst of calls to Notify,
+	// because PostgreSQL serializes the commits of transactions that use NOTIFY.
 	notifyPause = 20 * time.Millisecond
 	// notifyTimeout limits how long sending a notification may take.
 	notifyTimeout = 5 * time.Second

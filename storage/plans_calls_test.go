@@ -36,7 +36,8 @@ type stores struct {
 	endpoints  *endpoints.Store
 }
 
-// call calls one method. Its name is `store.Method`, or `store.Method variant` if a method has several calls.
+// call calls one method of a store. Maps of calls have the keys `store.Method`, or `store.Method variant` if a method has several
+// calls.
 type call func(ctx context.Context) error
 
 // inTx returns a call that runs in a transaction.

@@ -50,9 +50,10 @@ func (s stores) due(at time.Time, kinds ...string) call {
 	}
 }
 
-// TestEngineReadsLittleOfACrowdedTable runs the engine's calls on a table with a hundred thousand operations, most of them
-// unfinished. It counts the rows that a plan reads, because even an index scan can read all rows. Statements stay prepared, so
-// the test tries both plans that PostgreSQL can choose: the custom plan and the generic plan.
+// TestEngineReadsLittleOfACrowdedTable checks that no call of the engine reads more than fewRows of a table with a hundred
+// thousand operations, most of them unfinished. It counts the rows that a plan reads, because even an index scan can read all
+// rows. Statements stay prepared, so the test executes each statement with both plans that PostgreSQL can choose: the custom plan
+// and the generic plan.
 func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	large := openLarge(t, crowdedTables())
 	calls := large.crowdedCalls()
@@ -77,7 +78,8 @@ func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	}
 }
 
-// run executes a statement of a call again and rolls it back. Before that, it deletes the rows that the call has added.
+// run executes a recorded statement again and returns its plan. The transaction first deletes the rows that the call has added,
+// which the statement could not add twice, and is rolled back.
 func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery) node {
 	t.Helper()
 

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// mayScanOnSQLite lists further lists that may scan a whole table, with the reason.
+// mayScanOnSQLite maps the calls that may scan a whole table on SQLite, in addition to those of mayScan, to the reasons.
 func mayScanOnSQLite() map[string]string {
 	const newest = "SQLite does not use a partial index for a choice of kinds and states"
 
@@ -27,9 +27,9 @@ func mayScanOnSQLite() map[string]string {
 	}
 }
 
-// TestListsUseAnIndexOfSQLite explains the statements of the lists on SQLite, which chooses indexes by the schema alone. PostgreSQL
-// is used to record the statements; both databases get the same ones. No list may scan a whole table, except those of mayScan and
-// mayScanOnSQLite. Totals may: they are rarely requested, and SQLite is for installations with one replica.
+// TestListsUseAnIndexOfSQLite checks that no list scans a whole table on SQLite, except those of mayScan and mayScanOnSQLite. The
+// tables can be empty, because SQLite chooses indexes by the schema alone. The statements are recorded on PostgreSQL, which gets
+// the same ones. Counts are not checked: they are rarely requested, and SQLite is for installations with one replica.
 func TestListsUseAnIndexOfSQLite(t *testing.T) {
 	sqlite := storagetest.SQLite(t)
 	openAll(t, sqlite, storagetest.Keys(t))
@@ -44,7 +44,7 @@ func TestListsUseAnIndexOfSQLite(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 
 	calls := openAll(t, db, storagetest.Keys(t)).listCalls()
-	// SQLite finds the newest entries by a scan in the order of an index, which its plan names.
+	// A step that reads an index in order also starts with SCAN, but names the index after the table.
 	scan := regexp.MustCompile(`^SCAN (operations|instances|runtimes)$`)
 
 	for _, name := range slices.Sorted(maps.Keys(calls)) {

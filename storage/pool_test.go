@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestConnectionsAreGivenInOrder makes many callers wait for the only write connection of SQLite.
+// TestConnectionsAreGivenInOrder checks that callers get the only write connection of SQLite in the order in which they asked for
+// it.
 func TestConnectionsAreGivenInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 

@@ -20,8 +20,8 @@ import (
 // block the callers.
 const callLimit = 10 * time.Second
 
-// begin limits the context to callLimit unless it has a deadline, and waits for a connection from the pool. A transaction
-// already has a connection. The caller must call end after the call, which releases the context and the connection.
+// begin limits the context to callLimit unless it has a deadline, and waits for a connection from the pool unless tx is a
+// transaction, which already has one. The caller must call end after the call, which releases the context and the connection.
 func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
 	cancel := func() {}
 	if _, has := ctx.Deadline(); !has {
@@ -71,7 +71,7 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 }
 
 // Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of the only column. Slices
-// are expanded for IN (?). An empty slice is an error.
+// in args are expanded for IN (?); an empty slice in args is an error.
 func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]Row, error) {
 	query, args, err := expand(tx, query, args)
 	if err != nil {

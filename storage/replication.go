@@ -16,7 +16,8 @@ var errUnreplicated = errors.New("the server has not waited for a synchronous st
 // Unlike the text of the warning, it is not translated.
 const syncRepRoutine = "SyncRepWaitForLSN"
 
-// reportUnreplicated returns a handler for notices of the server that sets found for a commit that is not replicated.
+// reportUnreplicated returns a handler for the server's notices. It sets found when a notice reports a commit that is not
+// replicated.
 func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
 	return func(notice *pq.Error) {
 		if notice.Routine == syncRepRoutine {

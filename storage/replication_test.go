@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// limit is how long a call waits for a commit that never ends.
+	// limit is the timeout of a call whose commit waits forever.
 	limit = 300 * time.Millisecond
 	// waiting selects the sessions in which an update waits for a synchronous standby.
 	waiting = ` FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND (query LIKE 'UPDATE%' OR query = 'COMMIT')`
 )
 
-// TestAbandonedCommitsStayInvisible makes every commit wait for a synchronous standby that does not exist. A call whose context
-// ends must fail, and nobody may see its change: a failover would undo it.
+// TestAbandonedCommitsStayInvisible checks a call whose context ends while its commit waits for a synchronous standby. The call
+// must fail, and nobody may see its change, because a failover would undo it.
 func TestAbandonedCommitsStayInvisible(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))
@@ -45,7 +45,7 @@ func TestAbandonedCommitsStayInvisible(t *testing.T) {
 	harness.Until(t, "the abandoned commits", func() bool { return counted(t, db) > 0 })
 }
 
-// TestCanceledCommitsAreErrors has an operator cancel commits that wait for a synchronous standby.
+// TestCanceledCommitsAreErrors checks that a write fails if an operator cancels the commit's wait for a synchronous standby.
 func TestCanceledCommitsAreErrors(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))

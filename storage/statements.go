@@ -21,13 +21,13 @@ const (
 )
 
 // preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers would
-// prepare a statement with arguments again for each execution. This would double the round trips to PostgreSQL, and is a
-// quarter of SQLite's work.
+// prepare a statement with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of
+// SQLite's work.
 type preparing struct {
 	driver.Connector
 
-	// closes makes a connection close its statements before the connection itself is closed. SQLite keeps its file open as long
-	// as statements are open. PostgreSQL drops the statements of a closed connection. Closing each statement would need a round
+	// closes makes Close close the cached statements first. SQLite needs this, because it keeps its file open as long as
+	// statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a round
 	// trip, possibly to a server that does not respond.
 	closes bool
 }
@@ -155,8 +155,8 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 	return prepared, nil
 }
 
-// checked returns the error of a call, and drops a stale statement from the cache. A statement becomes stale when a newer
-// replica migrates the tables. The call fails once, and the engine or the client retries.
+// checked returns err, and drops the statement from the cache if the error says that it is stale. A statement becomes stale when
+// a newer replica migrates the tables. Only this call fails, and the engine or the client retries.
 func (c *preparedConnection) checked(query string, err error) error {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		if code := string(pqErr.Code); code == codeChangedResult || code == codeUnknownStatement {

@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestRootCertificate connects to a server that presents a certificate as PostgreSQL does and then closes the connection.
+// TestRootCertificate checks which server certificates Open trusts, for each SSL mode and root certificate. The server performs
+// the TLS handshake of PostgreSQL and then closes the connection.
 func TestRootCertificate(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
@@ -56,7 +57,8 @@ func TestRootCertificate(t *testing.T) {
 	}
 }
 
-// showCertificate accepts one connection, presents the certificate, and returns the error of the handshake.
+// showCertificate runs a server that accepts one connection, presents the certificate, and sends the error of the TLS handshake
+// to the channel.
 func showCertificate(t *testing.T, config *tls.Config) (port int, handshake <-chan error) {
 	t.Helper()
 

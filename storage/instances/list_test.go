@@ -353,7 +353,7 @@ func TestDurations(t *testing.T) {
 			s.Fatal(err)
 		}
 
-		// The removal of d failed and the removal of b is running. The retry does not count.
+		// Durations excludes the retry, the failed removal of d and the unfinished removal of b.
 		want := []instances.Duration{
 			{Kind: "provision", PlanID: "plan"},
 			{Kind: "provision", PlanID: "plan-2"},

@@ -33,7 +33,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of instances: an Instance, and the columns whose type differs from that of their field.
+// row is a row of the table instances. It redefines the fields of Instance that the table stores in another type.
 type row struct {
 	environment.Instance
 
@@ -46,7 +46,8 @@ type row struct {
 	ExpiredAt  storage.Time `db:"expired_at"`
 }
 
-// requestPlace is the context to which a sealed request is bound. An envelope can be decrypted only for the same instance.
+// requestPlace returns the context to which the sealed request of an instance is bound, so that the envelope cannot be decrypted
+// as the request of another instance.
 func requestPlace(id string) string { return "request of instance " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -55,8 +56,8 @@ func Sealed() storage.SealedColumn {
 }
 
 // Insertion returns the statement that adds an instance, to be combined with the statement that adds its first operation. If
-// another instance has the same ID, Shoot name or Exclusive, the statement fails with an error for which storage.IsDuplicate is
-// true.
+// another instance has the same ID, the same Shoot name or the same exclusive claim, the statement fails with an error for which
+// storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, err
 	return len(found) > 0, failure.While(err, "finding instance %s", id)
 }
 
-// GetWithNewest is like Get, and also returns the ID of the newest operation of the kinds on the instance, or "" if there is
+// GetWithNewest is like Get, and also returns the ID of the instance's newest operation of one of the kinds, or "" if there is
 // none. Both results come from one statement, so the operation cannot belong to a later instance with the same ID.
 func (s *Store) GetWithNewest(ctx context.Context, tx storage.Tx, id string, kinds ...string) (environment.Instance, string, error) {
 	found, err := storage.Get[struct {
@@ -144,18 +145,18 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	return s.instance(row)
 }
 
-// Claimed describes the exclusive claim of an instance. For example, a plan may allow only one instance per account.
+// Claimed describes an exclusive claim, which only one instance can have. For example, a plan may allow only one instance per
+// account.
 type Claimed struct {
 	// Exclusive is the text of the claim, as stored in the row of the instance.
 	Exclusive string
-	// GlobalAccountID and PlanID find instances that have no stored claim.
+	// GlobalAccountID and PlanID find instances without a stored claim, which were created before the plan became exclusive.
 	GlobalAccountID, PlanID string
 	// Except is the ID of the claiming instance.
 	Except string
 }
 
-// Holder returns the ID of another instance that has the claim, or storage.ErrNotFound. It also compares the account and the
-// plan, to find instances that were created before the plan became exclusive.
+// Holder returns the ID of an instance other than Except that has the claim, or storage.ErrNotFound.
 func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
@@ -210,8 +211,8 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return failure.While(err, "updating instance %s", instance.ID)
 }
 
-// Expiring returns a page of IDs of instances that expire by the given time, and that are not yet marked as expired or not yet
-// suspended. The page is sorted by ID and starts after the given ID.
+// Expiring returns the IDs of at most limit instances that expire by the given time and still have to be suspended or marked as
+// expired. The IDs are sorted and follow the ID after.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),

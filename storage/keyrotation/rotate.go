@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// interval is the time between two rotations. A replica that still has the previous configuration may seal rows with an old
-	// key between two rotations.
+	// interval is the time between two rotations. One rotation is not enough, because a replica that still has the previous
+	// configuration seals new rows with an old key.
 	interval = time.Hour
 	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that a transaction updates. It is
 	// small, so that other writers are not delayed.
@@ -147,7 +147,7 @@ type scanResult struct {
 	firstError error
 }
 
-// sealedRow is a row with its envelope. The envelope is empty if it is sealed with the first key.
+// sealedRow is a row of a table with a sealed column. Envelope is empty if the row is sealed with the first key.
 type sealedRow struct {
 	ID       string `db:"id"`
 	Envelope string `db:"envelope"`

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// many is the number of rows in a test. It needs several read batches and several write batches.
+// many is a number of rows that needs several read batches and several write batches.
 const many = 530
 
 func place(id string) string { return "text of row " + id }
@@ -279,7 +279,7 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 			rotator, _ := b.rotator(newKeyFirst)
 
 			replicas.Go(func() {
-				// The rotation ends once it is faster than the writer, or when the context ends.
+				// Rotate returns when a scan finds no row with the old key, or when the writer is done and ends the context.
 				if err := rotator.Rotate(ctx); err != nil && ctx.Err() == nil {
 					b.Error(err)
 				}

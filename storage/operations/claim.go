@@ -10,9 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// claimPending claims pending operations in the order of their turns, unless an older operation of the instance is unfinished.
-// The index operations_one_active enforces this rule for concurrent claims, too. The choice is a materialized CTE, because
-// PostgreSQL may evaluate a subquery again for each row and would then claim more operations than the limit.
+// claimPending claims pending operations in the order of their turns. It skips an operation while an older operation of its
+// instance is unfinished. The index operations_one_active enforces this rule for concurrent claims, too. The choice is a
+// materialized CTE, because PostgreSQL may evaluate a subquery again for each row and would then claim more operations than the
+// limit.
 const claimPending = `WITH chosen AS MATERIALIZED (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.kind = ? AND candidate.state = 'pending'%s
@@ -39,9 +40,9 @@ UPDATE operations SET
 	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// dueOf has a placeholder for the kinds. For each kind it reads one entry from each of two indexes. ORDER BY makes PostgreSQL
-// use the indexes. With EXISTS and very many waiting operations, PostgreSQL would scan the table, which takes 19 ms for each
-// kind.
+// dueOf reports for each kind whether it has a pending operation and whether it has an operation that is due again. The format
+// verb is for the kinds. ORDER BY with LIMIT makes PostgreSQL read a single index entry. With EXISTS and very many waiting
+// operations, PostgreSQL would scan the table, which takes 19 ms for each kind.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
 	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' ORDER BY turn LIMIT 1) IS NOT NULL AS pending,
@@ -49,7 +50,7 @@ SELECT name,
 		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?) ORDER BY next_run_at LIMIT 1) IS NOT NULL AS again
 FROM kinds`
 
-// dueRow is a row of the result of dueOf. It reports which work a kind has.
+// dueRow is a row of the result of dueOf.
 type dueRow struct {
 	Kind    string `db:"name"`
 	Pending bool   `db:"pending"`
@@ -114,8 +115,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
-// claimPending returns the statement and its first arguments. It adds a condition for CreatedAfter only if CreatedAfter is set,
-// because with this condition SQLite does not use the index on the turns.
+// claimPending returns the statement and its arguments up to the limit. It adds a condition for CreatedAfter only if CreatedAfter
+// is set, because with this condition SQLite does not use the index on the turns.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestDueOperationsAreClaimedInOrder claims fewer operations than are due.
+// TestDueOperationsAreClaimedInOrder checks that a claim with a limit takes the operations that have been due longest.
 func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 	each(t, func(b fixture) {
 		due := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "c": time.Second, "d": 3 * time.Second}
@@ -49,8 +49,9 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 	})
 }
 
-// TestTenantsTakeTurns accepts the operations of two tenants an hour apart. The tenants take turns, starting with the turn that
-// is next when a tenant's first operation is accepted. A tenant does not save up turns while it has no operations.
+// TestTenantsTakeTurns checks that claims alternate between tenants, even if one tenant has ordered many operations first. A
+// tenant takes part from the turn that is next when its first operation is accepted: it does not save up turns while it has no
+// operations.
 func TestTenantsTakeTurns(t *testing.T) {
 	each(t, func(b fixture) {
 		now := start

@@ -8,8 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestClaimLimit prepares the claims on a table with few operations and executes them on a table with many operations. With
-// a plan for a small table, PostgreSQL may evaluate a subquery again for each row.
+// TestClaimLimit checks that a claim never takes more operations than its limit. It prepares the claims on a table with few
+// operations and executes them on a table with many operations, because with a plan for a small table PostgreSQL may evaluate a
+// subquery again for each row.
 func TestClaimLimit(t *testing.T) {
 	const (
 		limit = 5

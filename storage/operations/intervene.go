@@ -61,7 +61,7 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why st
 	return append(canceled, canceling...), nil
 }
 
-// RecordRetry adds an entry to the timeline of an operation that a new operation retries, in the caller's transaction.
+// RecordRetry records in the timeline of an ended operation that a new operation retries it, in the caller's transaction.
 func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
 	// This update changes nothing. It only locks the row, so that no other transaction appends to the timeline until this one
 	// ends.
@@ -88,8 +88,8 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	})
 }
 
-// Wake makes the operations that wait for one of the events due now, and returns their number (see process.Record.WaitingFor).
-// An operation with a running step becomes due again when its run returns the lease.
+// Wake makes all operations due now whose process.Record.WaitingFor is one of the events, and returns their number. An operation
+// with a running step becomes due again when its run returns the lease.
 func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -105,8 +105,8 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes operations due now that are waiting to retry after a problem of the component, and returns their number.
-// Services call it when the component responds again, so that these operations do not wait until their next scheduled attempt.
+// Resume makes all operations due now that wait for a retry after a problem of the component, and returns their number. Services
+// call it when the component responds again, so that the operations do not wait for their next scheduled attempt.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

@@ -31,7 +31,7 @@ type Joined struct {
 	FinishedAt  storage.Time `db:"operation_finished_at"`
 }
 
-// Record returns the operation on the instance. The fields that Joined lacks are zero.
+// Record returns the operation as a record of the instance. The fields that Joined lacks are zero.
 func (j Joined) Record(instanceID string) process.Record {
 	return process.Record{
 		ID: j.ID, Kind: j.Kind, InstanceID: instanceID, State: process.State(j.State), Description: j.Description,

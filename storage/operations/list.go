@@ -62,7 +62,7 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
-// where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
+// where returns the WHERE clause and its arguments. If paged is false, as for counts, it ignores Before and BeforeID.
 func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 

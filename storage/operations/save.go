@@ -44,17 +44,17 @@ type savedRow struct {
 	// KeepPayload and SkippedStep are the fields of process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
 	SkippedStep string `db:"skipped_step"`
-	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, because the run does not know this
-	// value.
+	// Release gives up the lease. Otherwise lease_until stays as it is, because only the renewals know its value.
 	Release bool `db:"release"`
-	// Lately is the time of the save minus the result of progressInterval.
+	// Lately is the time of the save minus progressInterval. A save that changes only the progress makes no entry in the change
+	// feed if the previous entry is later than Lately.
 	Lately storage.Time `db:"lately"`
 }
 
-// If only the progress of an operation changes, its entries in the feed are at least progressShare of the operation's age apart,
-// within the bounds minProgress and maxProgress. A cluster reports a new percentage every few seconds, and each entry makes
-// clients poll. With this limit, about 30 polls show a cluster's progress, whether its creation takes ten seconds or half an
-// hour.
+// The time between two entries in the change feed that report only progress is at least the operation's age divided by
+// progressShare, but not less than minProgress and not more than maxProgress. A cluster reports a new percentage every few
+// seconds, and each entry makes clients poll. With this limit, about 30 polls show a cluster's progress, whether its creation
+// takes ten seconds or half an hour.
 const (
 	progressShare = 20
 	minProgress   = time.Second
@@ -67,8 +67,8 @@ func progressInterval(age time.Duration) time.Duration {
 	return min(max(age/progressShare, minProgress), maxProgress)
 }
 
-// saveAttempts limits the attempts of a write that collides with the timeline entry of an operator's intervention. The two
-// collide because both compute the same sequence number.
+// saveAttempts is the maximum number of attempts to save. An attempt fails if an intervention of an operator concurrently adds a
+// timeline entry, because both compute the same sequence number.
 const saveAttempts = 3
 
 // Effect is the process.Effect of this store: it writes rows in the transaction in which the operation succeeds. It runs again if
@@ -106,7 +106,8 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
-// collided reports whether a statement on the timeline failed with a duplicate. Duplicates in the effect do not count.
+// collided reports whether the timeline already had an entry with the same sequence number. A duplicate in the effect does not
+// count.
 func collided(err error) bool {
 	_, effect := errors.AsType[*process.EffectError](err)
 

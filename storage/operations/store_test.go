@@ -239,8 +239,8 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 	})
 }
 
-// TestFencedWrites checks that a write needs both the fence and the owner of the lease. Comparing only one of them would
-// accept one of these writes.
+// TestFencedWrites checks that a write compares both the fence and the owner of the lease: each alone would accept one of these
+// late writes.
 func TestFencedWrites(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -299,7 +299,7 @@ func TestFencedWrites(t *testing.T) {
 	}
 }
 
-// TestEffect runs the effect of an operation in the transaction in which the operation ends.
+// TestEffect checks that the effect of an operation is written if and only if the operation succeeds.
 func TestEffect(t *testing.T) {
 	errTaken := errors.New("taken")
 	count := func(b fixture) int {
@@ -410,7 +410,8 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 	})
 }
 
-// TestLateRenewalChangesNothing renews a lease that was returned, and a lease of an operation that was claimed again.
+// TestLateRenewalChangesNothing checks that a replica cannot renew a lease that it has returned, even after it has claimed the
+// operation again under a new lease.
 func TestLateRenewalChangesNothing(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")

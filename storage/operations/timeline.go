@@ -20,7 +20,7 @@ type timelineRow struct {
 	Outcome   string       `db:"outcome"`
 	Message   string       `db:"message"`
 	NextRunAt storage.Time `db:"next_run_at"`
-	// FirstAttempt is 0 in the entry of a single attempt.
+	// FirstAttempt is the first of several attempts that one entry combines, or 0 if the entry has a single attempt.
 	FirstAttempt int `db:"first_attempt"`
 }
 
@@ -31,9 +31,8 @@ func (r timelineRow) entry() process.Entry {
 	}
 }
 
-// insertEntry appends an entry. It is part of a CTE whose first statement returns the operation's state (see
-// storage.DB.ExecCTE). It has placeholders for the distance to the last sequence number, for the outcome, and for an additional
-// condition.
+// insertEntry appends an entry. It is part of a CTE whose first statement returns the operation's state (see storage.DB.ExecCTE).
+// Its format verbs are for the increment of the last sequence number, for the outcome, and for an additional condition.
 const insertEntry = `INSERT INTO timeline
 	(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
 	SELECT ?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + %d, ?, ?, ?, ?, ?, %s, ?, ? FROM first WHERE TRUE%s`

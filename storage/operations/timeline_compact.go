@@ -5,11 +5,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// lastEntry selects the last entry of an operation if the entry has the given stage, step, outcome and message.
+// lastEntry is a condition that matches the last entry of an operation's timeline if this entry has the given stage, step,
+// outcome and message.
 const lastEntry = `operation_id = ? AND seq = (SELECT MAX(seq) FROM timeline WHERE operation_id = ?)
 	AND stage = ? AND step = ? AND outcome = ? AND message = ?`
 
-// extendLast adds an attempt to the last entry of the timeline, if this entry is equal and ends with the preceding attempt.
+// extendLast adds an attempt to the last entry of the timeline, if this entry has the same step, outcome and message and ends
+// with the preceding attempt.
 const extendLast = `UPDATE timeline SET
 	first_attempt = CASE WHEN first_attempt = 0 THEN attempt ELSE first_attempt END,
 	attempt = ?, ended_at = ?, next_run_at = ?
@@ -26,7 +28,7 @@ func repeatable(entry process.Entry) bool {
 	return entry.Attempt > 1 && (entry.Outcome == process.Waiting || entry.Outcome == process.Retrying)
 }
 
-// extension returns the statement that adds the entry's attempt to the last stored entry, if the two entries are equal.
+// extension returns the statement extendLast for an entry.
 func extension(operationID string, entry process.Entry) storage.Statement {
 	return storage.Statement{
 		Text: extendLast,
@@ -35,7 +37,7 @@ func extension(operationID string, entry process.Entry) storage.Statement {
 	}
 }
 
-// lastEntryArgs returns the arguments of lastEntry, followed by the accepted attempt numbers.
+// lastEntryArgs returns the arguments of lastEntry, followed by the attempt numbers that the last entry may have.
 func lastEntryArgs(operationID string, entry process.Entry, attempts ...int) []any {
 	args := []any{operationID, operationID, entry.Stage, entry.Step, string(entry.Outcome), entry.Message}
 	for _, attempt := range attempts {

@@ -5,6 +5,6 @@
 // the name of the Shoot. A new column needs a migration and a field of row, and must be added to listedColumns, Insert and
 // row.runtime. Lists never decrypt a configuration.
 //
-// registrations.go implements an intent. The row of a registration exists before the call to Director, so that after a crash
-// the caretaker finds registrations without a runtime.
+// registrations.go stores the intent to register a runtime before the call to Director, so that after a crash the caretaker finds
+// registrations without a runtime.
 package runtimes

@@ -14,7 +14,7 @@ import (
 // Filter selects runtimes; empty fields select all that are not deleted.
 type Filter struct {
 	ID string
-	// Tenant and SubAccount are labels, see package tenancy.
+	// Tenant and SubAccount are IDs in the form of labels, see package tenancy.
 	Tenant     string
 	SubAccount string
 	ShootName  string
@@ -24,7 +24,7 @@ type Filter struct {
 	// Kinds and States select runtimes by their newest operation.
 	Kinds  []string
 	States []process.State
-	// Since (inclusive) and Until (exclusive) bound the time of the order.
+	// Since (inclusive) and Until (exclusive) bound the creation time.
 	Since, Until time.Time
 
 	// Before and BeforeID select the next page: they are the creation time and the ID of the last runtime on the previous page.
@@ -36,7 +36,7 @@ type Filter struct {
 	Limit int
 }
 
-// Listed is a runtime without its configuration, with its newest operation without the operation's data.
+// Listed is a runtime and its newest operation, without the configuration of the runtime and the payload of the operation.
 type Listed struct {
 	Runtime   Runtime
 	Operation process.Record
@@ -81,9 +81,9 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, failure.While(err, "counting runtimes")
 }
 
-// from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
-// index of operations, and then keeps each operation that is the newest of its runtime. This is fast, because few operations are
-// unfinished while many runtimes exist.
+// from returns the FROM and WHERE clauses and their arguments. If the filter has Kinds or States, the query first finds the
+// matching operations in the index of operations, and then drops those that are not the newest of their runtime. This is fast for
+// unfinished operations, because they are few even if there are many runtimes.
 func (f Filter) from(paged bool) (string, []any) {
 	conditions := f.conditions()
 	conditions.Add(!f.Deleted, "runtimes.deleted_at IS NULL")
@@ -107,7 +107,7 @@ func (f Filter) from(paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// conditions returns the conditions on fields that never change.
+// conditions returns the conditions that IDs and from share.
 func (f Filter) conditions() storage.Conditions {
 	var conditions storage.Conditions
 

@@ -48,7 +48,8 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 	return failure.While(err, "recording the registration of runtime %s", registration.RuntimeID)
 }
 
-// UnreportedFailures returns at most limit registrations of failed operations that have not been reported to Director.
+// UnreportedFailures returns at most limit registrations whose operation has failed and whose failure has not been reported to
+// Director.
 func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
 	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
@@ -67,9 +68,10 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return failure.While(err, "recording the report to Director for runtime %s", registration.RuntimeID)
 }
 
-// HoldRegistration reserves a registration for the caller until the given time. It chooses the oldest registration that was
-// last touched earlier than before, if its operation does not exist or has ended. A failed operation must have been reported to
-// Director. HoldRegistration returns storage.ErrNotFound if no registration qualifies.
+// HoldRegistration reserves a registration for the caller until the time until, and returns it. Of the registrations that nobody
+// holds, it chooses the one that IntendRegistration or AcceptRegistration touched longest ago, which must be earlier than before.
+// Its operation must have ended or not exist, and a failure of the operation must have been reported to Director. If no
+// registration qualifies, it returns storage.ErrNotFound.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

@@ -128,8 +128,8 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 	})
 }
 
-// TestRepeatedOrderVoidsAHold checks that the hold of a failed order does not remove the registration of the repeated order.
-// Otherwise a failure of the repeated order would not be reported to Director.
+// TestRepeatedOrderVoidsAHold checks that a caretaker that holds the registration of a failed order cannot remove it after the
+// order was repeated. Otherwise a failure of the repeated order would not be reported to Director.
 func TestRepeatedOrderVoidsAHold(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		b.intend("one", 0)

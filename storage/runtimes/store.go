@@ -17,15 +17,15 @@ import (
 var migrations embed.FS
 
 // Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which
-// never change.
+// must not change.
 type Runtime struct {
 	ID string `db:"id" json:"id"`
 	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if
 	// their Tenant is equal.
 	Tenant     string `db:"tenant"     json:"tenant"`
 	SubAccount string `db:"subaccount" json:"subAccount"`
-	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if those cannot be labels. Otherwise they are
-	// empty.
+	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if these are not valid as labels. Otherwise they
+	// are empty.
 	OriginalTenant     string `db:"original_tenant"     json:"originalTenant,omitempty"`
 	OriginalSubAccount string `db:"original_subaccount" json:"originalSubAccount,omitempty"`
 	// ShootName is unique among the runtimes that are not deleted.
@@ -62,7 +62,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of runtimes: a Runtime, and the columns whose type differs from that of their field.
+// row is a row of the table runtimes. It redefines the fields of Runtime that the table stores in another type.
 type row struct {
 	Runtime
 
@@ -79,8 +79,8 @@ func (r row) runtime() Runtime {
 	return runtime
 }
 
-// configurationPlace is the context to which a sealed configuration is bound. An envelope can be decrypted only for the same
-// runtime.
+// configurationPlace returns the context to which the sealed configuration of a runtime is bound, so that the envelope cannot be
+// decrypted as the configuration of another runtime.
 func configurationPlace(id string) string { return "configuration of runtime " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -88,8 +88,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime in the caller's transaction. If an undeleted runtime has the same Shoot name, or any runtime has the
-// same ID, Insert changes nothing and reports false. The transaction can then continue.
+// Insert adds a runtime in the caller's transaction. If a runtime that is not deleted has the same Shoot name, or if any runtime
+// has the same ID, Insert changes nothing and reports false. The transaction can then continue.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at, provider, region)
@@ -154,9 +154,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return failure.While(err, "locking runtime %s", id)
 }
 
-// Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction, without comparing the
-// positions of operations. Steps use Configured instead, which does not write the provider and the region, because no step changes
-// them.
+// Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction. Unlike Configured, which
+// steps use, it also overwrites a configuration that a later operation has recorded.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
@@ -167,7 +166,8 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 }
 
 // Configured records the configuration that an operation has applied. position is the Position of the operation. If a later
-// operation has already recorded a configuration, Configured changes nothing, because the caller is a replica that was frozen.
+// operation has already recorded a configuration, Configured changes nothing: the caller is a late run of a replica that was
+// frozen. No step changes the provider and the region, so Configured does not write them.
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 

@@ -361,7 +361,7 @@ func TestConcurrentCallsWithOneKey(t *testing.T) {
 	})
 }
 
-// TestLateConfiguration records an outdated configuration, as a replica that was frozen would. The call must change nothing.
+// TestLateConfiguration checks that a replica that was frozen cannot replace the configuration of a later operation.
 func TestLateConfiguration(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(runtime("r-1", "c-first"))

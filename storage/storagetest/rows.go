@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Claim claims due operations of the kinds like an engine: operations that are due again, and pending operations. It
-// ignores Kind and Pending of the claim.
+// Claim claims operations of the given kinds as an engine does: first those that are due again, and then pending ones. It ignores
+// Kind and Pending of the claim.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 

@@ -35,7 +35,8 @@ var (
 	out    = flag.String("out", "", "file to which the page is written; without it, no page is written")
 )
 
-// TestMain also runs the floor: startFloor starts this program again, with other environment variables.
+// TestMain runs the floor instead of the tests if the environment variable floorAddress is set. startFloor uses this to run the
+// test binary again as a separate process.
 func TestMain(m *testing.M) {
 	if os.Getenv(floorAddress) == "" {
 		os.Exit(m.Run())
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// scenario is a group of figures with common preparations.
+// scenario is a group of figures that share a setup.
 type scenario struct {
 	name    string
 	measure func(s *scope)

@@ -24,7 +24,8 @@ const (
 	clients = 32
 	// manyTenants is the number of tenants of the load.
 	manyTenants = 100
-	// A rate is measured for period, after a warm-up that opens connections and fills query plans and caches.
+	// warmUp and period are the durations of a rate measurement. During the warm-up, clients open connections, and caches and
+	// query plans are filled.
 	warmUp = 500 * time.Millisecond
 	period = 2 * time.Second
 )
@@ -65,8 +66,9 @@ func (s *scope) prepare(behaviour simulated.Behaviour) *environment {
 	}
 }
 
-// fill starts an environment with count instances and stops its broker. The runtimes of the instances are ready, or wait for
-// the Provisioner. The broker creates one instance, and fill copies it.
+// fill returns an environment whose database has count instances and whose broker is stopped. If ready is true, the runtimes of
+// the instances are ready. Otherwise the operations of the instances wait for the Provisioner. The broker creates only one
+// instance, which fill copies.
 func (s *scope) fill(count int, ready bool) (*environment, []prefill.Copy) {
 	e := s.start(simulated.Behaviour{Hold: !ready})
 	e.create(1)
@@ -108,7 +110,7 @@ func (e *environment) finish(count int) (ended time.Time) {
 	return ended
 }
 
-// get reads a single value from the database.
+// get runs a query with a single result and scans the result into value, which is a pointer.
 func (e *environment) get(value any, query string, arguments ...any) {
 	e.Helper()
 
@@ -126,7 +128,7 @@ const (
 		AND (SELECT count(*) FROM operations WHERE state = 'succeeded') = $1`
 	// allWait is true when all operations wait for their runtimes. Workers may be polling some of the runtimes.
 	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime'`
-	// allWaitWithoutWorker is true when all operations wait for their runtimes and no worker has any of them.
+	// allWaitWithoutWorker is true when all operations wait for their runtimes and no worker is polling.
 	allWaitWithoutWorker = allWait + ` AND lease_owner = ''`
 )
 

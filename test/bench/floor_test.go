@@ -27,8 +27,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// The floor serves the minimum of the broker's requests. It uses the same server, Basic authentication, log line, driver and
-// pool size, and does only the bare work in between. Like the broker, it runs as a separate process.
+// The floor is a server that does only the unavoidable work of some requests of the broker. It uses the broker's HTTP server,
+// Basic authentication, log line, database driver and pool size. Like the broker, it runs as a separate process.
 
 // Environment variables of the floor. The data source name is for lib/pq.
 const (

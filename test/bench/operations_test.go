@@ -55,8 +55,8 @@ func (e *environment) commits() (commits float64) {
 	return commits
 }
 
-// measurePickUp measures how long an operation waits for a worker of an idle broker. The measurement starts with the
-// acceptance, slightly before the commit. The instances are created one after the other, with pauses in which the broker
+// measurePickUp measures how long an operation waits for a worker of an idle broker. The measurement starts at the recorded time
+// of acceptance, slightly before the commit. The instances are created one after the other, with pauses in which the broker
 // becomes idle again.
 func measurePickUp(s *scope) {
 	const (
@@ -144,8 +144,8 @@ func measureWaiting(s *scope) {
 	})
 }
 
-// gather creates the operations and waits until their runtimes are ordered. It creates a few first and then the rest, and
-// attributes the growth in memory to the rest. It returns the number of operations.
+// gather creates operations, waits until all their runtimes are ordered, and returns the number of operations. The first few
+// operations fill caches and pools, so the memory of an operation is computed from the growth during the rest.
 func (e *environment) gather(name string) int {
 	const (
 		few  = 1_000

@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// connectTime is how long the agent takes to connect.
+// connectTime is the time from the agent's configuration or disconnection until it has connected.
 const connectTime = 3 * time.Second
 
-// agents simulates the runtime agent of the only cluster. Once configured, the agent connects if it has no connection or
-// has an unused token.
+// agents simulates the runtime agent of the only cluster. Once it is configured, the agent connects if it has no connection or if
+// it has a token that it has not used yet.
 type agents struct {
 	mutex           sync.Mutex
 	configured      agent.Configuration

@@ -46,8 +46,7 @@ const (
 	pollInterval = 5 * time.Second
 )
 
-// brokerFixture is the database and the API of a broker. Its Provisioner has a separate database and one replica without
-// faults.
+// brokerFixture is a broker with its database and API. Its Provisioner has a separate database and one replica without faults.
 type brokerFixture struct {
 	*testing.T
 	brokerRows
@@ -372,11 +371,11 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 	)
 }
 
-// deletionFaults is the share of faults that TestDeletionsOfTrials runs: one in nine. Other scenarios run every fault in
-// suspensions, resumptions and deletions.
+// deletionFaults is the share of faults that TestDeletionsOfTrials runs: one in nine. This small share is enough, because other
+// scenarios test suspensions, resumptions and deletions separately.
 const deletionFaults = 9
 
-// TestDeletionsOfTrials deletes an instance during its suspension or resumption.
+// TestDeletionsOfTrials runs the crash matrix for the deletion of an instance during its suspension and during its resumption.
 func TestDeletionsOfTrials(t *testing.T) {
 	t.Parallel()
 

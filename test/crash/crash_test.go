@@ -34,9 +34,9 @@ const (
 	sampledFaults = 5
 )
 
-// matrix runs every scenario with single faults. With SOAK_DURATION, which `make soak` sets, every scenario runs with every
-// fault. Otherwise a random third of the scenarios runs with every fault, and the others run with a sample of the faults.
-// TEST_SEED repeats the choice.
+// matrix runs every scenario with one fault per run. With SOAK_DURATION, which `make soak` sets, every scenario runs with every
+// fault. Otherwise a random third of the scenarios runs with every fault, and the other scenarios run with a sample of the
+// faults. TEST_SEED sets the seed of this choice.
 func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
 	t.Helper()
 

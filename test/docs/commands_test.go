@@ -23,7 +23,7 @@ const commandLimit = 5 * time.Minute
 
 // block is a block of shell commands on a page.
 type block struct {
-	// line is the number of the first command's line.
+	// line is the line number of the first command.
 	line     int
 	commands string
 	// notRun is the reason in the comment before the block, or empty if the test runs the block.

@@ -115,8 +115,8 @@ func (c agentEnv) waitForConnection(runtimeID, status string, errors ...string) 
 	}
 }
 
-// testAgent provisions a runtime with Kyma and connects its agent. It then upgrades Kyma, reconnects the agent, makes the
-// agent's connection fail, and removes the runtime.
+// testAgent provisions a runtime with Kyma and checks the connection of its agent: after the provisioning, an upgrade of Kyma, a
+// requested reconnection, a failure of the connection, and the removal of the runtime.
 func testAgent(t *testing.T, api client.WithWatch) {
 	t.Helper()
 

@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestHelpAndVersionNeedNoConfiguration runs the programs without environment variables, as after a new installation.
+// TestHelpAndVersionNeedNoConfiguration checks the output of --help and --version in an empty environment, as after a new
+// installation.
 func TestHelpAndVersionNeedNoConfiguration(t *testing.T) {
 	t.Parallel()
 

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// revokedWithin is the maximum time for which revoked credentials may still work. An API server caches a valid token for ten
-// seconds.
+// revokedWithin is the maximum time for which revoked credentials may still work. An API server caches the result of a token
+// check for ten seconds.
 const revokedWithin = 15 * time.Second
 
 func bindingOf(planID, role string) map[string]any {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestDatabaseWithoutFreeConnections occupies all connections of the PostgreSQL server that both services share, while an
-// operation is in progress. The broker must return 503 with a Retry-After header, and no engine can claim operations. Both
-// services must resume their work when connections are free again.
+// operation is in progress. Meanwhile the broker must return 503 with a Retry-After header, and no engine can claim operations.
+// When connections are free again, both services must resume their work.
 func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	t.Parallel()
 

@@ -243,8 +243,9 @@ func ranAgain(stage string, timeline []process.Entry) bool {
 	return done > 1
 }
 
-// delay returns the longest time by which an attempt started later than it was due. The first attempt is due at the acceptance.
-// Each later attempt is due when the previous attempt ends, or at the time that the previous attempt scheduled.
+// delay returns the longest delay between the time when an attempt was due and its start. The first attempt is due when the
+// operation is accepted. Each later attempt is due when the previous attempt ends, or at the time for which the previous attempt
+// scheduled it.
 func delay(timeline []process.Entry) time.Duration {
 	var longest time.Duration
 

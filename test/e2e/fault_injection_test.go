@@ -21,7 +21,7 @@ const (
 	faultRestartDatabase = "restart of PostgreSQL"
 )
 
-// fault is injected into the fleet after a given number of finished orders or actions.
+// fault describes a fault. The test injects it into the fleet when the given number of orders or actions have finished.
 type fault struct {
 	kind   string
 	target *member // nil for the database

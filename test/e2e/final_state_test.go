@@ -34,7 +34,7 @@ type finalState struct {
 	Administrators, Installed []string
 }
 
-// checkFinalStates compares each runtime with the last action of its scenario.
+// checkFinalStates checks that all systems report, for each runtime, the state that follows from the actions of its scenario.
 func (f *fleet) checkFinalStates(scenarios []*scenario) {
 	f.Helper()
 
@@ -62,7 +62,7 @@ func (f *fleet) checkFinalStates(scenarios []*scenario) {
 	}
 }
 
-// finalState returns the state that the systems must report for this runtime.
+// finalState returns the state that all systems must report for the runtime in the end.
 func (s runtimeState) finalState() finalState {
 	want := finalState{
 		Reported: s.clusterState, Kyma: s.Kyma, Shoot: s.clusterState, Director: "PROVISIONING",
@@ -228,8 +228,7 @@ func subjects(binding unstructured.Unstructured) []string {
 	return names
 }
 
-// describe formats an object as its resource, namespace and name, followed by the values that depend on the release and on the
-// order.
+// describe formats an object as its resource, namespace and name, followed by its data values release and retention.
 func describe(resource string, object unstructured.Unstructured) string {
 	columns := []string{resource, object.GetNamespace(), object.GetName()}
 

@@ -87,7 +87,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	return f
 }
 
-// until waits until holds returns true. After a timeout, it fails the test and reports that it waited for what.
+// until waits until holds returns true. After a timeout it fails the test; the message uses what as the name of the condition.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
 	harness.Until(f, what, holds)

@@ -23,8 +23,8 @@ type rejection struct {
 	}
 }
 
-// send sends a request and decodes the field result of the response into result. It returns the first GraphQL error as a
-// rejection. It returns other failures, such as a missing response, as an error.
+// send sends a request and decodes the response's field `result` into result. It returns the first GraphQL error as a rejection,
+// and any other failure, such as a missing response, as an error.
 func (c caller) send(ctx context.Context, query string, variables map[string]any, result any) (*rejection, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {

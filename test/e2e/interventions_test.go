@@ -71,8 +71,8 @@ func TestFailedCreationIsRetried(t *testing.T) {
 	})
 }
 
-// TestCanceledCreationIsRetried cancels the creation of an instance while Gardener creates its cluster, and then retries the
-// creation.
+// TestCanceledCreationIsRetried checks that the retry of a canceled creation uses the cluster that Gardener was creating at the
+// cancellation.
 func TestCanceledCreationIsRetried(t *testing.T) {
 	t.Parallel()
 
@@ -149,7 +149,7 @@ func (e *env) restartWith(provider, secret string) {
 	e.startBroker()
 }
 
-// TestDeletionDuringARetry deletes an instance whose failed creation is being retried.
+// TestDeletionDuringARetry checks that the deletion of an instance cancels a running retry of its creation and leaves no Shoot.
 func TestDeletionDuringARetry(t *testing.T) {
 	t.Parallel()
 
@@ -180,8 +180,8 @@ func TestDeletionDuringARetry(t *testing.T) {
 	}
 }
 
-// TestFailedDeletionIsRetried deletes a cluster, but Gardener exceeds the time limit. An operator retries the deletion once
-// Gardener has deleted the cluster.
+// TestFailedDeletionIsRetried checks a deletion that fails because Gardener takes longer than the time limit. An operator's retry
+// must succeed once Gardener has deleted the cluster.
 func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 
@@ -250,7 +250,8 @@ func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	e.Send(http.MethodGet, harness.InstancePath("stuck"), nil, http.StatusNotFound)
 }
 
-// TestOperationsCanceledWhilePendingAreCounted cancels a pending operation of a broker that never starts operations.
+// TestOperationsCanceledWhilePendingAreCounted checks that the metric of ended operations includes operations that were canceled
+// before they started. The broker of the test never starts operations.
 func TestOperationsCanceledWhilePendingAreCounted(t *testing.T) {
 	t.Parallel()
 

@@ -99,8 +99,8 @@ func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database)
 	return p
 }
 
-// proxyGarden runs a proxy in front of the garden of a kubeconfig. It writes a kubeconfig that uses the proxy, and returns the
-// proxy and the path of the new kubeconfig.
+// proxyGarden runs a proxy in front of the API server that a kubeconfig names. It returns the proxy and the path of a copy of the
+// kubeconfig that names the proxy instead.
 func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string) {
 	t.Helper()
 

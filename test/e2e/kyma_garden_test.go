@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// TestRuntimesWithKymaOnLocalGarden installs Kyma on a runtime with a real API server.
+// TestRuntimesWithKymaOnLocalGarden runs testKyma with real API servers.
 func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	t.Parallel()
 

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceFromCreateToDelete creates, uses and deletes an instance of every plan for which the Provisioner creates
-// clusters.
+// TestInstanceFromCreateToDelete checks that an instance can be created, used and deleted, for every plan whose clusters the
+// Provisioner creates.
 func TestInstanceFromCreateToDelete(t *testing.T) {
 	t.Parallel()
 
@@ -64,7 +64,8 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 	})
 }
 
-// TestOwnCluster creates an instance of plan own_cluster on the cluster of another instance.
+// TestOwnCluster checks that an instance of plan own_cluster uses the cluster of another instance without a new Shoot, and that
+// the broker does not return the kubeconfig.
 func TestOwnCluster(t *testing.T) {
 	t.Parallel()
 
@@ -107,7 +108,7 @@ func TestOwnCluster(t *testing.T) {
 	e.WantGone("made")
 }
 
-// TestDeleteDuringCreate deletes instances at different stages of their creation.
+// TestDeleteDuringCreate checks that instances can be deleted at different stages of their creation, and that no Shoot remains.
 func TestDeleteDuringCreate(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +147,8 @@ func TestIDOfDeletedInstanceIsReusable(t *testing.T) {
 	}
 }
 
-// TestUnreachableOwnCluster orders an instance with the kubeconfig of a cluster that does not exist.
+// TestUnreachableOwnCluster checks that an instance of plan own_cluster fails with a clear reason if its cluster does not
+// respond.
 func TestUnreachableOwnCluster(t *testing.T) {
 	t.Parallel()
 
@@ -165,8 +167,8 @@ func TestUnreachableOwnCluster(t *testing.T) {
 	e.WantFailed("gone", "Connecting to the cluster failed: the cluster at 127.0.0.1:1 is not reachable: connection refused")
 }
 
-// TestProgressMoves polls a creation that takes a few seconds. The percentage in last_operation, which comes from the
-// Provisioner, must change.
+// TestProgressMoves checks that last_operation shows several percentages, which the broker gets from the Provisioner, while a
+// cluster is created.
 func TestProgressMoves(t *testing.T) {
 	t.Parallel()
 

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceOnLocalGarden orders an instance through the Open Service Broker API and creates a namespace in its runtime with
-// the administrator's kubeconfig.
+// TestInstanceOnLocalGarden checks that the administrator's kubeconfig of an instance gives access to its runtime, and that the
+// deletion leaves no Shoot.
 func TestInstanceOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -36,7 +36,7 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 	}
 }
 
-// TestAgentConnectsOnLocalGarden connects the agent of a runtime whose API server is real.
+// TestAgentConnectsOnLocalGarden runs testAgent with real API servers.
 func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -48,7 +48,8 @@ func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	testAgent(t, api)
 }
 
-// TestSandboxAgentsOnLocalGarden runs the sandbox on the local garden, as `make run-garden` does.
+// TestSandboxAgentsOnLocalGarden checks that the sandbox runs agents in the clusters of the local garden. `make run-garden` runs
+// the sandbox in this way.
 func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// faults replaces the faults that the fake garden injects into its clusters.
+// faults sets the faults that the fake garden injects into its clusters, in place of all earlier ones.
 func (e env) faults(faults map[string]string) {
 	e.Helper()
 	harness.InjectClusterFaults(e.TB, e.services.Garden.Client(), faults)

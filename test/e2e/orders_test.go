@@ -25,7 +25,7 @@ const (
 	deletedWhenReady      outcome = "deleted when ready"
 )
 
-// pollInterval is the pause between two polls of a customer.
+// pollInterval is the time that a customer waits between two polls.
 const pollInterval = 300 * time.Millisecond
 
 type order struct {

@@ -25,7 +25,8 @@ const (
 	formerManager = "provisioner"
 )
 
-// ownership applies and changes one Shoot of the local garden. The API server records which manager owns each field.
+// ownership changes one Shoot of the local garden under several field managers. The API server records which manager owns each
+// field.
 type ownership struct {
 	*testing.T
 
@@ -34,8 +35,8 @@ type ownership struct {
 	name   string
 }
 
-// TestFieldsOfFormerManagersOnLocalGarden changes Shoots that Kyma Provisioner or an earlier version of our Provisioner has
-// written.
+// TestFieldsOfFormerManagersOnLocalGarden checks which fields of a Shoot our Provisioner changes, removes and keeps, if Kyma
+// Provisioner or an earlier version of our Provisioner has written the Shoot.
 func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -78,7 +79,8 @@ func (o ownership) testKymaProvisioner() {
 	written.Spec.Kubernetes.VerticalPodAutoscaler = &gardencorev1beta1.VerticalPodAutoscaler{Enabled: true, EvictAfterOOMThreshold: &metav1.Duration{Duration: 7 * 60e9}}
 	o.applyAs(formerManager, written)
 
-	// Gardener rejects a Shoot with both bindings, so an operator replaces one with the other before the first change.
+	// Gardener rejects a Shoot with a SecretBinding and a CredentialsBinding, so an operator replaces the SecretBinding before
+	// the first change.
 	swapped := o.get()
 	before := swapped.DeepCopy()
 	swapped.Spec.SecretBindingName, swapped.Spec.CredentialsBindingName = nil, new("aws")

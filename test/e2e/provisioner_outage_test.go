@@ -108,8 +108,7 @@ func (p platform) operation(id string) map[string]any {
 	return p.Send(http.MethodGet, "/operations/"+id, nil, http.StatusOK).Body
 }
 
-// progressed returns when the operation first made progress after the given time, that is, when its first attempt with an
-// outcome other than retrying ended.
+// progressed returns the end of the operation's first timeline entry after the given time whose outcome is not retrying.
 func (p platform) progressed(operation string, after time.Time) time.Time {
 	p.Helper()
 

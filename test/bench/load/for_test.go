@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// server responds to each request after this duration.
+// server is an http.RoundTripper that responds to each request after this duration.
 type server time.Duration
 
 func (s server) RoundTrip(*http.Request) (*http.Response, error) {
@@ -16,7 +16,7 @@ func (s server) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// TestFor checks that neither responses nor seconds of the warm-up count.
+// TestFor checks that the rate and the latencies ignore the warm-up.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (

@@ -53,8 +53,8 @@ type Copy struct {
 }
 
 // Multiply copies the only instance of the database, with all its rows, until there are count instances. It returns the copies,
-// oldest first, followed by the original. It fails the test if the database has several instances, or if the runtime is not
-// ordered yet, because a copy replaces all values that must differ between instances.
+// oldest first, followed by the original. It fails the test if the database does not have exactly one instance with one
+// operation, or if the runtime of the instance is not ordered yet, because a copy needs a new runtime ID.
 func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Copy {
 	tb.Helper()
 

@@ -87,7 +87,7 @@ func (t *Table) AddWithFloor(figure Figure, value, floor float64) {
 // Fail adds a row that reports a failed measurement.
 func (t *Table) Fail(name string) { t.row(Figure{Name: name}).failed = true }
 
-// row returns the row of a figure and updates its description.
+// row returns the row with the figure's name, after adding it if necessary, and updates its Figure.
 func (t *Table) row(figure Figure) *row {
 	for _, row := range t.rows {
 		if row.Name == figure.Name {

@@ -22,7 +22,7 @@ const endpoint = "/graphql"
 // Behaviour configures how a Provisioner handles orders. With the zero value, a runtime is ready when the Provisioner responds
 // to its order.
 type Behaviour struct {
-	// Takes is how long a runtime takes.
+	// Takes is the time from the order of a runtime until it is ready.
 	Takes time.Duration
 	// Hold delays the readiness of all runtimes until Release.
 	Hold bool

@@ -99,7 +99,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestHold checks that runtimes become ready when Release is called and not earlier, and that the feed reports it.
+// TestHold checks that runtimes become ready when Release is called and not earlier, and that the feed reports the change.
 func TestHold(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{Hold: true})
 

@@ -181,7 +181,7 @@ func (s *service) OperationStatus(ctx context.Context, _ orders.Caller, id strin
 	return s.status(id), nil
 }
 
-// status returns the operation of a runtime. The caller holds the mutex.
+// status returns the status of the operation that creates a runtime. The caller must hold the mutex.
 func (s *service) status(id string) operation.Status {
 	return operation.Status{
 		ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: s.states[id], Message: "Shoot is being created",
