@@ -51,14 +51,14 @@ TEST_PARALLEL ?= 4
 test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
-test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
+test: postgres patroni garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 # Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
-SYSTEM_TESTS := e2e|crash|osb|linear|kymacompat|upgrade
+SYSTEM_TESTS := e2e|crash|ha|osb|linear|kymacompat|upgrade
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, osb, linear, kymacompat and upgrade of test/, and the engine's tests on PostgreSQL.
+test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, ha, osb, linear, kymacompat and upgrade of test/, and the engine's tests on PostgreSQL.
 	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
@@ -82,8 +82,9 @@ FUZZ_DURATION ?= 150s
 FUZZ_TARGETS  := FuzzBody FuzzID FuzzHeader FuzzDescribed
 
 .PHONY: soak
-soak: postgres garden ## Run the replica scenarios, the model of the OSB API and the linearizability check for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
+soak: postgres patroni garden ## Run the replica scenarios, the failovers of PostgreSQL, the model of the OSB API and the linearizability check for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
 	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^(TestReplicas|TestProvisionerReplicas)$$' ./test/e2e
+	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v ./test/ha
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestLinearizable$$' ./test/linear
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 ./test/crash
@@ -97,6 +98,10 @@ fuzz: ## Run each fuzz target for FUZZ_DURATION (150s, ten minutes in total).
 .PHONY: postgres
 postgres: ## Find or install PostgreSQL for the tests.
 	@test/postgres.sh
+
+.PHONY: patroni
+patroni: postgres ## Find or install Patroni, etcd, HAProxy and PgBouncer for the tests of test/ha.
+	@test/patroni.sh
 
 .PHONY: lint
 lint: $(LINT) $(VALE) ## Check code and prose.

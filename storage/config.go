@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -17,9 +15,9 @@ const (
 	DriverSQLite   = "sqlite"
 )
 
-// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction. A replica that is frozen or disconnected
-// must not block the replicas that take over its operations when its leases expire.
-const idleInTransaction = 5 * time.Second
+// idleSetting limits how long PostgreSQL keeps the locks of an idle transaction, in milliseconds. A replica that is frozen or
+// disconnected must not block the replicas that take over its operations when its leases expire.
+const idleSetting = "idle_in_transaction_session_timeout=5000"
 
 // Config configures the connection to a database. Package internal/replica reads it from the environment variables of a service.
 type Config struct {
@@ -30,19 +28,24 @@ type Config struct {
 	// User and all fields below apply only to PostgreSQL.
 	User     string
 	Password secret.String
-	Host     string
-	Port     int
-	Name     string
+	// Host is the host of the server, or a comma-separated list. From a list, connections use the first server that is a primary.
+	Host string
+	// Port is the port of every server, or a comma-separated list with one port for each host.
+	Port string
+	Name string
 	// SSLMode is an sslmode of libpq, such as disable, require or verify-full.
 	SSLMode string
 	// SSLRootCert is the path of a file with the CA certificates that sign the server's certificate. If empty, the system's CA
 	// certificates apply.
 	SSLRootCert string
+	// Pooler is the host and port of a pooler in transaction mode, or empty. Migrations and notifications use Host and Port, all other
+	// calls use the pooler.
+	Pooler string
 }
 
-// postgresDSN returns the connection string, including the password. All values are quoted, so parsing the string cannot fail.
+// postgresDSN returns the connection string for the server or, if pooled is true, for the pooler, including the password. All values are quoted, so parsing the string cannot fail.
 // A parse error would contain the password.
-func (c Config) postgresDSN() string {
+func (c Config) postgresDSN(pooled bool) string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 	}
@@ -50,20 +53,32 @@ func (c Config) postgresDSN() string {
 	words := []string{
 		"user=" + quote(c.User),
 		"password=" + quote(c.Password.Reveal()),
-		"host=" + quote(c.Host),
-		"port=" + strconv.Itoa(c.Port),
 		"dbname=" + quote(c.Name),
 		"sslmode=" + quote(c.SSLMode),
 		"connect_timeout=5",
 		"timezone=UTC",
-		"idle_in_transaction_session_timeout=" + strconv.FormatInt(idleInTransaction.Milliseconds(), 10),
 	}
 	if c.SSLRootCert != "" {
 		words = append(words, "sslrootcert="+quote(c.SSLRootCert))
 	}
 
+	if pooled { // a pooler accepts no other settings
+		host, port, _ := net.SplitHostPort(c.Pooler)
+
+		// With binary_parameters, lib/pq parses and executes an unnamed statement in one round trip.
+		return strings.Join(append(words, "host="+quote(host), "port="+quote(port), "binary_parameters=yes"), " ")
+	}
+
+	words = append(words, "host="+quote(c.Host), "port="+quote(c.Port), idleSetting)
+	if c.severalHosts() {
+		words = append(words, "target_session_attrs=primary")
+	}
+
 	return strings.Join(words, " ")
 }
+
+// severalHosts reports whether Host is a list.
+func (c Config) severalHosts() bool { return strings.Contains(c.Host, ",") }
 
 // sqliteDSN returns the data source name of the file. With its settings, writers wait up to 10 s for each other, transactions
 // take the write lock when they start, a commit returns once it is on disk, and REPLACE runs the DELETE triggers of the rows that
@@ -84,5 +99,5 @@ func (c Config) String() string {
 		return "sqlite " + c.Path
 	}
 
-	return fmt.Sprintf("postgres %s@%s/%s", c.User, net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), c.Name)
+	return fmt.Sprintf("postgres %s@%s/%s", c.User, net.JoinHostPort(c.Host, c.Port), c.Name)
 }

@@ -51,7 +51,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 
 	switch config.Driver {
 	case DriverPostgres:
-		db.writer, err = openPostgres(config)
+		db.writer, err = openPostgres(config, config.Pooler != "")
 		db.reader = db.writer
 	case DriverSQLite:
 		if db.writer, err = openSQLite(config, 1); err == nil {
@@ -81,13 +81,14 @@ func openSQLite(config Config, connections int) (pool, error) {
 	return newPool(sqlx.NewDb(sql.OpenDB(preparing{Connector: connector, closes: true}), DriverSQLite), connections), nil
 }
 
-func openPostgres(config Config) (pool, error) {
-	connector, err := pq.NewConnector(config.postgresDSN())
+// openPostgres opens connections to the server or, if pooled is true, to the pooler.
+func openPostgres(config Config, pooled bool) (pool, error) {
+	connector, err := pq.NewConnector(config.postgresDSN(pooled))
 	if err != nil {
 		return pool{}, err
 	}
 
-	db := sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres)
+	db := sqlx.NewDb(sql.OpenDB(guarding{connector, !pooled && config.severalHosts(), pooled}), DriverPostgres)
 	db.SetConnMaxLifetime(connectionAge)
 
 	return newPool(db, postgresConnections), nil

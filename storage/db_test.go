@@ -315,7 +315,7 @@ func TestDatabasesThatCannotBeOpened(t *testing.T) {
 		},
 		"no server": {
 			"the server may start later", storage.Config{
-				Driver: storage.DriverPostgres, User: "me", Password: "hush", Host: "127.0.0.1", Port: 1, Name: "broker", SSLMode: "disable",
+				Driver: storage.DriverPostgres, User: "me", Password: "hush", Host: "127.0.0.1", Port: "1", Name: "broker", SSLMode: "disable",
 			}, "postgres me@127.0.0.1:1/broker", true,
 		},
 	}

@@ -18,7 +18,7 @@ type PreparedQuery struct {
 
 // OpenRecording opens a PostgreSQL database and calls record with every statement that the database receives.
 func OpenRecording(config Config, record func(PreparedQuery)) (*DB, error) {
-	connector, err := pq.NewConnector(config.postgresDSN())
+	connector, err := pq.NewConnector(config.postgresDSN(false))
 	if err != nil {
 		return nil, err
 	}

@@ -83,3 +83,34 @@ func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 		}
 	}
 }
+
+// TestHostList lists a standby before the primary, and then makes the primary a standby too.
+func TestHostList(t *testing.T) {
+	first, second := postgrestest.Own(t), postgrestest.Own(t)
+	config, other := first.Database(t), second.Database(t)
+	config.Host, config.Port = config.Host+","+other.Host, config.Port+","+other.Port
+	config.Name = "postgres" // exists on both servers
+
+	if err := first.StartStandby(); err != nil {
+		t.Fatal(err)
+	}
+
+	db := storagetest.Open(t, config)
+	execute(t, db, createCounter, zero)
+
+	if err := second.StartStandby(); err != nil {
+		t.Fatal(err)
+	}
+
+	for how, write := range writes(db) {
+		if err := write(t.Context()); !storage.IsUnavailable(err) {
+			t.Errorf("a write %s without a primary returns %v", how, err)
+		}
+	}
+
+	for _, server := range []*postgrestest.Server{first, second} { // the databases are dropped when the test ends
+		if err := server.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -21,6 +21,11 @@ const cancelGrace = time.Second
 // minutes.
 type guarding struct {
 	*pq.Connector
+
+	// severalHosts is true if the connector tries several hosts. Its error then has no type by which IsUnavailable could recognize it.
+	severalHosts bool
+	// pooled is true for connections to a pooler in transaction mode.
+	pooled bool
 }
 
 // guardedConnection makes reads and writes of its network connection fail soon after the context of a call has ended.
@@ -41,7 +46,11 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	line, own, unreplicated := &line{}, *g.Connector, &atomic.Bool{}
 	own.Dialer(line)
 
-	inner, err := preparing{Connector: pq.ConnectorWithNoticeHandler(&own, reportUnreplicated(unreplicated))}.connect(ctx)
+	inner, err := preparing{unnamed: g.pooled, Connector: pq.ConnectorWithNoticeHandler(&own, reportUnreplicated(unreplicated))}.connect(ctx)
+	if err != nil && g.severalHosts {
+		return nil, errors.Join(errNoPrimary, err)
+	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +100,19 @@ func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOption
 
 	c.inTransaction = true
 
-	return guardedTx{Tx: begun, ctx: ctx, connection: c, finish: func() {
+	tx := guardedTx{Tx: begun, ctx: ctx, connection: c, finish: func() {
 		c.inTransaction = false
 
 		finish()
-	}}, nil
+	}}
+
+	if c.unnamed { // the pooler accepts this setting only in a transaction
+		if _, err := c.driven.ExecContext(ctx, `SET LOCAL `+idleSetting, nil); err != nil {
+			return nil, errors.Join(err, tx.Rollback())
+		}
+	}
+
+	return tx, nil
 }
 
 // QueryContext implements driver.QueryerContext. The call lasts until the rows are closed.
@@ -279,6 +296,9 @@ func (c cancelConn) SetDeadline(at time.Time) error {
 
 // errStandby reports a server that replicates another server. A standby is read-only, and its data may be outdated.
 var errStandby = errors.New("the server is a standby, not the primary")
+
+// errNoPrimary reports that no host of a list is the primary, for example during a failover.
+var errNoPrimary = errors.New("none of the hosts is the primary")
 
 // codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
 const codeReadOnly = "25006"

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,8 +31,15 @@ func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder strin
 		return fmt.Errorf("reading the migrations of the %s tables: %w", set, err)
 	}
 
-	migrate := func() error {
-		provider, err := db.migrationProvider(set, migrations)
+	migrate := func() (err error) {
+		connections, end, err := db.migrationConnections()
+		if err != nil {
+			return err
+		}
+
+		defer func() { err = errors.Join(err, end()) }()
+
+		provider, err := db.migrationProvider(connections, set, migrations)
 		if err != nil {
 			return err
 		}
@@ -48,7 +56,22 @@ func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder strin
 	return failure.While(migrate(), "migrating the %s tables of %s", set, db.config)
 }
 
-func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, error) {
+// migrationConnections returns the connections for migrations, and a function that releases them. The migration lock belongs to a
+// session, so migrations do not use the pooler.
+func (db *DB) migrationConnections() (connections *sql.DB, end func() error, err error) {
+	if db.config.Pooler == "" {
+		return db.writer.DB.DB, func() error { return nil }, nil
+	}
+
+	direct, err := openPostgres(db.config, false)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return direct.DB.DB, direct.Close, nil
+}
+
+func (db *DB) migrationProvider(connections *sql.DB, set string, migrations fs.FS) (*goose.Provider, error) {
 	dialect := goose.DialectSQLite3
 	options := []goose.ProviderOption{}
 
@@ -68,7 +91,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 		return nil, fmt.Errorf("naming the version table: %w", err)
 	}
 
-	provider, err := goose.NewProvider("", db.writer.DB.DB, migrations, append(options, goose.WithStore(store))...)
+	provider, err := goose.NewProvider("", connections, migrations, append(options, goose.WithStore(store))...)
 
 	return provider, failure.While(err, "reading migrations")
 }

@@ -207,6 +207,6 @@ func dsn(config storage.Config) string {
 		return config.Path
 	}
 
-	return fmt.Sprintf("user=%s password='%s' host=%s port=%d dbname=%s sslmode=%s",
+	return fmt.Sprintf("user=%s password='%s' host=%s port=%s dbname=%s sslmode=%s",
 		config.User, config.Password.Reveal(), config.Host, config.Port, config.Name, config.SSLMode)
 }

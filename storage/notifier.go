@@ -57,7 +57,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 			n.log.WithError(err).Warn("not receiving notifications from other replicas, falling back to polling")
 		}
 	}
-	listener := pq.NewListener(n.db.config.postgresDSN(), reconnectMin, reconnectMax, logLoss)
+	listener := pq.NewListener(n.db.config.postgresDSN(false), reconnectMin, reconnectMax, logLoss)
 	defer func() { _ = listener.Close() }()
 
 	listening := make(chan error, 1)

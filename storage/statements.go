@@ -30,6 +30,9 @@ type preparing struct {
 	// statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a round
 	// trip, possibly to a server that does not respond.
 	closes bool
+	// unnamed makes connections keep no prepared statements. In transaction mode, each transaction may use another connection of the
+	// pooler to the server, and versions of PgBouncer before 1.21 do not follow prepared statements.
+	unnamed bool
 }
 
 // driven has the optional methods that database/sql looks for and that the connections of both drivers implement.
@@ -57,6 +60,7 @@ type preparedConnection struct {
 
 	prepared *simplelru.LRU[string, statement]
 	closes   bool
+	unnamed  bool
 }
 
 // Connect implements driver.Connector.
@@ -79,7 +83,7 @@ func (p preparing) connect(ctx context.Context) (*preparedConnection, error) {
 		return nil, errors.Join(fmt.Errorf("creating the statement cache: %w", err), opened.Close())
 	}
 
-	return &preparedConnection{driven: inner, prepared: prepared, closes: p.closes}, nil
+	return &preparedConnection{driven: inner, prepared: prepared, closes: p.closes, unnamed: p.unnamed}, nil
 }
 
 // Close implements driver.Conn.
@@ -103,7 +107,7 @@ func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 
 // QueryContext implements driver.QueryerContext.
 func (c *preparedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if len(args) == 0 {
+	if len(args) == 0 || c.unnamed {
 		return c.driven.QueryContext(ctx, query, args) // needs only one round trip
 	}
 
@@ -119,7 +123,7 @@ func (c *preparedConnection) QueryContext(ctx context.Context, query string, arg
 
 // ExecContext implements driver.ExecerContext.
 func (c *preparedConnection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if len(args) == 0 {
+	if len(args) == 0 || c.unnamed {
 		return c.driven.ExecContext(ctx, query, args)
 	}
 

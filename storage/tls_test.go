@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/storage"
@@ -41,7 +42,7 @@ func TestRootCertificate(t *testing.T) {
 			port, handshake := showCertificate(t, &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
 
 			db, err := storage.Open(t.Context(), storage.Config{
-				Driver: storage.DriverPostgres, User: "u", Password: "p", Host: "127.0.0.1", Port: port, Name: "n",
+				Driver: storage.DriverPostgres, User: "u", Password: "p", Host: "127.0.0.1", Port: strconv.Itoa(port), Name: "n",
 				SSLMode: c.mode, SSLRootCert: c.authorities,
 			})
 			if err == nil {

@@ -31,7 +31,7 @@ func TestRefusalOf(t *testing.T) {
 	network := &net.OpError{Op: "dial", Err: errors.New("refused")}
 
 	_, unreachable := storage.Open(t.Context(), storage.Config{
-		Driver: storage.DriverPostgres, User: "me", Host: "127.0.0.1", Port: 1, Name: "broker", SSLMode: "disable",
+		Driver: storage.DriverPostgres, User: "me", Host: "127.0.0.1", Port: "1", Name: "broker", SSLMode: "disable",
 	})
 
 	cases := map[string]struct {

@@ -118,11 +118,12 @@ type Database struct {
 	Path        string        `env:"PATH"          help:"path of the SQLite file"`
 	User        string        `env:"USER"          help:"PostgreSQL user"`
 	Password    secret.String `env:"PASSWORD"      help:"password of the PostgreSQL user; the default is password"`
-	Host        string        `env:"HOST"          help:"PostgreSQL host"`
-	Port        string        `env:"PORT"          help:"PostgreSQL port"`
+	Host        string        `env:"HOST"          help:"PostgreSQL host, or a comma-separated list of hosts: connections use the primary"`
+	Port        string        `env:"PORT"          help:"PostgreSQL port, or a comma-separated list with one port for each host"`
 	Name        string        `env:"NAME"          help:"name of the PostgreSQL database"`
 	SSLMode     string        `env:"SSL_MODE"      help:"TLS mode of PostgreSQL connections: disable, require, verify-ca or verify-full"`
 	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the CA certificates that sign PostgreSQL's certificate; if empty, the system's CA certificates are used"`
+	Pooler      string        `env:"POOLER"        help:"host:port of a connection pooler in transaction mode, such as PgBouncer; migrations and notifications between replicas still use the PostgreSQL host"`
 	// SecretKeys has no default: a default key would be public. A service without keys does not start.
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,…; each has 32 bytes; the first key encrypts, and all keys decrypt"`
 }
@@ -134,21 +135,54 @@ func (d Database) Storage() (storage.Config, error) {
 			program.Prefix, d.Driver, storage.DriverSQLite, storage.DriverPostgres)
 	}
 
-	port, err := strconv.Atoi(d.Port)
-	if err != nil {
-		return storage.Config{}, fmt.Errorf("%sDATABASE_PORT: %q is not a number", program.Prefix, d.Port)
+	if err := d.checkPorts(); err != nil {
+		return storage.Config{}, err
+	}
+
+	if host, port, err := net.SplitHostPort(d.Pooler); d.Pooler != "" && (err != nil || host == "" || port == "") {
+		return storage.Config{}, fmt.Errorf("%sDATABASE_POOLER: %q is not a host and port, such as localhost:6432", program.Prefix, d.Pooler)
 	}
 
 	return storage.Config{
-		Driver: d.Driver, Path: d.Path, User: d.User, Password: d.Password, Host: d.Host, Port: port,
-		Name: d.Name, SSLMode: d.SSLMode, SSLRootCert: d.SSLRootCert,
+		Driver: d.Driver, Path: d.Path, User: d.User, Password: d.Password, Host: d.Host, Port: d.Port,
+		Name: d.Name, SSLMode: d.SSLMode, SSLRootCert: d.SSLRootCert, Pooler: d.Pooler,
 	}, nil
 }
 
 // remote reports whether the database is a PostgreSQL server that may run on another machine. A host that starts with a slash is
 // the folder of a Unix socket.
 func (d Database) remote() bool {
-	return d.Driver == storage.DriverPostgres && !strings.HasPrefix(d.Host, "/") && auth.BeyondLoopback(net.JoinHostPort(d.Host, d.Port))
+	if d.Driver != storage.DriverPostgres {
+		return false
+	}
+
+	if d.Pooler != "" && auth.BeyondLoopback(d.Pooler) {
+		return true
+	}
+
+	port, _, _ := strings.Cut(d.Port, ",")
+
+	return slices.ContainsFunc(strings.Split(d.Host, ","), func(host string) bool {
+		return !strings.HasPrefix(host, "/") && auth.BeyondLoopback(net.JoinHostPort(host, port))
+	})
+}
+
+// checkPorts returns an error unless Port is one port, or a list with one port for each host.
+func (d Database) checkPorts() error {
+	ports, hosts := strings.Split(d.Port, ","), strings.Split(d.Host, ",")
+
+	for _, port := range ports {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Errorf("%sDATABASE_PORT: %q is not a port number", program.Prefix, port)
+		}
+	}
+
+	if len(ports) > 1 && len(ports) != len(hosts) {
+		return fmt.Errorf("%sDATABASE_PORT: has %d ports for %d hosts: set one port, or one for each host",
+			program.Prefix, len(ports), len(hosts))
+	}
+
+	return nil
 }
 
 // Keys parses SecretKeys. The error names the variable and quotes no key.

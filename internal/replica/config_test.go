@@ -17,7 +17,7 @@ func TestDatabaseSettings(t *testing.T) {
 	database.Password = "hush"
 
 	want := storage.Config{
-		Driver: "postgres", Path: "broker.db", User: "postgres", Password: "hush", Host: "localhost", Port: 5432,
+		Driver: "postgres", Path: "broker.db", User: "postgres", Password: "hush", Host: "localhost", Port: "5432",
 		Name: "broker", SSLMode: "disable",
 	}
 
@@ -34,6 +34,11 @@ func TestDatabaseSettings(t *testing.T) {
 		"driver":    {"a misspelled driver is rejected", func(d *replica.Database) { d.Driver = "mysql" }, `APP_DATABASE_DRIVER: "mysql"`},
 		"no driver": {"there is no default driver", func(d *replica.Database) { d.Driver = "" }, "use sqlite or postgres"},
 		"port":      {"a port is a number", func(d *replica.Database) { d.Port = "5432/broker" }, "APP_DATABASE_PORT"},
+		"pooler":    {"a pooler has a port", func(d *replica.Database) { d.Pooler = "pgbouncer" }, `APP_DATABASE_POOLER: "pgbouncer"`},
+		"ports": {
+			"each host of a list has a port", func(d *replica.Database) { d.Host, d.Port = "a,b,c", "5432,5433" },
+			"APP_DATABASE_PORT: has 2 ports for 3 hosts",
+		},
 	}
 
 	for name, c := range cases {

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/replica"
@@ -44,7 +43,7 @@ func Postgres(tb testing.TB, service string) replica.Database {
 func PostgresSettings(database storage.Config, service string) replica.Database {
 	settings := replica.DefaultConfig(service, storage.DriverPostgres).Database
 	settings.User, settings.Password = database.User, database.Password
-	settings.Host, settings.Port = database.Host, strconv.Itoa(database.Port)
+	settings.Host, settings.Port = database.Host, database.Port
 	settings.Name, settings.SSLMode = database.Name, database.SSLMode
 	settings.SecretKeys = secret.NewKey("test")
 

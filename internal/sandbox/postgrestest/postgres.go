@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -118,7 +119,7 @@ func newDatabase(tb testing.TB, dsn string) storage.Config {
 		User:     server.User,
 		Password: secret.String(server.Password),
 		Host:     server.Host,
-		Port:     int(server.Port),
+		Port:     strconv.Itoa(int(server.Port)),
 		SSLMode:  string(server.SSLMode),
 		Name:     name,
 	}

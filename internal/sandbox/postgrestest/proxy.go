@@ -35,8 +35,8 @@ type Proxy struct {
 func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	tb.Helper()
 
-	p := NewProxy(tb, net.JoinHostPort(config.Host, strconv.Itoa(config.Port)))
-	config.Host, config.Port = "127.0.0.1", p.Port
+	p := NewProxy(tb, net.JoinHostPort(config.Host, config.Port))
+	config.Host, config.Port = "127.0.0.1", strconv.Itoa(p.Port)
 
 	return config, p
 }

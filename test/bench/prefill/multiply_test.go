@@ -62,7 +62,7 @@ func TestMultiply(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	pool, err := sqlx.Open("postgres", fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=disable",
+	pool, err := sqlx.Open("postgres", fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable",
 		config.Host, config.Port, config.User, config.Password.Reveal(), config.Name))
 	if err != nil {
 		t.Fatal(err)
