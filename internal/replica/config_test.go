@@ -105,6 +105,12 @@ func TestWarnings(t *testing.T) {
 		"remote database": {
 			"the password and the data cross the network", func(c *replica.Config) { c.Database.Host = "db.example.com" }, []string{password, sslMode},
 		},
+		"remote standby": {
+			"one host of the list is on the network", func(c *replica.Config) { c.Database.Host = "localhost,db2" }, []string{password, sslMode},
+		},
+		"remote pooler": {
+			"the connections to the pooler cross the network", func(c *replica.Config) { c.Database.Pooler = "pgbouncer:6432" }, []string{password, sslMode},
+		},
 		"own password": {
 			"only encryption is missing", func(c *replica.Config) { c.Database.Host, c.Database.Password = "10.0.0.1", "hush" }, []string{sslMode},
 		},
