@@ -193,7 +193,8 @@ type target struct {
 	operatorapi.Runtime
 }
 
-// find returns the instance with the given ID or, if no instance has the ID, the only instance with this name.
+// find returns the instance with the given ID or, if no instance has the ID, the only instance with this name. Its client sends OSB
+// requests for the region of the instance, because a platform may be limited to regions.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {
@@ -202,7 +203,7 @@ func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 
 	found, err := lookup(ctx, client, idOrName)
 
-	return target{client, found}, err
+	return target{client.In(found.SubAccountRegion), found}, err
 }
 
 // defaultWait is the default of --wait-timeout. It exceeds the duration of the slowest operation, which creates a cluster.

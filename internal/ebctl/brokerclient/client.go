@@ -45,6 +45,16 @@ type Config struct {
 type Client struct {
 	config Config
 	http   *http.Client
+	// platformRegion is the region in the paths of OSB requests that name no other, or empty.
+	platformRegion string
+}
+
+// In returns a client that sends OSB requests for the platform region. If the region is empty, paths contain none.
+func (c *Client) In(platformRegion string) *Client {
+	limited := *c
+	limited.platformRegion = platformRegion
+
+	return &limited
 }
 
 // New returns a client. It does not connect to the broker.

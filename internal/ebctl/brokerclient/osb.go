@@ -1,6 +1,7 @@
 package brokerclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -151,8 +152,8 @@ func (c *Client) osb(method, platformRegion string, segments ...string) request 
 
 	var path strings.Builder
 
-	if platformRegion != "" {
-		path.WriteString("/oauth/" + url.PathEscape(platformRegion))
+	if region := cmp.Or(platformRegion, c.platformRegion); region != "" {
+		path.WriteString("/oauth/" + url.PathEscape(region))
 	}
 
 	path.WriteString("/v2")
