@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
@@ -85,6 +86,10 @@ func decodeObject(text []byte) (map[string]any, error) {
 		}
 
 		text = converted
+	}
+
+	if err := bounds.JSON("the object", text); err != nil {
+		return nil, err
 	}
 
 	var object map[string]any
@@ -166,26 +171,34 @@ func valueIn(text string) (any, error) {
 	return text, nil
 }
 
+// maxParameters is the maximum size of parameters in a file or in standard input, in bytes. The broker accepts no longer request.
+const maxParameters = 1 << 20
+
 // readArgument returns the value of a flag. If the value starts with @, it returns the content of the named file or of standard
-// input.
+// input, which must not be longer than maxParameters.
 func readArgument(stdin io.Reader, flag string) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 
 	switch {
 	case !named:
 		return []byte(flag), nil
-	case path == "-":
-		text, err := io.ReadAll(stdin)
+	case path != "-":
+		file, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading the parameters from standard input: %w", err)
+			return nil, usage("--parameters: %w", err)
 		}
+		defer file.Close()
 
-		return text, nil
+		stdin = file
 	}
 
-	text, err := os.ReadFile(path)
+	text, err := io.ReadAll(io.LimitReader(stdin, maxParameters+1))
 	if err != nil {
-		return nil, usage("--parameters: %w", err)
+		return nil, fmt.Errorf("reading the parameters: %w", err)
+	}
+
+	if len(text) > maxParameters {
+		return nil, usage("--parameters: more than %d bytes", maxParameters)
 	}
 
 	return text, nil
