@@ -1,12 +1,12 @@
 package broker
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -187,17 +187,20 @@ func readBody(r *http.Request) (*body, error) {
 		}
 	}
 
-	content, err := io.ReadAll(r.Body)
-	if err != nil {
+	var content bytes.Buffer
+
+	content.Grow(int(min(max(r.ContentLength, 0), largestBody)) + bytes.MinRead) // without a length, the buffer grows while it is read
+
+	if _, err := content.ReadFrom(r.Body); err != nil {
 		return nil, unreadableBody(err)
 	}
 
-	if err := bounds.JSON("The body", content); err != nil {
+	if err := bounds.JSON("The body", content.Bytes()); err != nil {
 		return nil, invalid(err.Error() + ".")
 	}
 
 	object := &body{}
-	if err := json.Unmarshal(content, &object.fields); err != nil || object.fields == nil {
+	if err := json.Unmarshal(content.Bytes(), &object.fields); err != nil || object.fields == nil {
 		return nil, invalid("The body must be one JSON object.")
 	}
 
