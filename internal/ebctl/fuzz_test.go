@@ -9,8 +9,16 @@ import (
 // FuzzParameters decodes arbitrary parameters and assignments of a command line. What is accepted can be sent to the broker.
 func FuzzParameters(f *testing.F) {
 	for _, seed := range [][2]string{
-		{`{"a":1}`, "b=2"}, {"a: 1", "a.b=c"}, {"a: &x [1]\nb: *x", "a=[1, 2]"}, {"- a", "=x"}, {"", "a..b=1"}, {`{"a":1,"a":2}`, "a={b: c}"},
-		{"null", "x=null"}, {`{"a":1e999000}`, "a=1e999000"}, {"a: [" + strings.Repeat("[", 50), "a"}, {"{", "a=\x00"},
+		{`{"a":1}`, "b=2"},
+		{"a: 1", "a.b=c"},
+		{"a: &x [1]\nb: *x", "a=[1, 2]"},
+		{"- a", "=x"},
+		{"", "a..b=1"},
+		{`{"a":1,"a":2}`, "a={b: c}"},
+		{"null", "x=null"},
+		{`{"a":1e999000}`, "a=1e999000"},
+		{"a: [" + strings.Repeat("[", 50), "a"},
+		{"{", "a=\x00"},
 	} {
 		f.Add(seed[0], seed[1])
 	}
