@@ -20,7 +20,7 @@ func FuzzIntervention(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		var read operatorapi.Intervention
 
-		err := readStrictly(strings.NewReader(body), &read)
+		err := ReadStrictly(strings.NewReader(body), &read, textIntervention)
 		if err == nil {
 			if trimmed := strings.TrimSpace(body); trimmed != "" && trimmed != "null" && !strings.HasSuffix(trimmed, "}") {
 				t.Errorf("%q is accepted", body)
