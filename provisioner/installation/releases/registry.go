@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -266,7 +267,10 @@ func unpack(from io.Reader, folder string) error {
 		default:
 			return &brokenError{fmt.Errorf("%q is neither a file nor a folder", header.Name)}
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTDIR):
+			return &brokenError{fmt.Errorf("%q occurs twice, or as a file and as a folder", header.Name)}
+		case err != nil:
 			return err
 		}
 	}
