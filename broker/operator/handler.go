@@ -122,7 +122,7 @@ func NewHandler(options Options) http.Handler {
 
 		routes[i].PerAddress = options.KubeconfigLimit
 		if options.KubeconfigLogin {
-			routes[i].Role = operatorserver.RoleAny
+			routes[i].Role = string(auth.RoleViewer) // not osb, because the instance may belong to another platform
 		}
 	}
 

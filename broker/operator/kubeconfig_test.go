@@ -257,7 +257,7 @@ func TestKubeconfigsWithLogin(t *testing.T) {
 	b.endpoint("one", "runtime-one")
 
 	for user, want := range map[string]int{
-		"": http.StatusUnauthorized, "platform": http.StatusOK, "viewer": http.StatusOK, "operator": http.StatusOK, "admin": http.StatusOK,
+		"": http.StatusUnauthorized, "platform": http.StatusForbidden, "viewer": http.StatusOK, "operator": http.StatusOK, "admin": http.StatusOK,
 	} {
 		b.want("as "+user, b.do(user, "GET", "/kubeconfig/one"), want)
 	}

@@ -105,7 +105,7 @@ type OIDC struct {
 
 // Kubeconfigs configures the kubeconfigs for users of runtimes, GET /kubeconfig/{instance_id}.
 type Kubeconfigs struct {
-	LoginRequired bool    `env:"LOGIN_REQUIRED" help:"require a login, with any role, for the kubeconfigs for users of runtimes, which contain no credentials"`
+	LoginRequired bool    `env:"LOGIN_REQUIRED" help:"require a login with the role viewer for the kubeconfigs for users of runtimes, which contain no credentials"`
 	RateLimit     float64 `env:"RATE_LIMIT"     help:"requests per second for kubeconfigs for users that a replica accepts from each address; 0 means no limit"`
 }
 

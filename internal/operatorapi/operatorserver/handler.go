@@ -35,9 +35,6 @@ const (
 	requestLimit = 40 * time.Second
 	// RoleNone is the value of x-role for routes that need no credentials.
 	RoleNone = "none"
-	// RoleAny is for routes that every authenticated user may call. No route in openapi.yaml has it; services set it according to
-	// their configuration.
-	RoleAny = "any"
 
 	textNoJSON = "The body must be JSON: send the header Content-Type: application/json."
 )
@@ -122,7 +119,7 @@ func New(options Options) *API { return &API{Options: options} }
 // Route is an operation of the operator API.
 type Route struct {
 	Method, Path string
-	// Role is the role that the user needs, RoleNone or RoleAny.
+	// Role is the role that the user needs, or RoleNone.
 	Role string
 	// PerAddress limits the requests of each address, in addition to the limit for each client. Nil means no additional limit.
 	PerAddress *auth.Limiter
@@ -164,13 +161,8 @@ func (a *API) guarded(route Route) http.Handler {
 		return httpserver.Wrap(endpoint, perAddress, a.Authorizer.Public)
 	}
 
-	roles := []auth.Role{auth.Role(route.Role)}
-	if route.Role == RoleAny {
-		roles = []auth.Role{auth.RoleOSB, auth.RoleViewer} // the other roles include viewer
-	}
-
 	return httpserver.Wrap(endpoint, perAddress,
-		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(roles...), logUser, requireJSON)
+		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.Role)), logUser, requireJSON)
 }
 
 // requireJSON is a middleware that rejects bodies of other content types. Browsers send the content types of forms for pages of
