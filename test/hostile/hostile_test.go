@@ -206,7 +206,8 @@ func TestRoutes(t *testing.T) {
 			}
 
 			got := s.refused(name, s.Endpoint, call)
-			if sent++; got.Status < http.StatusBadRequest && strings.Contains(route.path, "{") {
+			// An account without data is no error, and accounts of earlier versions may have such IDs.
+			if sent++; got.Status < http.StatusBadRequest && strings.Contains(route.path, "{") && route.path != "/accounts/{account_id}" {
 				t.Errorf("%s: %s %s: status %d: %.300s", name, route.method, route.path, got.Status, got.Raw)
 			}
 		}
