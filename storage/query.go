@@ -173,10 +173,10 @@ func (c *Conditions) Where() (string, []any) {
 	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
-// Named is a writing statement that is parsed once. Its parameters are named by the `db` tags of Argument.
+// Named is a statement that is parsed once and changes rows. Its parameters have the names in the `db` tags of Argument.
 type Named[Argument any] struct {
 	text string
-	// fields are the index paths of the parameters in Argument, in the order in which the statement uses them.
+	// fields are the index paths (see reflect.Value.FieldByIndex) of the parameters in Argument, in their order in the statement.
 	fields [][]int
 }
 

@@ -26,7 +26,7 @@ func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
 	}
 }
 
-// reads reports whether a query only reads.
+// reads reports whether a query is a SELECT, which commits nothing.
 func reads(query string) bool { return strings.HasPrefix(strings.TrimSpace(query), "SELECT") }
 
 // checked returns the error of a call. A commit that is not replicated is an error. checked marks the connection as broken if

@@ -26,7 +26,7 @@ type fixture struct {
 }
 
 // each runs the test on both databases with five instances: a, b and c belong to one account, d and e to another. a and b were
-// created at the same time. d was deleted, and b is being deleted.
+// created at the same time. The deletion of d has failed, b is being deleted, and the creation of e is pending.
 func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 

@@ -245,8 +245,8 @@ func TestSaveWaitsForAnOperator(t *testing.T) {
 	})
 }
 
-// awaitWaitingTransaction waits until another transaction waits for a lock of this transaction. On SQLite, which has only
-// one writer, it returns immediately.
+// awaitWaitingTransaction waits until a transaction in the database waits for a lock, which the caller's transaction holds. On
+// SQLite, which has only one writer, it returns immediately.
 func (b fixture) awaitWaitingTransaction() error {
 	for b.db.Driver() == storage.DriverPostgres {
 		waiting, err := storage.Select[int](b.Context(), b.db.Reader(), `SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN (

@@ -222,7 +222,7 @@ func measurePolling(s *scope) {
 	for _, row := range []struct {
 		title   string
 		tenants int
-		// limit is the maximum number of requests per second for one tenant, or the default of APP_PROVISIONER_POLL_LIMIT.
+		// limit is the maximum number of requests per second. With many tenants, it is the default of APP_PROVISIONER_POLL_LIMIT.
 		limit float64
 	}{{"one tenant", 1, 20}, {"100 tenants", manyTenants, 50}} {
 		name := fmt.Sprintf("%d operations of %s, polled (one run): ", count, row.title)

@@ -88,8 +88,8 @@ func readRow[T any](ctx context.Context, r proxiedRows, name string, call func(c
 	return value, err
 }
 
-// proxiedAccess fetches kubeconfigs from the Provisioner and simulates the API servers of all runtimes. All runtimes share one
-// set of service accounts.
+// proxiedAccess gives a replica access to runtimes through its proxy. It fetches kubeconfigs from the Provisioner and simulates
+// the API servers. All runtimes share one set of service accounts.
 type proxiedAccess struct {
 	provisioner *provisionerclient.Client
 	proxy       *crashtest.Proxy

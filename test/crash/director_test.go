@@ -46,7 +46,8 @@ func (p *provisioner) directorClient(proxy *crashtest.Proxy) *director.Client {
 	return client
 }
 
-// directorCall returns the name of a call to the GraphQL API or the token endpoint of Director.
+// directorCall returns the name of a request to the GraphQL API or the token endpoint of Director, which identifies the call in
+// the crash matrix.
 func directorCall(request *http.Request) string {
 	if request.URL.Path == simulator.TokenPath {
 		return simulator.TokenOperation

@@ -94,7 +94,8 @@ func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	return harness.Shoots(g.T, g.WithWatch, g.namespace)
 }
 
-// count returns how many clusters were created so far, how many existed at most at the same time, and how many exist now.
+// count returns the number of clusters that were created so far, the highest number that existed at the same time, and the number
+// of Shoots that remain.
 func (g *gardener) count() (created, peak, remaining int) {
 	g.Helper()
 

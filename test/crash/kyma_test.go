@@ -47,7 +47,8 @@ func (k *kymaInstallation) report() (components string, services, heldBrokers in
 	return strings.Join(k.components, " "), k.services, k.heldBrokers
 }
 
-// advance installs, upgrades or removes one component. It returns true if the installed components already match want.
+// advance installs, upgrades or removes at most one component, so that the installation approaches want. It returns true if
+// nothing was left to do.
 func (k *kymaInstallation) advance(want []string) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

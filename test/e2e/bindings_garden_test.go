@@ -64,7 +64,7 @@ func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 	return len(accounts.Items)
 }
 
-// expireBindings sets the expiry of all bindings to a time in the past.
+// expireBindings makes all bindings expire by changing their rows in the database.
 func expireBindings(t *testing.T, settings replica.Database) {
 	t.Helper()
 

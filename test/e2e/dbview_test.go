@@ -79,8 +79,8 @@ func (v dbView) outcomes() string {
 	return strings.Join(lines, ", ")
 }
 
-// retryReasons formats the five most frequent reasons for retries, each with its longest wait before the next attempt. An
-// ellipsis replaces IDs in the reasons.
+// retryReasons formats the five most frequent reasons for retries, each with the longest wait before the next attempt. IDs in the
+// reasons are replaced by an ellipsis, so that equal reasons are counted together.
 func (v dbView) retryReasons() string {
 	v.Helper()
 

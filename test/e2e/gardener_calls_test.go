@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestParallelRuntimesLimitGardenerCalls provisions runtimes concurrently and counts the calls to Gardener. One watch reports
-// all changes, so the Provisioner does not need to poll.
+// TestParallelRuntimesLimitGardenerCalls checks the maximum number of calls to Gardener, by verb, while many runtimes are
+// provisioned concurrently. One watch reports the changes of all Shoots, so the Provisioner does not need to poll.
 func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	const (
 		runtimes = 50

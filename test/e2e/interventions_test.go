@@ -96,8 +96,8 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 	e.WantGone("canceled")
 }
 
-// TestRetryUsesTheCorrectedTargetSecret orders a runtime with credentials that do not exist in Gardener. The broker is
-// restarted with a corrected configuration, and the retry succeeds.
+// TestRetryUsesTheCorrectedTargetSecret orders a runtime with credentials that do not exist in Gardener, and restarts the broker
+// with a corrected configuration. The retry must succeed.
 func TestRetryUsesTheCorrectedTargetSecret(t *testing.T) {
 	t.Parallel()
 
@@ -116,8 +116,9 @@ func TestRetryUsesTheCorrectedTargetSecret(t *testing.T) {
 	}
 }
 
-// TestRetryFindsTheRuntimeOfTheFormerTargetSecret changes the credentials while the runtime of a canceled creation is being
-// created. The retry must continue with the same runtime, and the deletion must remove it.
+// TestRetryFindsTheRuntimeOfTheFormerTargetSecret changes the broker's credentials after the cancellation of a creation, while
+// Gardener still creates the runtime. The retry must continue with this runtime and its former credentials, and the deletion must
+// remove the runtime.
 func TestRetryFindsTheRuntimeOfTheFormerTargetSecret(t *testing.T) {
 	t.Parallel()
 
@@ -215,8 +216,8 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	e.Send(http.MethodPost, "/operations/"+operation+"/retry", reason("once more"), http.StatusConflict)
 }
 
-// TestStuckDeletionEndsWithSkippedStep deletes an instance while the Provisioner is unavailable. An operator deletes the
-// cluster manually and skips the step that calls the Provisioner.
+// TestStuckDeletionEndsWithSkippedStep checks that the deletion of an instance can end while the Provisioner is unavailable: an
+// operator deletes the cluster manually and skips the step that calls the Provisioner.
 func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	t.Parallel()
 

@@ -61,7 +61,8 @@ func (p platform) lastOperation(id string) string {
 
 func reason(why string) operatorapi.Intervention { return operatorapi.Intervention{Reason: why} }
 
-// intervene runs `ebctl operation` with the verb cancel, retry or skip, and returns the resulting operation.
+// intervene runs `ebctl operation` with the verb cancel, retry or skip, and returns the operation that ebctl prints. After a
+// retry, this is the new operation.
 func (p platform) intervene(verb, operation, why string, flags ...string) operatorapi.Operation {
 	p.Helper()
 

@@ -138,8 +138,8 @@ func (o ownership) testEarlierVersion(concurrent bool) {
 
 func (o ownership) runtimeID() string { return "runtime-of-" + o.name }
 
-// order returns the objects of a cluster with the given maximum number of machines in its first pool, and with additional
-// pools.
+// order returns the objects of a cluster. machines is the maximum number of machines in the first pool, and pools are the names
+// of additional pools.
 func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 	o.Helper()
 
@@ -186,7 +186,8 @@ func (o ownership) change(machines int32, pools ...string) {
 	}
 }
 
-// applyAs applies the Shoot under another field manager. It retries, because Gardener reads referenced objects from a cache.
+// applyAs applies the Shoot under another field manager. It retries, because Gardener reads referenced objects from a cache,
+// which may not have new objects yet.
 func (o ownership) applyAs(manager string, wanted *gardencorev1beta1.Shoot) {
 	o.Helper()
 

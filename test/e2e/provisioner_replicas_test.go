@@ -25,7 +25,8 @@ const scenarioCount = 20
 // PostgreSQL is restarted, and responses of Director are lost. Every accepted operation must succeed. Each runtime must match
 // its last operation: in the Provisioner's database, in Gardener, in its cluster and in Director.
 //
-// TEST_SEED repeats a run. SOAK_DURATION sets for how long the test adds rounds, each with a new seed.
+// TEST_SEED sets the seed of the first round, to repeat a run. The test starts new rounds, each with the next seed, until
+// SOAK_DURATION has passed.
 func TestProvisionerReplicas(t *testing.T) {
 	t.Parallel()
 

@@ -27,7 +27,7 @@ const (
 	interval = 10 * time.Millisecond
 )
 
-// table is a table with rows of an instance.
+// table is a table of the broker with rows that belong to an instance.
 type table struct {
 	name string
 	// sealed is the name of the encrypted column, if any. place returns the context that binds an encrypted value to the row with
@@ -47,7 +47,7 @@ func tables() []table {
 	}
 }
 
-// Copy names an instance and its operation.
+// Copy has the IDs of an instance and of its operation.
 type Copy struct {
 	Instance, Operation string
 }
@@ -137,14 +137,15 @@ func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read [
 	return read
 }
 
-// text returns a column of a row, or an empty string if it is not text.
+// text returns the value of a column, or an empty string if the value is not text.
 func text(row map[string]any, column string) string {
 	value, _ := row[column].(string)
 
 	return value
 }
 
-// write inserts a copy of the rows for each replacer. Copies differ in age, so that lists have a defined order.
+// write inserts one copy of the rows for each replacer. The replacer contains the IDs and names of the copy. Copies differ in
+// age, so that lists have a defined order.
 func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any, replacers []*strings.Replacer) error {
 	if len(rows) == 0 {
 		return nil

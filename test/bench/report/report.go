@@ -161,7 +161,7 @@ func (r *row) cells() []string {
 	return []string{r.Name, measured, floor, ratio, target, reached}
 }
 
-// verdict returns the last cell of a row that has a target.
+// verdict returns the cell of the column "reached" for a row that has a target.
 func verdict(holds bool) string {
 	if holds {
 		return "yes"
