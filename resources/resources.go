@@ -1,5 +1,5 @@
-// Package resources embeds the files that the services ship with: the catalog, sample releases, and the alert
-// rules for Prometheus next to them.
+// Package resources embeds the service catalog and the sample releases. The alert rules for Prometheus are in the
+// same folder, but are not embedded.
 package resources
 
 import (

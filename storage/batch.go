@@ -82,7 +82,8 @@ func ApplyCTE(ctx context.Context, tx Tx, first Statement, others ...Statement) 
 	return value, changed, nil
 }
 
-// ApplyAfter executes one of the other statements of ExecCTE in the caller's transaction, given the value of the first.
+// ApplyAfter executes, in the caller's transaction, a statement that was written to follow the first statement of ExecCTE. The
+// statement reads value from the table `first (value)`.
 func ApplyAfter(ctx context.Context, tx Tx, value string, other Statement) error {
 	return Apply(ctx, tx, Statement{
 		Text: `WITH first (value) AS (SELECT CAST(? AS TEXT)) ` + other.Text, Args: slices.Concat([]any{value}, other.Args),
@@ -115,7 +116,7 @@ func cteArgs(first Statement, others []Statement) []any {
 	return args
 }
 
-// onlyValue returns the only value. It returns false if the statement returned no row.
+// onlyValue returns the value of the single row that a statement returned, or false if it returned no row.
 func onlyValue(values []string, err error) (value string, found bool, _ error) {
 	if err != nil || len(values) == 0 {
 		return "", false, err

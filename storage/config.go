@@ -82,8 +82,8 @@ func (c Config) severalHosts() bool { return strings.Contains(c.Host, ",") }
 
 // sqliteDSN returns the data source name of the file. With its settings, writers wait up to 10 s for each other, transactions
 // take the write lock when they start, a commit returns once it is on disk, and REPLACE runs the DELETE triggers of the rows that
-// it replaces. The name is a URI, so the path is escaped: SQLite
-// would end an unescaped path at the first # or ?, and open a different file without these settings.
+// it replaces. The name is a URI, so the path is escaped: SQLite would end an unescaped path at the first # or ?, and open a
+// different file without these settings.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "recursive_triggers(1)"},

@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestTooManyConnections writes while other clients use all connections that the server accepts.
+// TestTooManyConnections writes while other clients use all connections that the server accepts. The writes must fail
+// as unavailable, and succeed once connections are free.
 func TestTooManyConnections(t *testing.T) {
 	server := postgrestest.Own(t, "max_connections=20")
 	db := storagetest.Open(t, server.Database(t))

@@ -174,7 +174,7 @@ func (p pool) inTx(ctx context.Context, options *sql.TxOptions, work func(tx Tx)
 	}
 
 	if err := tx.Commit(); err != nil {
-		// If the context has ended, database/sql has rolled back the transaction.
+		// If the context has ended, database/sql has rolled back the transaction, and cause adds the error of the context.
 		return fmt.Errorf("committing a transaction: %w", cause(ctx, err))
 	}
 

@@ -24,7 +24,8 @@ func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestFailover makes the host name resolve to a standby, and then promotes the standby.
+// TestFailover makes the host name resolve to a standby, and then promotes the standby. Writes must fail as unavailable until
+// the promotion.
 func TestFailover(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))

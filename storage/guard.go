@@ -67,7 +67,8 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 // during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
 // broken, because the deadline may have interrupted a protocol message. The caller calls finish when the call has ended.
 //
-// If the call commits, it is not canceled, and its connection breaks at once: see line.committing.
+// If commits is true, the call is not canceled. When the context ends, its connection breaks without the grace period: see
+// line.committing.
 func (c *guardedConnection) during(ctx context.Context, commits bool) (finish func()) {
 	grace := cancelGrace
 	if commits {

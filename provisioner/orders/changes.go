@@ -18,9 +18,10 @@ import (
 const (
 	// feedPause is the interval at which a waiting request queries the database.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is how far before the newest change of its cursor a request starts to read. The time of a change is the start
-	// of its write, but the change becomes visible only with the commit. A write may wait ten seconds for the database (see
-	// packages process and storage), so it can become visible after changes that are up to ten seconds newer.
+	// feedOverlap is the period before its cursor that each request reads again, to find changes that became visible late. The
+	// time of a change is the start of its write, but the change becomes visible only with the commit. A write may wait ten
+	// seconds for the database (see packages process and storage), so it can become visible after changes that are up to ten
+	// seconds newer.
 	feedOverlap = 12 * time.Second
 	// feedPage is the maximum number of changes in one response.
 	feedPage = 500
@@ -38,13 +39,13 @@ type Change struct {
 type cursor struct {
 	// At is the time of the newest change that the client has.
 	At time.Time
-	// Sent contains the marks of the changes in the overlap before At that the client already has.
+	// Sent contains the mark of each change that the client already has from the overlap before At.
 	Sent []uint32
 }
 
 // Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It blocks until the first
 // change. It returns no changes when the wait is over, when the context ends, or when the replica drains its connections. With
-// an empty cursor it immediately returns the current position. Its error is failure.Invalid if the text is not a cursor, and
+// an empty cursor it immediately returns the current position. Its error is failure.Invalid if after is not a cursor, and
 // failure.Transient if the database does not respond.
 func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
 	if after == "" {
@@ -91,8 +92,7 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	changes := []Change{}
 
 	for _, change := range found {
-		// The clock of another replica may be ahead. A cursor in the future would skip changes of the replicas with earlier
-		// clocks.
+		// The clock of another replica may be ahead. A cursor in the future would skip changes of replicas whose clocks are behind.
 		at := change.At.Time
 		if now := s.Clock.Now(); at.After(now) {
 			at = now
@@ -134,7 +134,7 @@ func mark(change operations.Change) uint32 {
 const markSize = 4
 
 // String encodes the cursor for clients: the time in microseconds since 1970, then the marks, all big-endian and in base64.
-// Clients must not rely on the form.
+// Clients must not rely on the format.
 func (c cursor) String() string {
 	encoded := binary.BigEndian.AppendUint64(make([]byte, 0, 8+markSize*len(c.Sent)), uint64(c.At.UnixMicro()))
 	for _, mark := range c.Sent {

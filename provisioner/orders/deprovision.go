@@ -74,7 +74,8 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 }
 
 // checkForeignShoot returns a failure.Conflict if a Shoot exists for a runtime without a row: another Provisioner created it, or
-// the database was lost. Otherwise, including for a runtime of another tenant, it returns the error unknown.
+// the database was lost. Otherwise, including for a runtime of another tenant, it returns unknown, the error for a missing
+// runtime.
 func (s *Service) checkForeignShoot(ctx context.Context, runtimeID string, unknown error) error {
 	if _, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), runtimeID); err == nil || !errors.Is(err, storage.ErrNotFound) {
 		return cmp.Or(unavailable(err), unknown)

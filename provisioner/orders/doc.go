@@ -1,5 +1,5 @@
-// Package orders accepts operations on runtimes and reports the status of both. It is the service behind the GraphQL API, but
-// does not depend on GraphQL.
+// Package orders accepts operations on runtimes, and reports the status of operations and runtimes. It is the service behind
+// the GraphQL API, but does not depend on GraphQL.
 //
 // To accept an operation, the service writes the runtime, the operation, the idempotency key and the audit entry in one
 // transaction, and responds after the commit. It does not change anything in Gardener: the engine does that later, on any

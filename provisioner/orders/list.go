@@ -16,7 +16,7 @@ import (
 // maxPage is the maximum number of entries on a page. It bounds the duration and the memory of a request.
 const maxPage = 100
 
-// Page selects a page of a list. Lists are sorted by the time of their acceptance, newest first.
+// Page selects a page of a list. Entries are sorted by the time at which they were accepted, newest first.
 type Page struct {
 	// Size is the number of entries, from 1 to 100.
 	Size int
@@ -46,7 +46,7 @@ type OperationFilter struct {
 	// Tenant is the label of the account's ID. Empty selects the operations of all tenants, as in RuntimeFilter.
 	Tenant                       string
 	RuntimeID, ShootName, Region string
-	// Kind and State are public, see package operation.
+	// Kind and State are the names that clients see, not the stored names; see package operation.
 	Kind  string
 	State process.State
 	// Unfinished selects operations that are pending, in progress or canceling.

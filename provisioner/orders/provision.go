@@ -154,7 +154,7 @@ func (s *Service) register(ctx context.Context, p provision) (registration.Regis
 	return s.Registrar.Register(ctx, p.order)
 }
 
-// acceptProvisioning adds the operation that creates the runtime to the transaction. It also links the registration to the
+// acceptProvisioning stores, in the transaction, the operation that creates the runtime. It also links the registration to the
 // operation, so that the caretaker does not remove the registration.
 func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provision, data operation.Data,
 ) (operation.Status, error) {

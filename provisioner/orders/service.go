@@ -61,7 +61,7 @@ type Agents interface {
 
 // Options are the dependencies of the service. All are required unless the comment allows nil.
 type Options struct {
-	// DB contains the tables of both stores and of the audit log, for transactions that change several of them.
+	// DB contains the tables of Operations, Runtimes and the audit log, for transactions that change several of them.
 	DB          *storage.DB
 	Operations  *operations.Store
 	Runtimes    *runtimes.Store
@@ -101,7 +101,7 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation on the runtime in data, and its entry in the audit log, to the transaction. The returned status is
+// accept stores, in the transaction, an operation on the runtime in data and the operation's audit entry. The returned status is
 // that of a pending operation and is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
@@ -139,7 +139,7 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor returns the kind of a creation or removal: with if the runtime has Kyma, and otherwise without.
+// kindFor selects the kind of a creation or removal: the argument with for a runtime that has Kyma, else the argument without.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {

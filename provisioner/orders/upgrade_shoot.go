@@ -13,8 +13,8 @@ import (
 )
 
 // UpgradeShoot accepts the upgrade of a cluster. The operation stores the upgraded order; the row of the runtime contains the
-// previous order until the operation has succeeded. The error is failure.Invalid for a change that Gardener would reject, such
-// as other zones or a lower Kubernetes version. A hibernated cluster can be upgraded.
+// previous order until the operation has succeeded. The error is failure.Invalid for a change that Gardener would reject, such as
+// a removed zone or a lower Kubernetes version. A hibernated cluster can be upgraded.
 func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade,
 ) (operation.Status, error) {
 	var (

@@ -38,7 +38,7 @@ type faults struct {
 	// failing call has no effect. Otherwise it takes effect, and only its response is lost.
 	failing int
 	unsent  bool
-	// err is the error of all calls. errs maps names of calls to errors.
+	// err fails every call. errs fails the calls with the given names.
 	err  error
 	errs map[string]error
 }

@@ -6,7 +6,7 @@
 // something in another system calls Save first: Save fails if the replica has lost the lease.
 //
 // The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets its own
-// file, and a place in the process that needs it. Only a step that polls and a step of a removal need a separate stage, because
+// file, and a place in the process that needs it. A step that polls, or a step of a removal, also gets its own stage, because
 // the engine repeats a stage as a whole.
 package processes
 
@@ -40,8 +40,8 @@ type Shoots interface {
 
 // Clusters changes objects inside the clusters of runtimes.
 type Clusters interface {
-	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller calls disconnect at the end.
-	// After an error, disconnect is nil.
+	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller must call disconnect. After an
+	// error, disconnect is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
 	// SetAdministrators makes exactly these users cluster-admins. Users of an earlier call lose the role.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
@@ -89,8 +89,8 @@ type Options struct {
 	Reconnect agent.Options
 }
 
-// Timeouts limit individual waits. An operation fails when a wait exceeds its limit, except that a removal continues after
-// Cleanup.
+// Timeouts limit individual waits. An operation fails when a wait exceeds its limit. Cleanup is the exception: the removal
+// continues.
 type Timeouts struct {
 	// Domain, Creation, Upgrade, Hibernation and Deletion limit Gardener's work. Refresh limits the time until Gardener starts to
 	// work on a change.

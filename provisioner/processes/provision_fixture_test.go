@@ -83,7 +83,7 @@ func (g *creationFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error
 	})
 }
 
-// buildShoot returns the smallest Shoot of a runtime.
+// buildShoot returns a minimal Shoot for the runtime.
 func buildShoot(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
 	return &shoot.Objects{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
 		Name: runtime.ShootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: runtime.ID},

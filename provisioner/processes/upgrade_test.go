@@ -105,7 +105,8 @@ func (f *upgradeFixture) options() Options {
 
 const wanted = `{"clusterConfig": {"administrators": ["joe@example.com"]}}`
 
-// run runs each step of a stage of an upgrade once and returns the result of the last step.
+// run runs the steps of one stage of an upgrade in order. It stops at the first step that waits or fails, and returns
+// that result.
 func (f *upgradeFixture) run(t *testing.T, stage string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 

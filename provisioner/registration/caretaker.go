@@ -68,7 +68,7 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 			continue
 		}
 
-		// Director does not have the runtime or rejects the change. Another attempt would fail in the same way.
+		// Director does not have the runtime or rejects the change. Another attempt would also fail, so the row is closed.
 		if err != nil {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
 				Warn("Director rejected the report of a failed provisioning")
@@ -80,8 +80,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle settles all registrations older than unsettledFor. It first puts a hold on each registration, which blocks new attempts
-// of the order and other replicas.
+// settle settles all registrations older than unsettledFor. It first puts a hold on each registration, which blocks other
+// replicas and new attempts at the order.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()

@@ -171,8 +171,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 
 		labels := f.director.Runtimes()[0].Labels
 
-		// A paused replica registers the runtime a second time. Another replica crashes before it accepts its order, and the
-		// client does not repeat the order.
+		// In the case "late", a paused replica registers the runtime a second time. In the case "never-accepted", the response to the
+		// registration is lost, and the client does not repeat its order.
 		for _, left := range []string{"late", "never-accepted"} {
 			if left == "never-accepted" {
 				f.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})

@@ -38,8 +38,7 @@ func (o Orphans) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }
 
-// remove removes all orphans once. If Gardener refuses to remove one orphan, it continues with the others and returns all
-// errors.
+// remove removes all orphans once. After an error it continues with the other orphans, and finally returns all errors.
 func (o Orphans) remove(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
@@ -76,7 +75,7 @@ func (o Orphans) removeShoots(ctx context.Context) error {
 	})
 }
 
-// eachDeleted calls remove for each runtime that is recorded as deleted, and returns all errors.
+// eachDeleted calls remove for each of the runtimes in ids that is recorded as deleted. It returns the errors of all calls.
 func (o Orphans) eachDeleted(ctx context.Context, ids []string, remove func(id string) error) error {
 	var failed []error
 

@@ -38,7 +38,7 @@ type kymaReleases struct {
 }
 
 // open opens the configured releases. It reads and checks a folder immediately. It does not call the registry of a repository:
-// the Provisioner can start during an outage of the registry, and reads a release when a runtime with it is ordered.
+// the Provisioner can start during an outage of the registry, and reads a release when an order first needs it.
 func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":

@@ -59,8 +59,7 @@ func (w *shootWaker) run(ctx context.Context) error {
 	}
 }
 
-// collect returns the event of the first change, and the events of further changes until the time gather has passed or the
-// batch is full.
+// collect returns a batch of events: first, and the events of all changes until gather has passed or the batch is full.
 func (w *shootWaker) collect(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)

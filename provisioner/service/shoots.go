@@ -96,7 +96,8 @@ func readFile(variable, path string, into any, check func() error) error {
 	return nil
 }
 
-// checkWindows rejects times that Gardener would reject. Their form is HHMMSS with the offset from UTC, for example 030000+0100.
+// checkWindows rejects times that Gardener would reject. A valid time is HHMMSS with the offset from UTC, for example
+// 030000+0100.
 func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) error {
 	moment := regexp.MustCompile(`^([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-](0[0-9]|1[0-4])[0-5][0-9]$`)
 

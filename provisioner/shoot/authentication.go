@@ -16,7 +16,7 @@ const (
 	// authenticationKey is the key in the ConfigMap that Gardener reads.
 	authenticationKey = "config.yaml"
 
-	// noPrefix is the value in an order that requests user names without a prefix, as in the flags of kube-apiserver.
+	// noPrefix is the usernamePrefix that requests user names without a prefix, as in the flags of kube-apiserver.
 	noPrefix = "-"
 	// claimEmail is the claim whose values have no prefix by default.
 	claimEmail = "email"
@@ -41,7 +41,7 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 		mappings["groups"] = fields{"claim": order.GroupsClaim, "prefix": ""}
 	}
 
-	// The Go type of this file is in kube-apiserver's module, which has many dependencies.
+	// The file is a map, because its Go type is in kube-apiserver's module, which has many dependencies.
 	text, err := yaml.Marshal(fields{
 		"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
 		"jwt": []fields{{

@@ -138,7 +138,8 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// nonEmpty returns nil for a nil or empty text. In orders, both mean that the text is omitted.
+// nonEmpty returns nil for an empty text, and any other text unchanged. In orders, nil and "" both mean that the text is
+// omitted.
 func nonEmpty(text *string) *string {
 	if text == nil || *text == "" {
 		return nil
@@ -174,7 +175,7 @@ type Options struct {
 	AuditLogTenant string
 	// AuditLogs are the targets of audit logs. A Shoot without a target does not get the extension.
 	AuditLogs AuditLogs
-	// AutoUpdateKubernetes, AutoUpdateMachineImage and RequireIMDSv2 (AWS only) are the defaults of orders.
+	// AutoUpdateKubernetes, AutoUpdateMachineImage and RequireIMDSv2 (AWS only) apply to orders that omit the corresponding field.
 	AutoUpdateKubernetes   bool
 	AutoUpdateMachineImage bool
 	RequireIMDSv2          bool

@@ -26,8 +26,8 @@ type cloud struct {
 	infrastructure, controlPlane, worker fields
 }
 
-// cloudOf returns the part of the Shoot for the order's provider, or a failure.Invalid if the order lacks that provider's part.
-// Package validation rejects such orders earlier, with the path of the field.
+// cloudOf returns the provider-specific part of the Shoot, or a failure.Invalid if the order has no configuration for its
+// provider. Package validation rejects such orders earlier, with the path of the field.
 func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	parts := config.ProviderSpecificConfig
 
@@ -51,7 +51,7 @@ func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 // the extensions, which have many dependencies.
 type fields = map[string]any
 
-// extensionConfig returns a configuration for a Gardener extension: the content with the configuration's type.
+// extensionConfig returns the configuration of a Gardener extension: the content together with the API version and kind.
 func extensionConfig(group, kind string, content fields) fields {
 	config := fields{"apiVersion": group + ".extensions.gardener.cloud/v1alpha1", "kind": kind}
 	maps.Copy(config, content)

@@ -96,8 +96,8 @@ func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	return &log
 }
 
-// extension returns the extension that forwards the audit log. It refers to the Secret by the name of the reference that
-// resources returns.
+// extension returns the extension that forwards the audit log. Its configuration names the reference that resources returns,
+// through which the extension finds its Secret.
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	config, err := raw(extensionConfig("service.auditlog", "AuditlogConfig", fields{
 		"type": "standard", "tenantID": l.TenantID, "serviceURL": l.ServiceURL, "secretReferenceName": auditLogResource,

@@ -134,8 +134,8 @@ func keepConfig(wanted, had *runtime.RawExtension) {
 	}
 }
 
-// overlay merges two JSON values: objects by key, and lists of objects by the field name. It drops items that exist only in had.
-// For other values it returns wanted.
+// overlay merges wanted into had. It merges objects by key, and lists of objects by their "name" field; list items that exist
+// only in had are dropped. For other values it returns wanted.
 func overlay(had, wanted any) any {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -164,7 +164,7 @@ func overlay(had, wanted any) any {
 	}
 }
 
-// sameName returns the object in the list that has the same name field as the item, or nil.
+// sameName returns the object in the list whose "name" field equals that of the item, or nil.
 func sameName(list []any, item any) any {
 	nameOf := func(value any) any {
 		object, _ := value.(map[string]any)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// The access restriction of Gardener and its options for nodes and for add-ons.
+	// The name of Gardener's access restriction for the EU, and its options for nodes and for add-ons.
 	euAccessOnly   = "eu-access-only"
 	euAccessNodes  = "support.gardener.cloud/eu-access-for-cluster-nodes"
 	euAccessAddons = "support.gardener.cloud/eu-access-for-cluster-addons"
@@ -23,8 +23,8 @@ const (
 	assuredWorkload = "ksa-assured-workload"
 )
 
-// accessRestrictionsOf restricts access to operators in the EU if the order sets EUAccess. Kyma Provisioner sets an annotation
-// instead, which Gardener no longer supports.
+// accessRestrictionsOf returns the restriction that only operators in the EU may access the cluster, if the order sets EUAccess.
+// Kyma Provisioner sets an annotation instead, which Gardener no longer supports.
 func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestrictionWithOptions {
 	if !ptr.Deref(config.EUAccess, false) {
 		return nil

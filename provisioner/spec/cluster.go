@@ -52,7 +52,7 @@ type Cluster struct {
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled,omitempty"`
 	// ControlPlaneFailureTolerance is node or zone. If nil, the control plane is not highly available.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance,omitempty"`
-	// EUAccess restricts the access of Gardener's operators to the cluster and its nodes to people in the EU.
+	// EUAccess allows only Gardener operators in the EU to access the cluster and its nodes.
 	EUAccess *bool `json:"euAccess,omitempty"`
 	// ShootAndSeedSameRegion has no effect. It exists because clients of Kyma Provisioner send it.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion,omitempty"`

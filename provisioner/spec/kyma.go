@@ -14,7 +14,7 @@ type Kyma struct {
 
 // Component is one component of Kyma.
 type Component struct {
-	// Component is the name in the release.
+	// Component is the name of the component in the release.
 	Component     string   `json:"component"`
 	Namespace     string   `json:"namespace"`
 	Configuration []*Entry `json:"configuration,omitempty"`

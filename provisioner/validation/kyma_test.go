@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// kyma returns a valid order for Kyma with configuration for all components and for one of them.
+// kyma returns a valid order for Kyma, with shared configuration and with configuration for one component.
 func kyma() *spec.Kyma {
 	return &spec.Kyma{
 		Version: "1.24.0",

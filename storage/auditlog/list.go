@@ -38,7 +38,7 @@ type source struct {
 func sources() []source {
 	return []source{
 		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", account: "account", entry: "entry"},
-		// Retries have separate entries in the table audit.
+		// Operations that retry another operation are excluded, because their entries are in the table audit.
 		{
 			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), account: "''", entry: "audit",
 			condition: "audit <> '' AND predecessor_id = ''",

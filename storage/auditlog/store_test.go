@@ -165,8 +165,8 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 	})
 }
 
-// TestEntriesCannotBeReplaced inserts rows over present ones, through the service's connections and through those of another
-// program, which sets no pragmas.
+// TestEntriesCannotBeReplaced tries to overwrite existing rows, through the service's connections and through those of
+// another program, which sets no pragmas.
 func TestEntriesCannotBeReplaced(t *testing.T) {
 	statements := map[string][]string{
 		storage.DriverSQLite: {
@@ -233,7 +233,7 @@ func TestEntriesCannotBeReplaced(t *testing.T) {
 		}
 
 		if driver == storage.DriverSQLite {
-			// A new ID in the place of a present operation: only the DELETE trigger rejects it.
+			// The new row replaces an existing one but has a different ID, so only the DELETE trigger rejects it.
 			statement := `INSERT OR REPLACE INTO operations (` + strings.Join(columns(t, db, "operations"), ", ") + `) SELECT 'other', ` +
 				strings.Join(columns(t, db, "operations")[1:], ", ") + ` FROM operations`
 			if err := execute["service"](statement); err == nil {

@@ -75,7 +75,7 @@ func (s *Store) Get(ctx context.Context, instance environment.Instance) (environ
 	return found.Endpoint, nil
 }
 
-// Set stores the endpoint of the instance's runtime. It is due for a refresh at the given time.
+// Set stores the endpoint of the instance's runtime, and the time at which the endpoint is due for a refresh.
 func (s *Store) Set(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint, due time.Time) error {
 	plain, err := json.Marshal(content{Endpoint: endpoint, RuntimeID: instance.RuntimeID})
 	if err != nil {
@@ -106,7 +106,7 @@ type Due struct {
 	At         storage.Time `db:"due_at"`
 }
 
-// ListDue returns at most limit endpoints that are due at the given time, those due first at the start.
+// ListDue returns at most limit endpoints that are due at the given time, sorted by due time.
 func (s *Store) ListDue(ctx context.Context, now time.Time, limit int) ([]Due, error) {
 	due, err := storage.Select[Due](ctx, s.db.Reader(), `SELECT id, due_at FROM endpoints WHERE due_at <= ? ORDER BY due_at `+
 		storage.Page(limit, 0), storage.At(now))

@@ -26,7 +26,7 @@ type fixture struct {
 	instances *instances.Store
 }
 
-// each runs the test on both databases, with the instances one, with a runtime, and bare, without.
+// each runs the test on both databases. The instance "one" has a runtime, and the instance "bare" has none.
 func each(t *testing.T, test func(f fixture)) {
 	t.Helper()
 

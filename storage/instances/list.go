@@ -41,7 +41,8 @@ type Filter struct {
 	Limit int
 }
 
-// Listed is an instance without its request, with its newest operation without the operation's data.
+// Listed is an instance with its newest operation. It contains neither the request of the instance nor the data of the
+// operation.
 type Listed struct {
 	Instance  environment.Instance
 	Operation process.Record
@@ -124,8 +125,8 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// Names returns the display names of the instances, by ID. The result lacks IDs without an instance. The database limits the
-// number of parameters and thus of IDs, but a page of a list never reaches this limit.
+// Names returns the display names of the instances, by ID. An ID without an instance has no entry in the result. The database
+// limits the number of parameters and thus of IDs, but a page of a list never reaches this limit.
 func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
 	names := map[string]string{}
 	if len(ids) == 0 {
