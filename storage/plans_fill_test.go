@@ -75,7 +75,8 @@ const (
 		SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`
 )
 
-// operationsOf returns the statement that inserts an operation for each chosen source. One in seven active operations is due;
+// operationsOf returns the statement that inserts an operation for each row of sources that meets the condition chosen. The
+// parameters are SQL expressions; instance has two, for the instance ID and the position. One in seven active operations is due;
 // the others wait for a year.
 func operationsOf(instance, id, kind, state, chosen string) string {
 	return `INSERT INTO operations (instance_id, position, id, kind, state, tenant, turn, predecessor_id, description, problem_message,
