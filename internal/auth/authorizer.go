@@ -84,9 +84,10 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 // Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the identity in the
 // context of the request, for FromContext.
 //
-// The middleware responds 403 to requests that browsers send for pages of other origins, 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients
-// without a role, and 429 if the client has exceeded its rate limit or must wait after failed logins. It checks the rate limit last: a request with a wrong
-// password must not use up the rate limit of the named user.
+// The middleware responds 403 to requests that browsers send for pages of other origins, 401 to missing or invalid credentials, 503
+// if the credentials cannot be verified, 403 to clients without a role, and 429 if the client has exceeded its rate limit or must
+// wait after failed logins. It checks the rate limit last: a request with a wrong password must not use up the rate limit of the
+// named user.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

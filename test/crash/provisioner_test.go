@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
@@ -70,11 +71,13 @@ func (p *provisioner) AdminKubeconfig(_ context.Context, shootName string, _ tim
 	return []byte("kubeconfig of " + shootName), nil
 }
 
-// handler returns the GraphQL API.
+// handler returns the GraphQL API, without authentication.
 func (p *provisioner) handler() http.Handler {
-	return graph.NewHandler(graph.Options{
+	open := auth.Authorizer{Authenticator: auth.NoAuthentication{}}
+
+	return open.Require(auth.RoleOSB)(graph.NewHandler(graph.Options{
 		Service: p.service, Log: logging.Discard(), Endpoint: "/graphql",
-	})
+	}))
 }
 
 // processes returns the processes that a replica of the Provisioner registers.

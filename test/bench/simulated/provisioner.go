@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
@@ -69,9 +70,10 @@ func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	}
 	service.kubeconfig = startRuntimes(tb, func() { service.count(func(calls *Calls) { calls.Probes++ }) })
 
-	server := httptest.NewServer(withPolled(graph.NewHandler(graph.Options{
+	open := auth.Authorizer{Authenticator: auth.NoAuthentication{}}
+	server := httptest.NewServer(withPolled(open.Require(auth.RoleOSB)(graph.NewHandler(graph.Options{
 		Service: service, Log: logging.Discard(), Endpoint: endpoint, PlaygroundEndpoint: endpoint,
-	})))
+	}))))
 	release := sync.OnceFunc(service.release)
 
 	tb.Cleanup(func() {
