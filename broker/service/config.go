@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -26,6 +27,7 @@ type Config struct {
 	Catalog              Catalog           `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance tries to reach a cluster that the tenant brings"`
+	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
@@ -60,6 +62,10 @@ func (c Config) Check() error {
 
 	if c.OwnClusterTimeout <= 0 {
 		errs = append(errs, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
+	}
+
+	if _, err := clusterclient.ParseNetworks(c.OwnClusterNetworks); err != nil {
+		errs = append(errs, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err))
 	}
 
 	if c.UnbindWait < 0 {

@@ -131,7 +131,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	var engine *process.Engine[environment.Data]
 
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
-	access := clusterclient.New(provisioner).Recording(refresh.Recorder{Endpoints: stores.endpoints, Clock: clock.RealClock{}})
+
+	access, err := runtimeAccess(config, provisioner, stores.endpoints)
+	if err != nil {
+		return err
+	}
+
 	processes := Processes(config, Parts{
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
@@ -160,11 +165,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
-		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
-		Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
+		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
-		Estimator:      estimator,
-		UserText:       broker.OperationText,
+		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 	})
 
@@ -177,16 +180,33 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		estimator.Part(clock.RealClock{}, s.Log),
 		expirer.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
-		lifecycle.Periodic{
-			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
-			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
-		}.Part(),
+		s.expiryOfBindings(options),
 		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
 		lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
 			System: system, Probe: provisioner.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 		}.Run},
 		lifecycle.Part{Name: "engine", Run: engine.Run, StopsEarly: true},
 	)
+}
+
+// expiryOfBindings returns the part that removes expired bindings.
+func (s *Service) expiryOfBindings(options broker.Options) lifecycle.Part {
+	return lifecycle.Periodic{
+		Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
+		Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
+	}.Part()
+}
+
+// runtimeAccess returns the client of runtimes, which records their addresses.
+func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, error) {
+	networks, err := clusterclient.ParseNetworks(config.OwnClusterNetworks)
+	if err != nil {
+		return clusterclient.Access{}, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err)
+	}
+
+	recorder := refresh.Recorder{Endpoints: addresses, Clock: clock.RealClock{}}
+
+	return clusterclient.New(provisioner).Allowing(networks).Recording(recorder), nil
 }
 
 // newEngine returns the engine that runs the processes, with metrics and spans. The store notifies the engine of

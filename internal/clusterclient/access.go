@@ -2,7 +2,10 @@ package clusterclient
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -31,6 +34,7 @@ type Endpoints interface {
 type Access struct {
 	kubeconfigs Kubeconfigs
 	endpoints   Endpoints
+	networks    Networks
 }
 
 // New returns an Access that requests an admin kubeconfig for each session.
@@ -43,6 +47,23 @@ func (a Access) Recording(endpoints Endpoints) Access {
 	a.endpoints = endpoints
 
 	return a
+}
+
+// Allowing returns an Access that also connects to tenants' own clusters in the networks. Without it, their addresses must be
+// public.
+func (a Access) Allowing(networks Networks) Access {
+	a.networks = networks
+
+	return a
+}
+
+// connections returns the transport for the instance's runtime. The addresses of tenants' own clusters are checked.
+func (a Access) connections(instance environment.Instance) *http.Transport {
+	if instance.Request.Cluster.Own != nil {
+		return a.networks.transport()
+	}
+
+	return trusted()
 }
 
 // AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store the kubeconfig. If the
@@ -96,9 +117,9 @@ func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (
 	return a.AdminKubeconfig(ctx, instance)
 }
 
-// Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. If the kubeconfig is unusable, the error
-// is failure.Permanent. Any error of the API server is failure.Transient, even if it rejects the credentials, because a new
-// cluster may not be complete yet.
+// Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. If the kubeconfig is unusable, or if its
+// address is in a network that tenants' clusters may not use, the error is failure.Permanent. Any error of the API server is
+// failure.Transient, even if it rejects the credentials, because a new cluster may not be complete yet.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
 	kubeconfig, err := a.kubeconfig(ctx, instance)
 	if err != nil {
@@ -110,7 +131,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 		return err
 	}
 
-	client, disconnect, err := connect(config)
+	client, disconnect, err := connect(config, a.connections(instance))
 	if err != nil {
 		return err
 	}
@@ -120,7 +141,12 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	defer cancel()
 
 	if err := requestVersion(ctx, client); err != nil {
-		return failure.Wrap(failure.Transient, err, "the cluster at %s is not reachable: %s", hostOf(config), causeOf(err)).
+		kind := failure.Transient
+		if errors.Is(err, errNetwork) {
+			kind = failure.Permanent
+		}
+
+		return failure.Wrap(kind, err, "the cluster at %s is not reachable: %s", hostOf(config), causeOf(err)).
 			WithReason(failure.ReasonClusterUnreachable, failure.ComponentRuntime)
 	}
 
@@ -134,7 +160,9 @@ func Check(kubeconfig secret.String) error {
 		return err
 	}
 
-	if address, err := url.Parse(config.Host); err != nil || address.Scheme != "https" || address.Host == "" {
+	address, err := url.Parse(config.Host)
+	if err != nil || address.Scheme != "https" || address.Host == "" || strings.Trim(address.Path, "/") != "" ||
+		address.User != nil || address.RawQuery != "" {
 		return failure.New(failure.Invalid, "the address of its API server does not have the form https://api.example.com")
 	}
 

@@ -227,14 +227,14 @@ func TestProbeOfOwnCluster(t *testing.T) {
 	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
 
 	unused := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner was called")}
-	if err := clusterclient.New(unused).Probe(t.Context(), own); err != nil {
+	if err := clusterclient.New(unused).Allowing(loopback(t)).Probe(t.Context(), own); err != nil {
 		t.Errorf("the tenant's kubeconfig does not work: %v", err)
 	}
 
 	unavailable := kubeconfig(runtime(t, http.StatusServiceUnavailable))
 	own.Request.Cluster.Own.Kubeconfig = secret.Stored(written(t, unavailable))
 
-	if err := clusterclient.New(unused).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
+	if err := clusterclient.New(unused).Allowing(loopback(t)).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
 		t.Errorf("an unavailable cluster returned %v, want a transient error", err)
 	}
 }
@@ -248,12 +248,16 @@ func TestCheck(t *testing.T) {
 		"usable":   {"the kubeconfig is complete", func(*clientcmdapi.Config) {}, ""},
 		"in clear": {"credentials require TLS", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + sensitive }, "does not have the form https://"},
 		"path":     {"the address lacks a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + sensitive }, "does not have the form https://"},
+		"subpath":  {"a path could address another service", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server += "/" + sensitive }, "does not have the form https://"},
+		"user":     {"credentials belong to the user entry", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://" + sensitive + "@127.0.0.1" }, "does not have the form https://"},
 		"proxy":    {"a proxy could read the credentials", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + sensitive }, "it refers to files or a proxy"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			config := kubeconfig(runtime(t, http.StatusOK))
+			server := runtime(t, http.StatusOK)
+			config := kubeconfig(server)
+			config.Clusters["runtime"].Server = server.URL
 			c.change(config)
 
 			err := clusterclient.Check(written(t, config))
@@ -337,7 +341,7 @@ func TestOwnClustersAreNotRecorded(t *testing.T) {
 	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
 
 	endpoints := &recorder{}
-	if err := clusterclient.New(kubeconfigs{}).Recording(endpoints).Probe(t.Context(), own); err != nil || len(endpoints.seen) > 0 {
+	if err := clusterclient.New(kubeconfigs{}).Allowing(loopback(t)).Recording(endpoints).Probe(t.Context(), own); err != nil || len(endpoints.seen) > 0 {
 		t.Errorf("recorded %v, %v", endpoints.seen, err)
 	}
 }

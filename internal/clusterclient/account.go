@@ -84,7 +84,7 @@ func inSession[Result any](ctx context.Context, access Access, instance environm
 		return result, err
 	}
 
-	client, disconnect, err := connect(config)
+	client, disconnect, err := connect(config, trusted())
 	if err != nil {
 		return result, err
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
-// connect returns a client for one session with the API server. The caller must call disconnect at the end of the session. The
+// connect returns a client for one session with the API server over new connections. The caller must call disconnect at the end of the session. The
 // client does not follow redirects, so it never sends the credentials to another host. Its scheme has only the kinds of an
 // account: the typed clients of client-go would link all kinds of Kubernetes into the broker.
-func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err error) {
-	transport, disconnect, err := Transport(config)
+func connect(config *rest.Config, connections *http.Transport) (api *rest.RESTClient, disconnect func(), err error) {
+	transport, disconnect, err := authenticated(config, connections)
 	if err != nil {
 		return nil, nil, unusable("its certificates or credentials cannot be used")
 	}
@@ -63,17 +63,22 @@ const maxResponseBytes = 32 << 20
 // disconnect at the end of the session. The transports of client-go are not suitable, because client-go caches them per
 // kubeconfig and never closes them. The transport uses HTTP/1.1, because a session sends one request at a time.
 func Transport(config *rest.Config) (transport http.RoundTripper, disconnect func(), err error) {
-	trust, err := rest.TLSConfigFor(config)
+	return authenticated(config, trusted())
+}
+
+// trusted returns a transport for clusters of Gardener, whose addresses need no check.
+func trusted() *http.Transport { return &http.Transport{Proxy: http.ProxyFromEnvironment} }
+
+// authenticated adds the trust and the credentials of the configuration to a transport.
+func authenticated(config *rest.Config, connections *http.Transport) (transport http.RoundTripper, disconnect func(), err error) {
+	if connections.TLSClientConfig, err = rest.TLSConfigFor(config); err != nil {
+		return nil, nil, err
+	}
+
+	transport, err = rest.HTTPWrappersForConfig(config, upstream.Bounded(maxResponseBytes)(connections))
 	if err != nil {
 		return nil, nil, err
 	}
 
-	connections := &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment}
-
-	authenticated, err := rest.HTTPWrappersForConfig(config, upstream.Bounded(maxResponseBytes)(connections))
-	if err != nil {
-		return nil, nil, err
-	}
-
-	return tracing.Transport("runtime", authenticated), connections.CloseIdleConnections, nil
+	return tracing.Transport("runtime", transport), connections.CloseIdleConnections, nil
 }

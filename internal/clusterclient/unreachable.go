@@ -44,6 +44,8 @@ func causeOf(err error) string {
 		return fmt.Sprintf("it rejects the credentials of the kubeconfig (status %d)", answer.Status().Code)
 	case errors.As(err, &answer):
 		return fmt.Sprintf("it responds with status %d", answer.Status().Code)
+	case errors.Is(err, errNetwork):
+		return "its address is not public, and APP_OWN_CLUSTER_NETWORKS of the broker does not allow it"
 	case errors.As(err, &name):
 		return "the name of the host cannot be resolved"
 	case errors.Is(err, syscall.ECONNREFUSED):

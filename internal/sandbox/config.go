@@ -119,9 +119,13 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	// The sandbox has no console, so the dashboard of an instance is its kubeconfig.
 	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
 	config.Tracing.Endpoint = c.TracingEndpoint
+	config.OwnClusterNetworks = loopback()
 
 	return config
 }
+
+// loopback returns the networks of this machine, on which all clusters of the sandbox are.
+func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }
 
 // keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the
 // keys are missing, because the encrypted rows could not be read.

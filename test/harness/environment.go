@@ -209,7 +209,8 @@ func BrokerSettings(database replica.Database) broker.Config {
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = anyPort, anyPort, 0
 	settings.Database = database
 	settings.AuthBasicUsers = User + ":" + Password + ":osb+admin"
-	settings.UnbindWait = 0 // asynchronous unbinds get 202, no matter how fast the machine is
+	settings.OwnClusterNetworks = []string{"127.0.0.0/8"} // the clusters of the fake garden
+	settings.UnbindWait = 0                               // asynchronous unbinds get 202, no matter how fast the machine is
 
 	return settings
 }

@@ -1,0 +1,82 @@
+package clusterclient
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+)
+
+// errNetwork reports an address in a network that tenants' clusters may not use.
+var errNetwork = errors.New("the address is neither public nor in an allowed network")
+
+// Networks are the networks that clusters of tenants may use in addition to public addresses. The zero value permits public
+// addresses only. Without this restriction, a tenant could use the broker to send requests into its operator's network.
+type Networks struct{ allowed []netip.Prefix }
+
+// ParseNetworks parses networks in CIDR notation, such as 10.0.0.0/8.
+func ParseNetworks(texts []string) (Networks, error) {
+	var networks Networks
+
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return Networks{}, fmt.Errorf("%q is not a network: write CIDR notation, such as 10.0.0.0/8", text)
+		}
+
+		networks.allowed = append(networks.allowed, prefix.Masked())
+	}
+
+	return networks, nil
+}
+
+// reserved returns the networks whose addresses are not public: private, shared, local, documentation, multicast and reserved
+// ones, as listed in IANA's registries of special-purpose addresses. Of IPv6, only 2000::/3 is public, and in it the list contains
+// the networks that embed IPv4 addresses, such as 6to4.
+func reserved() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+		netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("224.0.0.0/3"),
+		netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+		netip.MustParsePrefix("3fff::/20"),
+	}
+}
+
+// permits reports whether the broker may connect to the address. An IPv4 address may be mapped to IPv6.
+func (n Networks) permits(address netip.Addr) bool {
+	address = address.Unmap().WithZone("")
+	contains := func(network netip.Prefix) bool { return network.Contains(address) }
+
+	if slices.ContainsFunc(n.allowed, contains) {
+		return true
+	}
+
+	public := address.Is4() || netip.MustParsePrefix("2000::/3").Contains(address)
+
+	return public && !slices.ContainsFunc(reserved(), contains)
+}
+
+// control is called with the resolved address before each connection, so a name that resolves to a different address later is
+// checked again.
+func (n Networks) control(_, hostAndPort string, _ syscall.RawConn) error {
+	resolved, err := netip.ParseAddrPort(hostAndPort)
+	if err != nil || !n.permits(resolved.Addr()) {
+		return errNetwork
+	}
+
+	return nil
+}
+
+// transport returns a transport that connects only to permitted addresses. It does not use the proxy of the environment, which
+// would resolve the names itself.
+func (n Networks) transport() *http.Transport {
+	dialer := &net.Dialer{Timeout: probeTimeout, Control: n.control}
+
+	return &http.Transport{DialContext: dialer.DialContext}
+}
