@@ -22,7 +22,7 @@ func TestProvisionerFaults(t *testing.T) {
 	}{
 		"disconnect":  {"the connection breaks", harness.Disconnect, "Provisioner cannot be reached"},
 		"no response": {"the response never arrives", harness.NoAnswer, "Provisioner did not respond within"},
-		"garbage":     {"the response is not GraphQL", harness.Garbage, "no GraphQL"},
+		"garbage":     {"the response is not GraphQL", harness.Garbage, "response that is not GraphQL"},
 	}
 
 	for name, c := range cases {
