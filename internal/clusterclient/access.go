@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -161,8 +160,7 @@ func Check(kubeconfig secret.String) error {
 	}
 
 	address, err := url.Parse(config.Host)
-	if err != nil || address.Scheme != "https" || address.Host == "" || strings.Trim(address.Path, "/") != "" ||
-		address.User != nil || address.RawQuery != "" {
+	if err != nil || address.Scheme != "https" || address.Host == "" || address.User != nil || address.RawQuery != "" {
 		return failure.New(failure.Invalid, "the address of its API server does not have the form https://api.example.com")
 	}
 
