@@ -23,7 +23,7 @@ const idleSetting = "idle_in_transaction_session_timeout=5000"
 type Config struct {
 	// Driver is DriverPostgres or DriverSQLite.
 	Driver string
-	// Path is the path of the SQLite file. Its folder must exist, and also contains a lock file for migrations.
+	// Path is the path of the SQLite file. Its folder must exist, and also contains a lock file.
 	Path string
 	// User and all fields below apply only to PostgreSQL.
 	User     string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"golang.org/x/sync/semaphore"
@@ -40,10 +41,13 @@ type DB struct {
 	writer pool
 	reader pool
 	config Config
+	// lock keeps other processes from opening the SQLite file. It is nil for PostgreSQL.
+	lock *flock.Flock
 }
 
-// Open connects to the database and fails if the database does not respond. It does not migrate, because each store migrates
-// its own tables. The caller must close the DB after stopping everything that uses it.
+// Open connects to the database and fails if the database does not respond. It fails if another DB has opened the same SQLite file, or
+// if the file is damaged. It does not migrate, because each store migrates its own tables. The caller must close the DB after stopping
+// everything that uses it.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{config: config}
 
@@ -54,9 +58,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		db.writer, err = openPostgres(config, config.Pooler != "")
 		db.reader = db.writer
 	case DriverSQLite:
-		if db.writer, err = openSQLite(config, 1); err == nil {
-			db.reader, err = openSQLite(config, sqliteReaders)
-		}
+		return openFile(ctx, config)
 	default:
 		return nil, fmt.Errorf("unknown database driver %q: use %s or %s", config.Driver, DriverPostgres, DriverSQLite)
 	}
@@ -66,6 +68,31 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 
 	if err := db.Ping(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+
+	return db, nil
+}
+
+// openFile opens a SQLite file.
+func openFile(ctx context.Context, config Config) (*DB, error) {
+	db := &DB{config: config}
+
+	var err error
+
+	if db.lock, err = lockSQLite(config.Path); err != nil {
+		return nil, fmt.Errorf("opening %s: %w", config, err)
+	}
+
+	if db.writer, err = openSQLite(config, 1); err == nil {
+		db.reader, err = openSQLite(config, sqliteReaders)
+	}
+
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", config, err), db.release())
+	}
+
+	if err := db.checkIntegrity(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 
@@ -112,6 +139,8 @@ func (db *DB) Close() error {
 	if db.reader != db.writer {
 		err = errors.Join(err, db.reader.Close())
 	}
+
+	err = errors.Join(err, db.release())
 
 	return failure.While(err, "closing %s", db.config)
 }

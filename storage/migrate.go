@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/gofrs/flock"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
@@ -24,36 +23,32 @@ const (
 
 // Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`,
 // so that the engine's tables and a service's tables evolve independently in one database. Replicas that start at the same time
-// migrate one after the other. A migration that fails is rolled back, and the next start tries it again.
+// migrate one after the other; a SQLite file has only one. A migration that fails is rolled back, and the next start tries it again.
 func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
 	migrations, err := fs.Sub(files, folder)
 	if err != nil {
 		return fmt.Errorf("reading the migrations of the %s tables: %w", set, err)
 	}
 
-	migrate := func() (err error) {
-		connections, end, err := db.migrationConnections()
-		if err != nil {
-			return err
-		}
+	return failure.While(db.migrate(ctx, set, migrations), "migrating the %s tables of %s", set, db.config)
+}
 
-		defer func() { err = errors.Join(err, end()) }()
-
-		provider, err := db.migrationProvider(connections, set, migrations)
-		if err != nil {
-			return err
-		}
-
-		_, err = provider.Up(ctx)
-
+func (db *DB) migrate(ctx context.Context, set string, migrations fs.FS) (err error) {
+	connections, end, err := db.migrationConnections()
+	if err != nil {
 		return err
 	}
 
-	if db.config.Driver == DriverSQLite {
-		migrate = locked(db.config.Path+".lock", migrate)
+	defer func() { err = errors.Join(err, end()) }()
+
+	provider, err := db.migrationProvider(connections, set, migrations)
+	if err != nil {
+		return err
 	}
 
-	return failure.While(migrate(), "migrating the %s tables of %s", set, db.config)
+	_, err = provider.Up(ctx)
+
+	return err
 }
 
 // migrationConnections returns the connections for migrations, and a function that releases them. The migration lock belongs to a
@@ -94,17 +89,4 @@ func (db *DB) migrationProvider(connections *sql.DB, set string, migrations fs.F
 	provider, err := goose.NewProvider("", connections, migrations, append(options, goose.WithStore(store))...)
 
 	return provider, failure.While(err, "reading migrations")
-}
-
-// locked returns a function that does the work while it holds a lock on the file at path. SQLite itself has no lock that outlives
-// a transaction.
-func locked(path string, work func() error) func() error {
-	return func() error {
-		file := flock.New(path)
-		if err := file.Lock(); err != nil {
-			return fmt.Errorf("locking %s: %w", path, err)
-		}
-
-		return errors.Join(work(), file.Unlock())
-	}
 }

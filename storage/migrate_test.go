@@ -50,12 +50,12 @@ var (
 
 func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 	eachConfig(t, func(t *testing.T, config storage.Config) {
-		const replicas = 3
+		opened := make([]*storage.DB, 3)
+		if config.Driver == storage.DriverSQLite {
+			opened = opened[:1] // a file has one replica
+		}
 
-		var (
-			running sync.WaitGroup
-			opened  [replicas]*storage.DB
-		)
+		var running sync.WaitGroup
 
 		for i := range opened {
 			opened[i] = storagetest.Open(t, config)

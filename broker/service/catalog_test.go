@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/resources"
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -17,7 +19,12 @@ import (
 func TestChangedCatalogFilesAreAudited(t *testing.T) {
 	t.Parallel()
 
+	database := postgrestest.Database(t) // a SQLite file has one process
 	config := usable(t)
+	config.Database = replica.Database{
+		Driver: database.Driver, User: database.User, Password: database.Password, Host: database.Host, Port: strconv.Itoa(database.Port),
+		Name: database.Name, SSLMode: database.SSLMode, SecretKeys: config.Database.SecretKeys,
+	}
 	config.Catalog.Dir = t.TempDir()
 
 	if err := os.CopyFS(config.Catalog.Dir, resources.Catalog()); err != nil {
@@ -32,7 +39,7 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 	}
 
 	running(t, config, func(string, lines) {
-		store, err := auditlog.Open(t.Context(), storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path}), 0)
+		store, err := auditlog.Open(t.Context(), storagetest.Open(t, database), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

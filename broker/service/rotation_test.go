@@ -100,7 +100,16 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 		t.Fatal(err)
 	}
 
-	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path})
+	db, err := storage.Open(t.Context(), storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer func() { // the broker needs the lock of the file
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 
 	operationStore, err := operations.Open(t.Context(), db, keys)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,8 @@ type fixture struct {
 	config service.Config
 	// metrics gathers the metrics of the Provisioner.
 	metrics prometheus.Gatherer
+	// stop stops the Provisioner.
+	stop func()
 }
 
 // start starts a Provisioner with SQLite and a fake garden, which takes the given time to create a cluster.
@@ -84,7 +87,7 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 	}
 
 	run(t, memory.Run)
-	run(t, provisioner.Run)
+	stop := run(t, provisioner.Run)
 
 	url := "http://" + provisioner.Address() + "/graphql"
 
@@ -93,10 +96,11 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 		t.Fatal(err)
 	}
 
-	return fixture{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics()}
+	return fixture{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics(), stop: stop}
 }
 
-func run(t *testing.T, part func(context.Context) error) {
+// run runs the part until the end of the test, or until the returned function is called.
+func run(t *testing.T, part func(context.Context) error) (stop func()) {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -104,13 +108,16 @@ func run(t *testing.T, part func(context.Context) error) {
 
 	go func() { done <- part(ctx) }()
 
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
+
+	return stop
 }
 
 func order(name string) *wire.ProvisionRuntimeInput {
@@ -301,6 +308,8 @@ func TestOrphanedShootIsRemovedAtTheStart(t *testing.T) {
 	if err := f.garden.Client().Create(t.Context(), lateConfigMap); err != nil {
 		t.Fatal(err)
 	}
+
+	f.stop() // a SQLite file has one replica
 
 	another, err := service.New(t.Context(), f.config, f.garden.Client(), logging.Discard())
 	if err != nil {
