@@ -5,6 +5,7 @@
 //   - operations has the tables of the engine, in the databases of both services. It implements process.Store.
 //   - instances, bindings and auditlog have the tables of the broker.
 //   - runtimes has the tables of the Provisioner.
+//   - writecheck has a table in both databases, for the readiness of the service.
 //
 // Package keyrotation re-encrypts the sealed columns of all stores, and package storagetest opens databases for tests.
 //

@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
 
 // stopLimit bounds the stop of a replica after the shutdown delay. It is longer than the grace period of the engine. Together
@@ -42,6 +43,8 @@ type Replica struct {
 
 	config Config
 	health *httpserver.Health
+	// writes tests whether the database accepts writes. Health runs it for each probe of the readiness.
+	writes *writecheck.Check
 	api    *httpserver.Server
 	status *httpserver.Server
 	parts  []lifecycle.Part
@@ -55,7 +58,7 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 	}
 
 	replica := &Replica{Log: log, config: config}
-	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
+	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.writes.Run(ctx) }, log)
 
 	replica.HTTP = httpserver.NewMetrics(replica.Metrics())
 
@@ -84,6 +87,10 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 
 	if replica.DB, err = storage.Open(ctx, database); err != nil {
 		return nil, errors.Join(err, replica.Tracing.Close(ctx))
+	}
+
+	if replica.writes, err = writecheck.Open(ctx, replica.DB, clock.RealClock{}); err != nil {
+		return nil, errors.Join(err, replica.Close())
 	}
 
 	return replica, nil

@@ -1,0 +1,99 @@
+package writecheck
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// interval bounds the cost of frequent probes: for this time after a successful write, Run only tests that the database responds.
+	interval = 5 * time.Second
+	// contentSize is the size of the written content in bytes, about as much as the rows of a new instance. Several pages cannot fit
+	// into the free space of the pages that a full database already has.
+	contentSize = 12 << 10
+	// keep is how long the last row of a stopped replica is kept.
+	keep = time.Hour
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Check writes to the database. Its methods may be called from any goroutine.
+type Check struct {
+	db      *storage.DB
+	clock   clock.PassiveClock
+	replica string
+	// turn has one element. Its owner may write and may use the fields below.
+	turn chan struct{}
+	// number is the number of the last row.
+	number int64
+	// succeeded is when the last write succeeded.
+	succeeded time.Time
+}
+
+// Open migrates the table, removes the rows of stopped replicas, and returns the check of a new replica.
+func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Check, error) {
+	if err := db.Migrate(ctx, "write_checks", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	if _, err := storage.Exec(ctx, db.Writer(), `DELETE FROM write_checks WHERE at < ?`, storage.At(clock.Now().Add(-keep))); err != nil {
+		return nil, fmt.Errorf("removing old write checks: %w", err)
+	}
+
+	check := &Check{db: db, clock: clock, replica: uuid.NewString(), turn: make(chan struct{}, 1)}
+	check.turn <- struct{}{}
+
+	return check, nil
+}
+
+// Run fails if the database does not respond or does not store a row. Concurrent calls write one after the other. Each replaces the
+// row of this replica, so replicas do not wait for each other and the table stays small.
+func (c *Check) Run(ctx context.Context) error {
+	select {
+	case <-c.turn:
+		defer func() { c.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another write check: %w", ctx.Err())
+	}
+
+	now := c.clock.Now()
+	if now.Sub(c.succeeded) < interval {
+		return c.db.Ping(ctx)
+	}
+
+	if err := c.write(ctx, now); err != nil {
+		return fmt.Errorf("writing to the database: %w", err)
+	}
+
+	c.succeeded = now
+
+	return nil
+}
+
+// write inserts a row before it removes the last one, so a full database has no space for it. The statements are not in one
+// transaction, because a transaction that declares itself as read-write succeeds in a read-only session.
+func (c *Check) write(ctx context.Context, now time.Time) error {
+	content := make([]byte, contentSize)
+	_, _ = rand.Read(content) // never fails; random content cannot be compressed
+
+	c.number++ // a failed number is not used again, because its commit may have succeeded
+
+	if _, err := storage.Exec(ctx, c.db.Writer(), `INSERT INTO write_checks (replica, number, at, content) VALUES (?, ?, ?, ?)`,
+		c.replica, c.number, storage.At(now), base64.StdEncoding.EncodeToString(content)); err != nil {
+		return err
+	}
+
+	_, err := storage.Exec(ctx, c.db.Writer(), `DELETE FROM write_checks WHERE replica = ? AND number < ?`, c.replica, c.number)
+
+	return err
+}
