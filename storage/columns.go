@@ -2,7 +2,10 @@ package storage
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -56,4 +59,32 @@ type SealedColumn struct {
 	// Place returns the additional data that binds an envelope to its row and column, so an envelope that is copied elsewhere cannot
 	// be decrypted. The result for an ID must never change, because stored envelopes would become unreadable.
 	Place func(id string) string
+}
+
+// Bound has the values of the columns, by name, that decide whose cluster a row is. A store seals them together with the secret part
+// of the row and compares them when it reads the row, so that somebody who can change the columns but has no key cannot give one
+// tenant the cluster of another.
+type Bound map[string]string
+
+// ErrChangedColumn reports that a column differs from its sealed value: somebody has changed the row without the service.
+var ErrChangedColumn = errors.New("a column was changed outside of the service; restore the row from a backup")
+
+// Check compares the sealed values with those of the row. It accepts columns without a sealed value, because older releases seal none.
+// The error names the columns and wraps ErrChangedColumn.
+func (b Bound) Check(row Bound) error {
+	var changed []string
+
+	for column, sealed := range b {
+		if present, known := row[column]; known && present != sealed {
+			changed = append(changed, column)
+		}
+	}
+
+	if len(changed) == 0 {
+		return nil
+	}
+
+	slices.Sort(changed)
+
+	return fmt.Errorf("%s: %w", strings.Join(changed, ", "), ErrChangedColumn)
 }

@@ -16,11 +16,32 @@ import (
 // may reuse the ID of a deleted one, but never the name of its Shoot.
 const sameInstance = ` WHERE id = ? AND shoot_name = ?`
 
-// SetRuntime records the runtime that an operation has ordered for an instance. It changes nothing and returns no error if the
+// SetRuntime records the runtime that an operation has ordered for an instance, in the column and in the sealed part. It changes nothing and returns no error if the
 // instance is gone, if another instance now has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
-	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE instances SET runtime_id = ?`+sameInstance+` AND `+operations.HasLease,
-		runtimeID, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		held, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances`+sameInstance+s.db.ForUpdate(), instance.ID, instance.ShootName)
+		if err != nil || len(held) == 0 {
+			return err
+		}
+
+		present, err := s.Get(ctx, tx, instance.ID)
+		if err != nil {
+			return err
+		}
+
+		present.RuntimeID = runtimeID
+
+		request, err := s.sealed(present)
+		if err != nil {
+			return err
+		}
+
+		_, err = storage.Exec(ctx, tx, `UPDATE instances SET runtime_id = ?, request = ?`+sameInstance+` AND `+operations.HasLease,
+			runtimeID, request, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)
+
+		return err
+	})
 
 	return failure.While(err, "recording the runtime of instance %s", instance.ID)
 }

@@ -80,14 +80,16 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance, so that a change of
-// these columns outside of the service is detected.
+// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and whose cluster it is,
+// so that a change of these columns outside of the service is detected. Older releases seal and read only the request.
 type sealedRequest struct {
 	environment.Request
 
 	// Platform is empty in requests that an earlier release sealed.
 	Platform   string   `json:"platform,omitempty"`
 	SharedWith []string `json:"shared_with,omitempty"`
+	// Columns has the columns that decide whose cluster the instance is.
+	Columns storage.Bound `json:"columns,omitempty"`
 }
 
 // check returns an error if the columns of the row differ from the sealed copies.
@@ -96,12 +98,33 @@ func (r sealedRequest) check(row row) error {
 		return fmt.Errorf("the platforms of instance %s differ from those in its sealed request: the row was changed outside of the broker", row.ID)
 	}
 
-	return nil
+	present := boundColumns(row.Instance)
+	present[columnRuntime] = row.RuntimeID // also if it was emptied
+
+	return failure.While(r.Columns.Check(present), "reading instance %s", row.ID)
 }
 
-// sealed returns the envelope of the instance's request.
+// columnRuntime is the column with the ID of the runtime.
+const columnRuntime = "runtime_id"
+
+// boundColumns returns the columns that decide whose cluster the instance is. The runtime ID is not among them as long as it is empty:
+// an older replica then sets it without sealing it.
+func boundColumns(instance environment.Instance) storage.Bound {
+	bound := storage.Bound{
+		"global_account_id": instance.GlobalAccountID, "subaccount_id": instance.SubAccountID,
+		"subscription_account_id": instance.SubscriptionAccountID, "shoot_name": instance.ShootName, "provider": instance.Provider,
+	}
+
+	if instance.RuntimeID != "" {
+		bound[columnRuntime] = instance.RuntimeID
+	}
+
+	return bound
+}
+
+// sealed returns the envelope of the instance's request and of its bound columns.
 func (s *Store) sealed(instance environment.Instance) (string, error) {
-	request, err := json.Marshal(sealedRequest{instance.Request, instance.Platform, instance.SharedWith})
+	request, err := json.Marshal(sealedRequest{instance.Request, instance.Platform, instance.SharedWith, boundColumns(instance)})
 	if err != nil {
 		return "", fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
 	}

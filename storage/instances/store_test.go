@@ -3,6 +3,7 @@ package instances_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,4 +245,126 @@ func TestFeedCursor(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestChangedColumnsAreRejected changes the columns that decide whose cluster an instance is, without the key of the database.
+func TestChangedColumnsAreRejected(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		store := open(t, db)
+		by := storagetest.Hold(t, db, ops, "held", "one")
+
+		inTx(t, db, func(tx storage.Tx) {
+			if err := storagetest.Insert(t.Context(), tx, store, instance("one")); err != nil {
+				t.Fatal(err)
+			}
+		})
+
+		set := func(column, value string) {
+			t.Helper()
+
+			if _, err := storage.Exec(t.Context(), db.Writer(), `UPDATE instances SET `+column+` = ?`, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// An older replica sets the ID of a new runtime without sealing it.
+		set("runtime_id", "runtime")
+
+		if got, err := store.Get(t.Context(), db.Reader(), "one"); err != nil || got.RuntimeID != "runtime" {
+			t.Fatalf("got %q, %v", got.RuntimeID, err)
+		}
+
+		if err := store.SetRuntime(t.Context(), by, instance("one"), "runtime"); err != nil {
+			t.Fatal(err)
+		}
+
+		for column, value := range map[string]string{
+			"runtime_id": "runtime", "global_account_id": "ga", "subaccount_id": "sa", "subscription_account_id": "", "shoot_name": "c-one", "provider": "aws",
+		} {
+			for _, other := range []string{"other", ""} {
+				if other == value {
+					continue
+				}
+
+				set(column, other)
+
+				for name, read := range map[string]func() error{
+					"Get": func() error { _, err := store.Get(t.Context(), db.Reader(), "one"); return err },
+					"GetWithNewest": func() error {
+						_, _, err := store.GetWithNewest(t.Context(), db.Reader(), "one", "held")
+
+						return err
+					},
+				} {
+					if err := read(); !errors.Is(err, storage.ErrChangedColumn) || !strings.Contains(err.Error(), "reading instance one: "+column+": ") {
+						t.Errorf("%s = %q: %s returns %v", column, other, name, err)
+					}
+				}
+
+				if err := store.SetRuntime(t.Context(), by, instance("one"), "another"); column != "shoot_name" && !errors.Is(err, storage.ErrChangedColumn) {
+					t.Errorf("%s = %q: SetRuntime seals the changed row: %v", column, other, err)
+				}
+
+				set(column, value)
+			}
+		}
+
+		if _, err := store.Get(t.Context(), db.Reader(), "one"); err != nil {
+			t.Errorf("the restored row is rejected: %v", err)
+		}
+	})
+}
+
+// TestRowsOfOlderReleases reads a row whose sealed part has no columns, and binds its columns with the next write.
+func TestRowsOfOlderReleases(t *testing.T) {
+	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
+
+	store, err := instances.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := instance("one")
+	inTx(t, db, func(tx storage.Tx) {
+		if err := storagetest.Insert(t.Context(), tx, store, want); err != nil {
+			t.Fatal(err)
+		}
+	})
+
+	request, err := json.Marshal(want.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	change := func(column, value string) {
+		t.Helper()
+
+		if _, err := storage.Exec(t.Context(), db.Writer(), `UPDATE instances SET `+column+` = ?`, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	change("request", keys.Seal(request, "request of instance one"))
+	change("global_account_id", "moved") // by an older release
+
+	got, err := store.Get(t.Context(), db.Reader(), "one")
+	if err != nil || got.GlobalAccountID != "moved" {
+		t.Fatalf("got account %q, %v", got.GlobalAccountID, err)
+	}
+
+	inTx(t, db, func(tx storage.Tx) {
+		if err := store.Update(t.Context(), tx, got); err != nil {
+			t.Fatal(err)
+		}
+	})
+	change("global_account_id", "ga")
+
+	if _, err := store.Get(t.Context(), db.Reader(), "one"); !errors.Is(err, storage.ErrChangedColumn) {
+		t.Errorf("the row is not bound after a write: %v", err)
+	}
 }
