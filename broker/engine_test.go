@@ -304,9 +304,7 @@ func (b *fixture) delete(ctx context.Context, id string) error {
 func (b *fixture) ranOn(id, runtimeID string) {
 	b.Helper()
 
-	if _, err := storage.Exec(b.Context(), b.options.DB.Writer(), `UPDATE instances SET runtime_id = ? WHERE id = ?`, runtimeID, id); err != nil {
-		b.Fatal(err)
-	}
+	b.rewrite(id, func(instance *environment.Instance) { instance.RuntimeID = runtimeID })
 }
 
 func (b *fixture) stored(id string) environment.Instance {
