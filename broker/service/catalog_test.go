@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 	database := postgrestest.Database(t) // a SQLite file has one process
 	config := usable(t)
 	config.Database = replica.Database{
-		Driver: database.Driver, User: database.User, Password: database.Password, Host: database.Host, Port: strconv.Itoa(database.Port),
+		Driver: database.Driver, User: database.User, Password: database.Password, Host: database.Host, Port: database.Port,
 		Name: database.Name, SSLMode: database.SSLMode, SecretKeys: config.Database.SecretKeys,
 	}
 	config.Catalog.Dir = t.TempDir()
