@@ -76,7 +76,7 @@ func unknownFields(count int) string {
 	return strings.TrimPrefix(fields.String(), ",")
 }
 
-// distinct returns an array of different texts.
+// distinct returns a JSON array of count distinct strings.
 func distinct(count int) string {
 	var texts strings.Builder
 	for i := range count {

@@ -31,7 +31,7 @@ type Config struct {
 	// CreatedAfter, if set, is the acceptance time from which the engine runs operations. Of the operations accepted earlier, it
 	// only finishes those that are being canceled.
 	CreatedAfter time.Time
-	// Component is the component of a problem whose error names none. It identifies the service itself.
+	// Component identifies this service. A problem gets it if its error names no component.
 	Component string
 	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration

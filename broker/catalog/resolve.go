@@ -142,7 +142,7 @@ func (p *Plan) checkCluster(violations *Violations, cluster environment.Cluster)
 	violations.require(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
 		"%d is greater than autoScalerMax %d", cluster.AutoScalerMin, cluster.AutoScalerMax)
 	violations.require(cluster.AutoScalerMax >= len(cluster.Zones), paramAutoScalerMax, ruleZones,
-		"%d is less than the number of zones %d", cluster.AutoScalerMax, len(cluster.Zones))
+		"%d is less than the number of zones (%d)", cluster.AutoScalerMax, len(cluster.Zones))
 	violations.require(cluster.MaxSurge > 0 || cluster.MaxUnavailable > 0, paramMaxSurge, ruleReplacement,
 		"both maxSurge and maxUnavailable are 0: no node could ever be replaced")
 

@@ -155,7 +155,7 @@ func TestResolveRejects(t *testing.T) {
 		"Fraction":         {reason: "numbers of nodes are integers", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the value does not have the type"}},
 		"Range":            {reason: "the schema's bounds apply", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: must be at most 500, is"}},
 		"MinOverMax":       {reason: "bounds are checked after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
-		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones 4"}},
+		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones (4)"}},
 		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not available for m6i.large in eu-central-1, only eu-central-1a, eu-central-1b, eu-central-1c`}},
 		"NoReplacement":    {reason: "Gardener rejects 0 for both", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: both maxSurge and maxUnavailable are 0"}},
 		"UnknownProvider":  {reason: "trial is limited to its providers", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: must be one of Azure, AWS, GCP"}},

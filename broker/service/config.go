@@ -98,14 +98,14 @@ type Provisioner struct {
 type Catalog struct {
 	Dir                  string   `env:"CATALOG_DIR"              help:"folder with the files of the catalog, which are reloaded when they change; empty for the built-in files"`
 	EnablePlans          []string `env:"ENABLE_PLANS"             help:"plans that are available for new instances, comma-separated; empty for all"`
-	OnlySingleTrialPerGA bool     `env:"ONLY_SINGLE_TRIAL_PER_GA" help:"limit each global account to one instance of plan trial"`
-	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of plan free"`
+	OnlySingleTrialPerGA bool     `env:"ONLY_SINGLE_TRIAL_PER_GA" help:"limit each global account to one instance of the trial plan"`
+	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of the free plan"`
 }
 
 // OIDC configures the login of users of runtimes. If no issuer is set, the Provisioner chooses the issuer of new
 // clusters.
 type OIDC struct {
-	IssuerURL string `env:"ISSUER_URL" help:"issuer in kubeconfigs for users, and the default issuer of clusters"`
+	IssuerURL string `env:"ISSUER_URL" help:"URL of the OIDC issuer in users' kubeconfigs, which new clusters also trust by default"`
 	ClientID  string `env:"CLIENT_ID"  help:"client ID in kubeconfigs for users"`
 }
 

@@ -21,7 +21,7 @@ type Parts struct {
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
 	Kind func() provisionerclient.Kind
-	// LeftOver is called for each runtime that may be left over. It may be nil.
+	// LeftOver, if set, is called with the reason for each runtime that may still exist after its instance's deprovisioning.
 	LeftOver func(deprovisioning.LeftOver)
 	// FeedAlive reports whether the feed works. If it does, polls are rare and need no rate limit.
 	FeedAlive func() bool

@@ -99,8 +99,7 @@ func (o TokenOptions) check() error {
 	return nil
 }
 
-// safe reports whether responses from the address cannot be forged on the network, because the address uses TLS or the loopback
-// interface.
+// safe reports whether the address uses HTTPS or the loopback interface, so that nobody on the network can forge its responses.
 func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }

@@ -54,7 +54,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclient.Answer, error) {
 	body, err := encode(request)
 	if err != nil {
-		return graphqlclient.Answer{}, failure.Wrap(failure.Internal, err, "encoding a request to the Provisioner")
+		return graphqlclient.Answer{}, failure.Wrap(failure.Internal, err, "encoding a request to the Provisioner failed")
 	}
 
 	limited, cancel := context.WithTimeout(ctx, c.timeout)

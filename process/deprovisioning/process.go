@@ -16,7 +16,8 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner removes runtimes, and repeats orders to find their runtimes.
+// Provisioner removes runtimes. OrderRuntime repeats an earlier order under its idempotency key, to learn the ID of a runtime whose
+// ID never reached the broker.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlierSecrets ...string) (provisionerclient.Operation, error)

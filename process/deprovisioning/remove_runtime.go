@@ -86,7 +86,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
 	reported := func(kind failure.Kind, todo string) error {
-		return failure.Wrap(kind, cause, "the Provisioner at APP_PROVISIONER_URL does not know the runtime %s (cluster %q), which may still run: %s",
+		return failure.Wrap(kind, cause, "the Provisioner at APP_PROVISIONER_URL does not know the runtime %s (cluster %q), which may still be running: %s",
 			instance.RuntimeID, instance.ShootName, todo).WithReason(failure.ReasonRuntimeUnknown, failure.ComponentProvisioner)
 	}
 

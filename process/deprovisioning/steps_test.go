@@ -149,7 +149,7 @@ func TestRemoveRuntime(t *testing.T) {
 		"runtime never known": {
 			reason: "the broker may be connected to the wrong Provisioner, and the cluster may still run", data: data,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
-			wantKind:    failure.Transient, wantText: `does not know the runtime r (cluster "c-1234567"), which may still run: retrying for 5m0s`,
+			wantKind:    failure.Transient, wantText: `does not know the runtime r (cluster "c-1234567"), which may still be running: retrying for 5m0s`,
 		},
 		"another operation runs": {
 			reason: "a Kyma Provisioner runs only one operation of a runtime at a time", data: data,

@@ -26,7 +26,7 @@ type Options struct {
 	// URL is the address of Director's GraphQL API, with http or https.
 	URL string
 	// Timeout bounds each request to Director, including the request for an access token; 0 means 30 seconds. Update sends two
-	// requests.
+	// requests, so it can take twice as long.
 	Timeout time.Duration
 	// Credentials are read for each new access token, so renewed credentials take effect without a restart.
 	Credentials Credentials

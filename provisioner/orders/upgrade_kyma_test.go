@@ -56,8 +56,8 @@ func (f *fixture) rollBack(key, runtimeID string) (operation.Status, error) {
 	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID)
 }
 
-// runNewest ends an accepted operation with the state, and records its order if the operation succeeded. It returns the data of
-// the operation.
+// runNewest claims the accepted operation, ends it in the state end, and returns its data. If it succeeds, its configuration becomes
+// that of the runtime. An err other than nil fails the test.
 func (f *fixture) runNewest(status operation.Status, err error, end process.State) operation.Data {
 	f.Helper()
 

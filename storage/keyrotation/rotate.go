@@ -114,7 +114,7 @@ func (r *Rotator) reportTable(table string, result scanResult) {
 	r.reencrypted.WithLabelValues(table).Add(float64(result.reencrypted))
 
 	if result.reencrypted > 0 {
-		log.WithField("rows", result.reencrypted).Info("re-encrypted rows with the first key")
+		log.WithField("rows", result.reencrypted).Info("re-encrypted rows with the first key of APP_DATABASE_SECRET_KEYS")
 	}
 
 	if unreadable > 0 {

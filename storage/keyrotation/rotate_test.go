@@ -163,7 +163,7 @@ func ring(t *testing.T, keys ...secret.String) *secret.Keyring {
 
 const (
 	removable   = ": no row is sealed with this key: remove it once no replica uses it to seal rows"
-	reencrypted = "<nil>: re-encrypted rows with the first key"
+	reencrypted = "<nil>: re-encrypted rows with the first key of APP_DATABASE_SECRET_KEYS"
 )
 
 // TestRotation follows the steps in docs/operator/keys.md.

@@ -51,7 +51,7 @@ func newOrders(random *rand.Rand, prefix string, count int) []*order {
 	return orders
 }
 
-// load is a group of concurrent customers. Each customer executes orders one after another.
+// load is a group of concurrent customers. Each customer works through one order at a time.
 type load struct {
 	done      atomic.Int64
 	customers sync.WaitGroup

@@ -94,7 +94,8 @@ func (s *services) rows() string {
 	return all.String()
 }
 
-// refused sends a call that must be refused, and returns the response.
+// refused sends a hostile call and returns the response. It fails the test on a server error or an oversized response. Callers check
+// that the call was refused.
 func (s *services) refused(name string, endpoint harness.Endpoint, call harness.Call) harness.Reply {
 	s.Helper()
 

@@ -65,7 +65,7 @@ func rowRetryAfterWhileInProgress(r *row) {
 	}
 }
 
-// rowPollIsDescribed polls operations in each state. Each response must have a description.
+// rowPollIsDescribed polls an operation in progress and a failed one. Both responses must have a description.
 func rowPollIsDescribed(r *row) {
 	lift := r.hold(callOrder)
 	defer lift()

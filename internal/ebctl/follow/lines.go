@@ -66,8 +66,8 @@ func status(e explain.Explanation) string {
 	return text
 }
 
-// detail returns the operation's problem, or the reason of its wait if there is no problem. It returns an empty string while a
-// step runs without an error.
+// detail returns the operation's problem or, if there is none, the reason why the operation waits. It is empty while a step runs
+// without an error.
 func detail(e explain.Explanation) string {
 	switch {
 	case e.Problem.Message != "" && e.Ended():

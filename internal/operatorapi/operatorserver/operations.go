@@ -263,7 +263,7 @@ func (a *API) why(record process.Record, timeline []process.Entry) string {
 	return ""
 }
 
-// GetStatus returns the version of the service, and the state of the upstream systems in this replica.
+// GetStatus returns the version of the service, and the state of each upstream system as this replica sees it.
 func (a *API) GetStatus(*http.Request) (httpserver.Response, error) {
 	build := program.ReadBuild()
 	shown := operatorapi.Status{Version: build.Version, Commit: build.Commit, Systems: []operatorapi.System{}}

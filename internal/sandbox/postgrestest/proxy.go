@@ -20,7 +20,8 @@ type Proxy struct {
 	target   string
 
 	mutex sync.Mutex
-	// open is a closed channel while the proxy forwards data. Freeze replaces it with an open channel, which blocks all writers.
+	// open is closed while the proxy forwards data. Freeze replaces it with a new channel, on which all writers block until Thaw
+	// closes it.
 	open chan struct{}
 	// cut is true while the proxy is cut.
 	cut bool
