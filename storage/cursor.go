@@ -31,8 +31,8 @@ func ParseCursor(text string) (cursor Cursor, valid bool) {
 	return Cursor{At: at, ID: id}, err == nil && IsText(id)
 }
 
-// IsText reports whether PostgreSQL can store and compare the value: valid UTF-8 without NUL. Other values of clients must be
-// rejected before they reach a query.
+// IsText reports whether PostgreSQL can store and compare the value: valid UTF-8 without NUL. Callers must reject all other
+// values before they use them in a query.
 func IsText(value string) bool {
 	return !strings.ContainsRune(value, 0) && strings.ToValidUTF8(value, "") == value
 }

@@ -37,7 +37,7 @@ type guardedConnection struct {
 	inTransaction bool
 	// unreplicated is true if the server has reported, since the last call, a commit that no synchronous standby has confirmed.
 	unreplicated *atomic.Bool
-	// broken reports whether the connection must not be used again.
+	// broken is true if the connection must not be used again.
 	broken atomic.Bool
 }
 

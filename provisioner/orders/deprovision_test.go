@@ -141,7 +141,8 @@ func TestConcurrentRemovals(t *testing.T) {
 	}
 }
 
-// TestRemovalOfARuntimeOfAnotherProvisioner removes runtimes that have a Shoot but no row in the database.
+// TestRemovalOfARuntimeOfAnotherProvisioner checks that the service does not report a runtime as unknown if it has a
+// Shoot but no row in the database.
 func TestRemovalOfARuntimeOfAnotherProvisioner(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		_, runtimeID := f.provision("tenant", "", "c-first")

@@ -28,8 +28,8 @@ type Page struct {
 
 // RuntimeFilter selects runtimes; empty fields select all.
 type RuntimeFilter struct {
-	// Tenant is the label of the account's ID. Empty selects the runtimes of all tenants: the caller checks whether the client may
-	// see them.
+	// Tenant is the label for the account's ID, see Caller. Empty selects the runtimes of all tenants: the caller checks whether
+	// the client may see them.
 	Tenant, SubAccount    string
 	ID, ShootName, Region string
 	// Kind and State are the public kind and state of the newest operation.
@@ -43,7 +43,7 @@ type RuntimeFilter struct {
 
 // OperationFilter selects operations; empty fields select all.
 type OperationFilter struct {
-	// Tenant is the label of the account's ID. Empty selects the operations of all tenants, as in RuntimeFilter.
+	// Tenant is the label for the account's ID, see Caller. Empty selects the operations of all tenants, as in RuntimeFilter.
 	Tenant                       string
 	RuntimeID, ShootName, Region string
 	// Kind and State are the names that clients see, not the stored names; see package operation.

@@ -129,7 +129,7 @@ func TestStuckOperations(t *testing.T) {
 	}
 }
 
-// TestPublicKindsOfLists lists operations whose kinds have a different name in the API.
+// TestPublicKindsOfLists lists operations whose kinds have different names in the API and in the database.
 func TestPublicKindsOfLists(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	creation, runtimeID := f.provision("tenant", "", "c-first")

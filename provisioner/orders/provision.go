@@ -87,7 +87,7 @@ type provision struct {
 	caller Caller
 	// runtime is the row to insert. Its ID is empty if the name of its cluster is in use.
 	runtime runtimes.Runtime
-	// order has the fields of the order for Director.
+	// order contains the fields that the registration in Director needs.
 	order registration.Order
 }
 

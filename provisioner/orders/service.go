@@ -73,7 +73,7 @@ type Options struct {
 	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)
 	// Registrar assigns the IDs of runtimes. If it is nil, Director is disabled, and the service assigns random IDs.
 	Registrar Registrar
-	// Agents is nil if Director is disabled. Agents cannot connect in that case.
+	// Agents reads the status of runtime agents. It is nil if Director is disabled, because agents cannot connect then.
 	Agents Agents
 	// Recorder records each issued kubeconfig.
 	Recorder Recorder

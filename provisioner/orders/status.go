@@ -24,7 +24,7 @@ type RuntimeStatus struct {
 	Operation *operation.Status
 	// Connection is the status of the runtime agent. It is pending if the request did not select it.
 	Connection agent.Status
-	// Cluster is the order for the cluster. An upgrade changes it only once it has succeeded.
+	// Cluster is the order for the cluster. An upgrade is visible only after it has succeeded.
 	Cluster *spec.Cluster
 	// Kyma is the order for Kyma without secret values, or nil for a cluster without Kyma.
 	Kyma        *spec.Kyma

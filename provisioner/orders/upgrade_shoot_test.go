@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// moreMachines returns an upgrade that raises the maximum number of machines.
+// moreMachines returns an upgrade of the machine type, the size of the first pool and the administrators.
 func moreMachines() spec.Upgrade {
 	return spec.Upgrade{
 		GardenerConfig: &spec.ClusterUpgrade{

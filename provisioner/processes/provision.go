@@ -20,7 +20,7 @@ func (o Options) provisionWithKyma() definition {
 
 // creation returns the stages that both kinds of provisioning share. Gardener assigns the domain minutes before the cluster is
 // ready, and the stages Named report it to Director immediately. When an operator retries an operation that failed in one of the
-// waits, it writes the Shoot again, because Gardener may have given up.
+// waits, the new operation writes the Shoot again, because Gardener may have given up.
 func (o Options) creation() []stage {
 	creating := one("CreatingCluster", "Create_Shoot", o.createShoot)
 	domain := one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain)

@@ -113,7 +113,7 @@ func (g *creationFixture) options() Options {
 	}
 }
 
-// with adds the runtime's Shoot with the given change.
+// with adds the runtime's Shoot to the garden. change, if not nil, modifies the Shoot first.
 func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *creationFixture {
 	existing, _ := buildShoot(creationData().Runtime, "")
 	if change != nil {

@@ -71,8 +71,8 @@ func (o Options) upgradeKyma(kind string) definition {
 
 // change returns three stages. The first stage, named ordering, writes the Shoot. The second stage waits until Gardener works on
 // the change. The third stage, named waiting, waits for the result; limit and lacks are the arguments of waitForShoot. When an
-// operator retries an operation that failed in a wait, it writes the Shoot again, because Gardener may have given up on the
-// earlier change.
+// operator retries an operation that failed in a wait, the new operation writes the Shoot again, because Gardener may have given
+// up on the earlier change.
 func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {

@@ -19,7 +19,7 @@ import (
 const (
 	// careInterval is the interval between two runs of Care.
 	careInterval = 5 * time.Second
-	// unsettledFor is how long a client can repeat an order. After that time, its unused registrations are removed.
+	// unsettledFor is how long a client can repeat an order. After that time, unused registrations of the order are removed.
 	unsettledFor = time.Hour
 	// holdFor is how long new attempts at an order are blocked while registrations of earlier attempts are removed. It is longer
 	// than settleTimeout, so the replica that removes the registrations finishes or gives up before a new attempt can register.

@@ -180,7 +180,7 @@ func (f *fixture) unsettled() int {
 	return count
 }
 
-// registerAgain registers a runtime in Director without a row, as a paused replica does when it continues late.
+// registerAgain registers a runtime in Director without storing a row, as a paused replica does when it continues late.
 func (f *fixture) registerAgain(name string, labels map[string]any) error {
 	_, err := f.client.Register(f.Context(), tenant, director.Runtime{Name: name, Labels: labels})
 

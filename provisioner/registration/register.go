@@ -98,7 +98,7 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// earlier returns the ID from an earlier attempt of the order, or "". If concurrent attempts have registered several runtimes,
+// earlier returns the ID from an earlier attempt at the order, or "". If concurrent attempts have registered several runtimes,
 // all attempts use the lowest ID, and the Caretaker removes the others. earlier skips the IDs of deleted runtimes that Director
 // still lists; the database contains their rows.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {

@@ -57,6 +57,7 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 }
 
 // TestRetryAfterFaultMakesNoSecondRuntime injects faults into each call to Director, and then repeats the order, as clients do.
+// Director must have exactly one runtime afterwards.
 func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, key := range map[string]string{"c-keyed": "key", "c-named": ""} {

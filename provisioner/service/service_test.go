@@ -500,7 +500,8 @@ func TestStuckClusterReportsGardenersMessage(t *testing.T) {
 	}
 }
 
-// TestRefusedClientsAreAudited sends a request without credentials, and a request from a user without permissions.
+// TestRefusedClientsAreAudited sends a request without credentials, and a request from a user without permissions. The audit
+// log must contain both.
 func TestRefusedClientsAreAudited(t *testing.T) {
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: logging.Discard()})
 	if err != nil {

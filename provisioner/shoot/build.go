@@ -138,7 +138,7 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// nonEmpty returns nil for an empty text, and any other text unchanged. In orders, nil and "" both mean that the text is
+// nonEmpty returns nil for an empty string, and any other string unchanged. In orders, nil and "" both mean that the field is
 // omitted.
 func nonEmpty(text *string) *string {
 	if text == nil || *text == "" {

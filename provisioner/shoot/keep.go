@@ -102,7 +102,8 @@ func newer(wanted, present string) string {
 	return wanted
 }
 
-// Older reports whether version is lower than other, by semantic versioning. It returns false if either text is not a version.
+// Older reports whether version is lower than other, by semantic versioning. It returns false if either argument is not a
+// version.
 func Older(version, other string) bool {
 	one, err := semver.NewVersion(version)
 	if err != nil {

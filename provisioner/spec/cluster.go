@@ -1,7 +1,7 @@
 package spec
 
-// Cluster is the order for a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. In optional
-// texts, nil and "" are equivalent.
+// Cluster is the order for a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. For optional
+// strings, nil and "" are equivalent.
 type Cluster struct {
 	// Name is the name of the Shoot, unique among the clusters of the project.
 	Name string `json:"name"`
@@ -116,7 +116,7 @@ type DNSProvider struct {
 	Type string `json:"type"`
 }
 
-// OIDC is the identity provider that the cluster's API server trusts. If all texts are empty, the cluster has no identity
+// OIDC is the identity provider that the cluster's API server trusts. If all strings are empty, the cluster has no identity
 // provider.
 type OIDC struct {
 	ClientID       string   `json:"clientID"`

@@ -107,7 +107,7 @@ func signingAlgorithms() []string {
 }
 
 // identityProvider rejects an identity provider that kube-apiserver would not accept. The cluster has no identity provider if
-// config is nil or all its texts are empty.
+// config is nil or all its strings are empty.
 func (p *problems) identityProvider(config *spec.OIDC) {
 	if !shoot.HasIdentityProvider(config) {
 		return

@@ -94,12 +94,12 @@ func (p *problems) present(field, value string) {
 	p.addIf(value == "", field, "must not be empty")
 }
 
-// isSet reports whether an optional text is present and not empty. Kyma Provisioner treats empty texts as omitted, too.
+// isSet reports whether an optional string is neither nil nor empty. Kyma Provisioner also treats empty strings as omitted.
 func isSet(text *string) bool {
 	return text != nil && *text != ""
 }
 
-// oneOf rejects an optional text that is set but is not one of the allowed texts.
+// oneOf rejects an optional string that is set but is not one of the allowed values.
 func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	if isSet(value) && !slices.Contains(allowed, *value) {
 		p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)

@@ -53,7 +53,8 @@ func (p *problems) text(field, value string) {
 	p.addIf(utf8.RuneCountInString(value) > bounds.Name, field, "has more than %d characters", bounds.Name)
 }
 
-// administrators validates the names of administrators. An identity provider issues these names, so any printable text is valid.
+// administrators validates the names of administrators. An identity provider issues these names, so any printable string is
+// valid.
 func (p *problems) administrators(field string, names []string) {
 	if len(names) > bounds.Administrators {
 		p.add(field, "has %d entries, at most %d are allowed", len(names), bounds.Administrators)

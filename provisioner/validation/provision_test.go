@@ -91,7 +91,7 @@ func order(cluster *spec.Cluster) spec.Runtime {
 	}
 }
 
-// assertProblems compares the problems in the error with the wanted text. An empty text means that no error is expected.
+// assertProblems compares the problems in the error with the wanted text. If want is empty, no error is expected.
 func assertProblems(t *testing.T, reason, want string, err error) {
 	t.Helper()
 

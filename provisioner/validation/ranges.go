@@ -9,8 +9,8 @@ type addresses struct {
 	prefix netip.Prefix
 }
 
-// parse parses a range. It rejects a text that is not an IPv4 CIDR, and a CIDR that does not start with the first address of its
-// range, because Gardener rejects both.
+// parse parses a range. It rejects a string that is not an IPv4 CIDR, and a CIDR that does not start with the first address of
+// its range, because Gardener rejects both.
 func (p *problems) parse(field, text string) addresses {
 	prefix, err := netip.ParsePrefix(text)
 

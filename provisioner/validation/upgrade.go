@@ -62,7 +62,8 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	return upgraded, found.err()
 }
 
-// noEmptyTexts rejects texts that are set to "". Such a text is ambiguous: the client may want to keep the value or to remove it.
+// noEmptyTexts rejects fields that are set to "". Such a field is ambiguous: the client may want to keep the value or to remove
+// it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string

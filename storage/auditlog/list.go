@@ -30,7 +30,8 @@ type Filter struct {
 	Limit int
 }
 
-// source is a table with entries. It has the names of the table's columns, and a condition that selects the entries.
+// source is a table with entries. It maps fields of an entry to the table's columns or to constants. condition selects the
+// rows that contain entries.
 type source struct {
 	table, at, action, operation, status, account, entry, condition string
 }

@@ -25,7 +25,7 @@ import (
 
 var began = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture is an audit log and the store of operations. The audit log also lists entries of operations.
+// fixture contains an audit log and the store of operations, whose entries the audit log also lists.
 type fixture struct {
 	*testing.T
 

@@ -78,7 +78,7 @@ func binding(id string) environment.Binding {
 	}
 }
 
-// insert stores the binding and its operation. The operation has ended if ended is true, and is otherwise unfinished.
+// insert stores the binding and its operation. ended decides whether the operation has ended.
 func (s fixture) insert(made environment.Binding, ended bool) {
 	s.Helper()
 

@@ -16,8 +16,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestEffectChecksTheLeaseAfterItsWait ends an operation while another run of it waits for a transaction that has locked the
-// instance. The test needs PostgreSQL, because SQLite executes one write transaction at a time.
+// TestEffectChecksTheLeaseAfterItsWait ends an operation while a late run of the same operation waits for the lock on the
+// instance. The late run must change nothing. The test needs PostgreSQL, because SQLite executes one write transaction at
+// a time.
 func TestEffectChecksTheLeaseAfterItsWait(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 
