@@ -134,7 +134,8 @@ func TestConcurrentAttemptsRegisterOneRuntime(t *testing.T) {
 	})
 }
 
-// TestIDOfADeletedRuntimeIsNotReused deletes a runtime without unregistering it, so Director still lists the runtime.
+// TestIDOfADeletedRuntimeIsNotReused deletes a runtime without unregistering it, so Director still lists the runtime. A new
+// order with the same name must get a new ID.
 func TestIDOfADeletedRuntimeIsNotReused(t *testing.T) {
 	each(t, func(f *fixture) {
 		first, err := f.provision(tenant, "", "c-first")

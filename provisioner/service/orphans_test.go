@@ -106,7 +106,7 @@ func (o orphanFixture) remaining() []string {
 	return names
 }
 
-// removeOrphans removes orphans from a garden that refuses to delete the named cluster.
+// removeOrphans removes orphans once. The garden rejects the deletion of the cluster named refused, or none if it is empty.
 func (o orphanFixture) removeOrphans(refused string) error {
 	api := interceptor.NewClient(o.garden.Client(), interceptor.Funcs{
 		Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {

@@ -226,8 +226,8 @@ func TestPageHasEveryField(t *testing.T) {
 	}
 }
 
-// at returns the value at a path, or nil. The path consists of keys and indexes, separated by slashes. In a key, ~ replaces a
-// slash.
+// at returns the value at a path, or nil. The path consists of keys and indexes, separated by slashes. In a key, ~ stands for
+// a slash.
 func at(value any, path string) any {
 	for part := range strings.SplitSeq(path, "/") {
 		switch present := value.(type) {

@@ -46,7 +46,7 @@ func Provision(input spec.Runtime, rules Rules) error {
 	return found.err()
 }
 
-// text rejects an empty text and a text of more than bounds.Name characters.
+// text rejects an empty string and a string of more than bounds.Name characters.
 func (p *problems) text(field, value string) {
 	p.present(field, value)
 

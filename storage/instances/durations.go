@@ -18,8 +18,8 @@ type Duration struct {
 	Took         time.Duration
 }
 
-// Durations returns the durations of operations that succeeded, newest first. To read few rows, it considers only the newest
-// operations, in the order of their acceptance. It excludes retries, because they do not repeat finished stages.
+// Durations returns the durations of operations that succeeded, newest first. To bound the query, it considers only the
+// recentOperations operations that were accepted last. It excludes retries, because they do not repeat finished stages.
 func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 	rows, err := storage.Select[struct {
 		Kind       string       `db:"kind"`

@@ -93,8 +93,8 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 }
 
 // from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
-// index of operations, and then keeps each operation that is the newest of its instance. This is fast, because few operations
-// are unfinished while many instances exist.
+// index of operations, and then keeps each operation that is the newest of its instance. This is fast for unfinished
+// operations, because they are few even if many instances exist.
 func (f Filter) from(paged bool) (string, []any) {
 	where, args := f.where(paged)
 	if len(f.Kinds)+len(f.States) == 0 {
