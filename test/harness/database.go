@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -60,5 +61,22 @@ func OpenDatabase(tb testing.TB, settings replica.Database) *storage.DB {
 		tb.Fatal(err)
 	}
 
+	if config.Driver == storage.DriverSQLite {
+		config.Path = linkTo(tb, config.Path)
+	}
+
 	return storagetest.Open(tb, config)
+}
+
+// linkTo returns a symbolic link to a SQLite file. The service has locked the name of the file, so that no second service opens it.
+// SQLite itself resolves links, so both names share one write-ahead log.
+func linkTo(tb testing.TB, path string) string {
+	tb.Helper()
+
+	link := filepath.Join(tb.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		tb.Fatal(err)
+	}
+
+	return link
 }
