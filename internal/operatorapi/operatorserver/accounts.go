@@ -175,8 +175,8 @@ type blockers struct {
 	operations []operatorapi.AccountOperation
 }
 
-// blockers returns the instances and the unfinished operations of the account, at most maxRemaining+1 of each, so that the caller can
-// tell whether there are more than a response lists.
+// blockers returns the instances and the unfinished operations of the account, at most maxRemaining+1 of each, which shows the
+// caller whether there are more than a response lists.
 func (a *API) blockers(ctx context.Context, tx storage.Tx, account string) (blockers, error) {
 	var err error
 
