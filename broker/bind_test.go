@@ -577,8 +577,8 @@ func TestCreatorOfABinding(t *testing.T) {
 	})
 }
 
-// TestBindingsOfADeletedInstance binds and unbinds while the instance is being deleted and its runtime fails. The
-// fixture rejects every response with a status of 500 or above.
+// TestBindingsOfADeletedInstance binds and unbinds while the instance is being deleted, with runtimes that work, reject
+// requests or do not respond. The fixture fails the test if a response has a status of 500 or above.
 func TestBindingsOfADeletedInstance(t *testing.T) {
 	refused := failure.New(failure.Permanent, "the Shoot is being deleted")
 
@@ -660,8 +660,8 @@ func (b *fixture) operationOf(binding string) string {
 	return record.ID
 }
 
-// TestBindDoesNotReturnAnotherBinding replaces the new binding with a different binding of the same ID before the bind
-// request reads the credentials.
+// TestBindDoesNotReturnAnotherBinding removes the binding and creates a second one with the same ID while the first
+// bind request waits. That request must not return the credentials of the second binding.
 func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.options.Pause = func(ctx context.Context) error {
@@ -685,7 +685,8 @@ func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	})
 }
 
-// TestUnbindWaits unbinds asynchronously. Some of the removals end within the wait, and others do not.
+// TestUnbindWaits checks the response to an asynchronous unbind request: 200 if the removal succeeds within the wait,
+// and otherwise 202.
 func TestUnbindWaits(t *testing.T) {
 	const async = "&accepts_incomplete=true"
 

@@ -93,7 +93,7 @@ func (b *fixture) send(call call) reply {
 	return got
 }
 
-// checkAnswer checks the protocol's rules for all responses.
+// checkAnswer checks the rules of the protocol that apply to every response.
 func (b *fixture) checkAnswer(call call, got reply) {
 	b.Helper()
 
@@ -146,7 +146,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	}
 }
 
-// want fails the test unless the response has the status and, unless it is empty, the code.
+// want fails the test unless the response has the status and, if one is given, the error code.
 func (b *fixture) want(reason string, got reply, status int, code ...string) reply {
 	b.Helper()
 

@@ -151,8 +151,8 @@ func (b *fixture) provisioned(id string) string {
 	return operation
 }
 
-// move changes the record of an operation and saves it in the given state, like the engine. An operation in progress
-// keeps its lease.
+// move claims all due operations, like the engine, and releases them. It saves the given operation with the state and
+// the changes, and the others unchanged.
 func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 
@@ -262,7 +262,7 @@ func (b *fixture) waiting(operation, message string) {
 	}
 }
 
-// deleted deletes an instance like the engine: it removes the row, then ends the operation.
+// deleted deletes an instance: it requests the deletion, removes the row, and ends the operation.
 func (b *fixture) deleted(id string) {
 	b.Helper()
 
@@ -285,7 +285,7 @@ func (b *fixture) cancelOne(operation string) {
 	}
 }
 
-// forget deletes the row of an instance, like the last step of a deletion.
+// forget deletes the row of an instance directly, without an operation.
 func (b *fixture) forget(id string) {
 	b.Helper()
 

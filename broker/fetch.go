@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fetchedInstance is the response to a fetch. It adds the field that the library's type lacks.
+// fetchedInstance is the response to a fetch. It adds maintenance_info, which brokerapi's type lacks.
 type fetchedInstance struct {
 	apiresponses.GetInstanceResponse
 
@@ -48,8 +48,8 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
 }
 
-// createdInstance returns the instance if its creation has succeeded. The error is a ConcurrencyError during a
-// deletion, and otherwise a 404.
+// createdInstance returns the instance if its creation has succeeded. It returns a ConcurrencyError during a
+// deletion, and a 404 if the instance does not exist or its creation has not succeeded.
 func (a *api) createdInstance(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
 	id, err := a.lookupID(ctx, tx, id)
 	if err != nil {

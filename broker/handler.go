@@ -32,14 +32,14 @@ const (
 	// largestBody is the maximum size of a request body, in bytes. The longest field is the kubeconfig of a cluster
 	// that the tenant brings.
 	largestBody = 1 << 20
-	// requestLimit is the maximum duration of a request. Only a slow database exceeds it. Platforms give up after a
-	// minute.
+	// requestLimit is the maximum duration of a request. A request reaches it only if the database is slow. Platforms
+	// give up after a minute.
 	requestLimit = 10 * time.Second
 )
 
 // Options are the dependencies and settings of the handler.
 type Options struct {
-	// DB is the database of all four stores. One transaction can write to several of them.
+	// DB is the database of the stores. One transaction can write to several of them.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store

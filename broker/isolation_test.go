@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// platformsFile names the platforms of the tests. The platform alpha owns their instances.
+// platformsFile defines the platforms of the tests. The platform alpha owns the instances, unless a test says otherwise.
 const platformsFile = `
 platforms:
 - name: alpha
@@ -75,7 +75,7 @@ func (b *fixture) as(user, region string, sent call) reply {
 	return b.do(sent)
 }
 
-// shares sets the owner of an instance and the platforms that may use it, too.
+// shares sets the owner of an instance and the platforms with which it is shared.
 func (b *fixture) shares(id, owner string, with ...string) {
 	b.Helper()
 
@@ -89,8 +89,8 @@ func (b *fixture) shares(id, owner string, with ...string) {
 	}
 }
 
-// instanceRoutes returns a request for each route on an instance that has the binding b1. The operation created the instance, and the
-// other operation the binding.
+// instanceRoutes returns a request for each route on an instance that has the binding b1. The parameters operation and
+// binding are the IDs of the operations that created the instance and the binding.
 func instanceRoutes(id, operation, binding string) map[string]call {
 	const async = "?accepts_incomplete=true"
 
@@ -162,8 +162,8 @@ const (
 	forbidden = "is forbidden"
 )
 
-// TestPlatformsAreIsolated sends a request on each route, with each credential and region, to an instance that alpha owns and shares
-// with partner. The instance is in the region cf-eu10, the default.
+// TestPlatformsAreIsolated sends a request on each route, with each credential and region, to an instance that alpha owns and
+// shares with partner. The instance is in the region cf-eu10, the default.
 func TestPlatformsAreIsolated(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		b := newFixtureOn(t, db, isolated(t))
@@ -215,7 +215,8 @@ func TestPlatformsAreIsolated(t *testing.T) {
 	})
 }
 
-// TestMissingInstances fixes the responses for missing instances, which are those for instances of other platforms.
+// TestMissingInstances checks the status of the responses for an instance of another platform. They are the same as for a
+// missing instance.
 func TestMissingInstances(t *testing.T) {
 	b := newFixture(t, isolated(t))
 	operation, binding := b.bound(instanceID)
@@ -316,7 +317,8 @@ func (b *fixture) deletedAs(id string) {
 	b.deleted(id)
 }
 
-// TestPlatformsReuseAnID deletes an instance whose ID another platform then uses. Neither platform sees the operations of the other.
+// TestPlatformsReuseAnID deletes an instance whose ID another platform then uses. Neither platform may see the operations of the
+// other.
 func TestPlatformsReuseAnID(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		isolated(t)(&b.options)
@@ -367,7 +369,8 @@ func TestPlatformsReuseAnID(t *testing.T) {
 	})
 }
 
-// TestMovedInstance moves an instance while an operation runs. The new owner sees the operation, the former owner does not.
+// TestMovedInstance moves an instance while an operation runs. The new owner must see the operation, and the former owner must
+// not.
 func TestMovedInstance(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		isolated(t)(&b.options)
@@ -470,8 +473,9 @@ func TestQuotaOfAnAccountOnSeveralPlatforms(t *testing.T) {
 	}
 }
 
-// TestMoveDuringADeletion moves an instance to another platform while a request of the former owner waits for the lock on it. The test
-// needs PostgreSQL, because SQLite locks the whole database before the request reads the owner.
+// TestMoveDuringADeletion moves an instance to another platform while a request of the former owner waits for the lock on it. The
+// response must be that for a missing instance. The test needs PostgreSQL, because SQLite locks the whole database before the
+// request reads the owner.
 func TestMoveDuringADeletion(t *testing.T) {
 	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)), isolated(t))
 	b.bound(instanceID)
@@ -503,8 +507,8 @@ func TestMoveDuringADeletion(t *testing.T) {
 	}
 }
 
-// TestAttemptsOnOtherPlatformsAreAudited covers changes and reads. Reads of missing instances are recorded, too: otherwise the time that
-// an entry takes would reveal which instances exist.
+// TestAttemptsOnOtherPlatformsAreAudited checks the audit entries of changes and reads. Reads of missing instances have
+// entries, too: otherwise, the time that it takes to write an entry would reveal which instances exist.
 func TestAttemptsOnOtherPlatformsAreAudited(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		isolated(t)(&b.options)
@@ -572,7 +576,8 @@ func TestPlatformsWithoutFile(t *testing.T) {
 	b.want("an instance of a platform that was configured before", b.get(instanceID), 404)
 }
 
-// TestRowsOfEarlierReleases writes rows as an earlier release does.
+// TestRowsOfEarlierReleases checks that requests find the instances and operations that an earlier release stored, without
+// platforms.
 func TestRowsOfEarlierReleases(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.runs(instanceID)
@@ -592,7 +597,8 @@ func TestRowsOfEarlierReleases(t *testing.T) {
 	})
 }
 
-// TestChangedOwnerIsDetected changes the owner of an instance in the database, without the keys. No request works on the instance.
+// TestChangedOwnerIsDetected changes the owner of an instance directly in the database, without the encryption keys. All
+// requests except polls must fail.
 func TestChangedOwnerIsDetected(t *testing.T) {
 	b := newFixture(t, isolated(t))
 	operation, binding := b.bound(instanceID)

@@ -28,7 +28,7 @@ const (
 	textUnknownOperation = "The parameter operation does not name an operation of this resource."
 )
 
-// lastOperation is the response to a poll. It adds the fields that the library's type lacks.
+// lastOperation is the response to a poll. It adds the fields that brokerapi's type lacks.
 type lastOperation struct {
 	apiresponses.LastOperationResponse
 
@@ -41,8 +41,8 @@ type lastOperation struct {
 }
 
 // lastOperationOf describes an operation. After a failure it also describes the instance: usable after an update,
-// unusable after a suspension, resumption or deletion. A failed update may always be repeated. The parameter left
-// is the time until the expected end of the operation; it is zero or negative if the end is unknown.
+// unusable after a suspension, resumption or deletion. For all of these except a deletion, update_repeatable is true.
+// The parameter left is the time until the expected end of the operation; it is zero or negative if the end is unknown.
 func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{
 		State: stateOf(record.State), Description: OperationText(record, left),
@@ -105,8 +105,8 @@ func (a *api) checkPolledBinding(tx storage.Tx, r request, record process.Record
 	return err
 }
 
-// polled returns the response for the polled operation. If err is storage.ErrNotFound, it returns the error in the
-// parameter missing instead.
+// polled returns the response to a poll: the description of the record, or err. If err is storage.ErrNotFound, it
+// returns the error missing instead.
 func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
 	httpserver.NotePoll(r.Context())
 
@@ -199,8 +199,9 @@ const (
 	syncRetryAfter = 2 * time.Second
 )
 
-// awaitBinding calls await for an operation on a binding. While the instance is being deleted or suspended, its
-// runtime can fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
+// awaitBinding calls await for an operation on a binding. If the operation fails while the instance is being deleted or
+// suspended, or afterwards, the platform gets a ConcurrencyError instead of the failure: the runtime may already be
+// gone.
 func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) error {
 	failed := a.await(ctx, operationID, syncLimit)
 	if failed == nil || httpserver.RefusalOf(failed).Status < http.StatusInternalServerError {

@@ -62,7 +62,8 @@ func TestOperationStates(t *testing.T) {
 	}
 }
 
-// TestProgressForUsers polls an operation whose predecessor of the same kind took eight minutes.
+// TestProgressForUsers checks the descriptions that users see while an instance is being created. The creation of
+// another instance took eight minutes before.
 func TestProgressForUsers(t *testing.T) {
 	b := newFixture(t)
 

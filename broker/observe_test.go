@@ -12,7 +12,7 @@ import (
 )
 
 // TestRequestsAreCountedByPlan checks the metric label of the plan. The plan comes from the query, the body or the
-// instance; plans outside of the catalog are not counted.
+// instance; for plans outside of the catalog, the label is empty.
 func TestRequestsAreCountedByPlan(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	b := newFixture(t, func(options *broker.Options) { options.Metrics = httpserver.NewMetrics(registry) })

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// Platforms show the texts of last_operation to users, who know about clusters and credentials. Stages and steps
-// are for operators; the operator API shows them.
+// Platforms show the texts of last_operation to users. The texts therefore describe clusters and credentials, and not
+// stages and steps, which operators see in the operator API.
 
 // stepConnecting is the step that connects to the cluster. It also exists for clusters that the tenant brings.
 const stepConnecting = "Get_Kubeconfig"

@@ -23,8 +23,8 @@ const maxAttempts = 3
 var errLostRace = errors.New("a concurrent request for the instance was faster")
 
 // retryLostRace repeats the attempt if it loses against a concurrent request, that is, if it returns errLostRace,
-// violates a unique index, or is aborted because of a deadlock. The next attempt reads the rows of the winner and usually returns the winner's
-// operation. After maxAttempts, the platform gets a ConcurrencyError.
+// violates a unique index, or is aborted because of a deadlock. The next attempt reads the rows that the other
+// request stored, and usually returns its operation. After maxAttempts, the platform gets a ConcurrencyError.
 func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 	for range maxAttempts {
 		result, err := attempt()
@@ -55,8 +55,8 @@ func inTx[Result any](ctx context.Context, a *api, decision func(tx storage.Tx) 
 	return result, err
 }
 
-// snapshot reads several rows in one transaction, as they were at one point in time. Separate reads could mix rows from before and after a
-// concurrent change, and the response would describe a state that never existed.
+// snapshot reads several rows in one transaction, as they were at one point in time. Separate reads could mix rows from before
+// and after a concurrent change, and the response would describe a state that never existed.
 func snapshot[Result any](ctx context.Context, a *api, read func(tx storage.Tx) (Result, error)) (result Result, err error) {
 	err = a.DB.InSnapshot(ctx, func(tx storage.Tx) error {
 		result, err = read(tx)
@@ -110,8 +110,8 @@ func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }
 
-// reusable reports whether a repeated request can return the operation instead of starting a new one: the operation is unfinished and not
-// being canceled.
+// reusable reports whether a repeated request can return the operation instead of starting a new one: the operation is unfinished
+// and not being canceled.
 func reusable(operation process.Record) bool {
 	return !operation.State.Terminal() && operation.State != process.Canceling
 }

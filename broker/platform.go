@@ -22,13 +22,13 @@ const unusedID = ""
 
 type regionKey struct{}
 
-// checkRegion is a middleware of the router. It rejects requests for a region that the platform may not use, and stores the region of
-// the request in its context, for caller.
+// checkRegion is a middleware of the router. It rejects requests for a region that the platform may not use, and
+// stores the region of the request in its context, where callerOf finds it.
 func (a *api) checkRegion(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		region, err := a.region(r)
 
-		// Platforms without a list of regions may send any region. Only the endpoints that store it check it.
+		// Platforms without a list of regions may send any region. Endpoints that need a valid region check it themselves.
 		if platform := auth.PlatformOf(r.Context()); !platform.AllowsRegion(region) {
 			if err == nil {
 				err = forbidden(textOtherRegion)
@@ -56,15 +56,17 @@ func callerOf(ctx context.Context) caller {
 	return caller{auth.PlatformOf(ctx), region}
 }
 
-// reaches reports whether the caller may use the instance. The platform must own it or share it. If the platform is limited to regions
-// or tenants, the instance must be in the region of the request and belong to one of the tenants.
+// reaches reports whether the caller may use the instance. Its platform must own the instance, or the instance must
+// be shared with it. If the platform is limited to regions or tenants, the instance must be in the region of the
+// request and belong to one of the tenants.
 func (c caller) reaches(instance environment.Instance) bool {
 	return slices.Contains(instance.Platforms(), c.Name) &&
 		(len(c.Regions) == 0 || instance.PlatformRegion == c.region) && c.AllowsTenant(instance.GlobalAccountID)
 }
 
-// sees reports whether the caller may see an operation. The owner is the instance that has the ID of the operation's instance now, or
-// zero if there is none. If the operation is on an instance that was deleted, the platforms that used that instance see the operation.
+// sees reports whether the caller may see an operation. The parameter owner is the instance that now has the
+// operation's instance ID, or zero if there is none. If the operation belongs to an earlier instance with this ID,
+// which was deleted, the platforms that could use the deleted instance see the operation.
 func (c caller) sees(record process.Record, owner environment.Instance) bool {
 	if owner.ID == "" || record.CreatedAt.Before(owner.CreatedAt) {
 		return slices.Contains(strings.Fields(cmp.Or(record.VisibleTo, auth.DefaultPlatform)), c.Name)
@@ -73,12 +75,12 @@ func (c caller) sees(record process.Record, owner environment.Instance) bool {
 	return c.reaches(owner)
 }
 
-// lookupID returns the ID under which a request finds the instance with the ID in its path: the same ID, or unusedID if the instance
-// belongs to another platform. Requests of other platforms thereby take the path of a missing instance, with the same queries and the
-// same response, so neither content nor duration reveals that the instance exists.
+// lookupID returns the ID under which a request finds the instance with the ID in its path: the same ID, or unusedID if the
+// instance belongs to another platform. Requests of other platforms thereby take the path of a missing instance, with the same
+// queries and the same response, so neither content nor duration reveals that the instance exists.
 //
-// A deleted instance belongs to the platforms that could see its last operation. The audit log records the requests that do not find
-// the instance.
+// A deleted instance belongs to the platforms that could see its last operation. The audit log records the requests that do not
+// find the instance.
 func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, error) {
 	caller := callerOf(ctx)
 
@@ -105,8 +107,8 @@ func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, e
 	return id, nil
 }
 
-// checkReached returns errLostRace if the caller does not reach the instance. Decisions call it after they have locked the instance,
-// because a concurrent transaction may have replaced the instance, or given it to another platform, since lookupID.
+// checkReached returns errLostRace if the caller does not reach the instance. Decisions call it after they have locked the
+// instance, because a concurrent transaction may have replaced the instance, or given it to another platform, since lookupID.
 func checkReached(ctx context.Context, instance environment.Instance) error {
 	if !callerOf(ctx).reaches(instance) {
 		return errLostRace

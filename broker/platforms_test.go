@@ -8,8 +8,8 @@ import (
 
 func TestCloudFoundryRepeatsRequests(t *testing.T) {
 	onEach(t, func(b *fixture) {
-		// These tests simulate a platform that sends no context and no parameters. It repeats PUT until the instance is
-		// ready, and DELETE until the instance is gone.
+		// This platform sends no context and no parameters. It repeats PUT until the instance is ready, and DELETE until
+		// the instance is gone.
 		body := order(with("context", nil), with("parameters", nil))
 		operation := b.want("the first request", b.put(instanceID, body), 202).text("operation")
 

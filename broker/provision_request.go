@@ -105,8 +105,8 @@ func tenantOf(context *body, organization string) string {
 }
 
 // setRequester sets the tenant, the user and the name of the instance. User IDs from the context are converted to
-// lower case, as in tokens. The error reports a missing organization or space; only other
-// platforms may omit them.
+// lower case, as in tokens. It returns an error if the organization or the space is missing. Requests may omit them
+// if the context names a global account or a cluster, unless Options.Strict is set.
 func (a *api) setRequester(instance *environment.Instance, context *body, originator string) error {
 	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
 	organization, space := instance.Request.OrganizationGUID, instance.Request.SpaceGUID
@@ -143,9 +143,9 @@ func start(text string, characters int) string {
 	return text
 }
 
-// matches reports whether the existing instance was created by an equal request. Later updates of the instance do
-// not matter. The context may differ, because it contains names of organizations and spaces, which can change; only the global account
-// must be that of the instance, or the one that ordered it.
+// matches reports whether the existing instance was created by an equal request. Later updates of the instance do not
+// matter. The context may differ, because it contains names of organizations and spaces, which can change. Only its
+// global account, if it names one, must be the account of the instance or the account that ordered the instance.
 func (p provisionRequest) matches(existing environment.Instance) bool {
 	initial := environment.InitialOrder{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
 	if existing.Request.Initial != nil {

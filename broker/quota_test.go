@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// offering loads the built-in catalog with the options.
+// offering returns a change of the broker's options: the built-in catalog, loaded with the changed catalog options.
 func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options) {
 	t.Helper()
 
@@ -33,10 +33,10 @@ func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options)
 	return func(options *broker.Options) { options.Catalog = offer }
 }
 
-// oneTrial returns an option that limits each account to one instance of plan trial.
+// oneTrial limits each account to one instance of plan trial.
 func oneTrial(options *catalog.Options) { options.OnePerAccount = []string{"trial"} }
 
-// trialOf orders an instance of plan trial for the account.
+// trialOf returns the body of an order of plan trial for the account.
 func trialOf(account string) string {
 	return order(with("plan_id", planTrial), with("parameters", nil), with("context", map[string]any{"globalaccount_id": account}))
 }
@@ -158,8 +158,8 @@ func TestUpdatesRespectTheQuota(t *testing.T) {
 	}
 }
 
-// TestConcurrentMoves sends more updates than the pool has connections. If an update needed a second connection,
-// all updates would block each other.
+// TestConcurrentMoves sends more updates at once than the connection pool has connections. If an update needed a second
+// connection, all updates would block each other.
 func TestConcurrentMoves(t *testing.T) {
 	const times = 60
 

@@ -91,7 +91,7 @@ func TestLimitOfBodies(t *testing.T) {
 }
 
 // TestBodiesThatDoNotArrive sends incomplete requests over plain connections, because an HTTP client would not send
-// them.
+// them. The broker must respond with 400 and must not log an error of its own.
 func TestBodiesThatDoNotArrive(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -119,7 +119,8 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// TestStalledBody stops sending in the middle of a body. The server waits for 100 ms.
+// TestStalledBody stops sending in the middle of a body. The server must respond with 408 after its timeout of 100
+// ms.
 func TestStalledBody(t *testing.T) {
 	b := newFixture(t)
 

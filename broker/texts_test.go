@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// unlike returns n random characters. They are random so that the database cannot compress them to the size of an index
-// entry.
+// unlike returns a text of random characters, which the database cannot compress to the size of an index entry.
 func unlike(characters int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 
@@ -22,7 +21,7 @@ func unlike(characters int) string {
 	return text.String()
 }
 
-// TestTextsThatPostgreSQLRejects sends texts that PostgreSQL cannot store or index.
+// TestTextsThatPostgreSQLRejects checks that the broker rejects texts that PostgreSQL cannot store or index.
 func TestTextsThatPostgreSQLRejects(t *testing.T) {
 	quoted := func(text string) string {
 		encoded, err := json.Marshal(text)

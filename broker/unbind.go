@@ -18,9 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// unbind handles DELETE …/service_bindings/{binding_id}. The response is 200 if the removal has ended, 202 with the
-// operation if the platform polls and the removal takes longer than Options.UnbindWait, or 410 if the binding does
-// not exist. A removal is accepted while the binding is being created; it cancels the creation.
+// unbind handles DELETE …/service_bindings/{binding_id}. The response is 200 if the removal has succeeded, 202 with
+// the operation if the platform polls and the removal has not succeeded within Options.UnbindWait, or 410 if the
+// binding does not exist. A removal is accepted while the binding is being created; it cancels the creation.
 func (a *api) unbind(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUnbind(r.Context(), tx, r) })
 	if err != nil {
@@ -42,7 +42,8 @@ func (a *api) unbind(r request) (httpserver.Response, error) {
 }
 
 // awaitUnbind waits for the removal of a binding. If the platform polls, awaitUnbind waits no longer than
-// Options.UnbindWait, and returns false if the removal has not succeeded by then. Polls report failures.
+// Options.UnbindWait, and returns false if the removal has not succeeded by then. If it has failed, the platform
+// learns this from its next poll.
 func (a *api) awaitUnbind(r request, operationID string) (ended bool, err error) {
 	if r.acceptsIncomplete() && supports(r.Request, asyncBindings) {
 		return a.UnbindWait > 0 && a.await(r.Context(), operationID, a.UnbindWait) == nil, nil
@@ -135,8 +136,8 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 	return operation.ID, o.Operations.Accept(ctx, tx, operation)
 }
 
-// withBindingAudit sets the requester and the trace of an operation on a binding, and records the entry in the
-// audit log of the instance.
+// withBindingAudit sets the requester and the trace of an operation on a binding, completes the entry, and records it
+// in the audit log.
 func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
 	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Traceparent(ctx)

@@ -104,7 +104,8 @@ func readUpdateRequest(r request) (updateRequest, error) {
 	return request, sent.err
 }
 
-// repeatable adds update_repeatable to the errors of the endpoint. It is true if the same update can succeed later.
+// repeatable adds the field update_repeatable to the errors of the endpoint. The field is true if the same update can
+// succeed later.
 func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		response, err := endpoint(r)

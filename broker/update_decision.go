@@ -25,8 +25,9 @@ type updateContext struct {
 }
 
 // decideUpdate decides on an update inside the transaction. It touches the instance first, so that concurrent
-// requests run one after another. It does not check parameters, because other writes may wait for the transaction: if
-// request.resolution does not fit, the error is an unresolvedError.
+// requests run one after another. It does not check parameters, because other writes may wait for the transaction. If
+// request.resolution is missing, or belongs to another plan or another state of the instance, the error is an
+// unresolvedError.
 func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (outcome, error) {
 	var err error
 	if request.instanceID, err = a.lookupID(ctx, tx, request.instanceID); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // resolution is the result of Plan.Update: the cluster with the parameters of an update, or the error that lists the
-// violations. It is computed before the transaction that decides on the update. It is valid for the plan and for
-// instances with the same fields.
+// violations. It is computed before the transaction that decides on the update. It is valid for the plan, and for
+// instances that have the same values in all relevant fields.
 type resolution struct {
 	plan *catalog.Plan
 	// instance contains only the fields that the result depends on.
@@ -25,8 +25,8 @@ type resolution struct {
 	err        error
 }
 
-// unresolvedError ends the transaction of an update that needs a resolution for the plan and the instance. It is also an
-// errLostRace, because the update is decided again.
+// unresolvedError ends the transaction of an update that needs a resolution for the plan and the instance. It matches
+// errLostRace, so that retryLostRace decides the update again.
 type unresolvedError struct {
 	plan     *catalog.Plan
 	instance environment.Instance
@@ -37,7 +37,7 @@ func (*unresolvedError) Error() string {
 	return "the parameters were checked against another state of the instance"
 }
 
-// Is reports that the error is an errLostRace.
+// Is reports whether the target is errLostRace, so that errors.Is matches it.
 func (*unresolvedError) Is(target error) bool { return target == errLostRace }
 
 // resolve checks the parameters of an update and applies them to the cluster of the instance.
@@ -61,8 +61,9 @@ func (r *resolution) concerns(plan *catalog.Plan, instance environment.Instance)
 	return r != nil && r.plan == plan && reflect.DeepEqual(r.instance, relevant(instance))
 }
 
-// resolveEarly sets the resolution for the current state of the instance. It sets none if the instance does not exist,
-// if the request does not change the cluster, or if the target plan is invalid: decideUpdate reports that.
+// resolveEarly sets the resolution for the current state of the instance. It sets none if the request does not change
+// the cluster. It also sets none if the instance does not exist or the target plan is invalid, because decideUpdate
+// reports these errors.
 func (a *api) resolveEarly(ctx context.Context, request *updateRequest) error {
 	if !request.hasParameters && request.planID == "" {
 		return nil

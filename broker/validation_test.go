@@ -15,8 +15,9 @@ func checks() []string {
 	return []string{"Resolve", "ResolveBinding", "plan.Update", "resolve", "resolveEarly", "readProvisionRequest", "readBindRequest"}
 }
 
-// TestNoValidationInTransactions searches the functions that run in transactions, and the functions that they call, for checks of
-// parameters. Other writes wait for a transaction: on SQLite all of them, on PostgreSQL those of the same instance.
+// TestNoValidationInTransactions parses the package and checks that no function that runs in a transaction checks parameters,
+// directly or through other functions. Other writes wait for a transaction: on SQLite all of them, on PostgreSQL those of the
+// same instance.
 func TestNoValidationInTransactions(t *testing.T) {
 	t.Parallel()
 

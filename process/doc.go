@@ -11,8 +11,8 @@
 //
 // A free worker claims due operations. An operation is due if it is pending and the first of its instance, if the time in
 // Record.NextRun has come, or if its lease has expired. A claim sets a lease (owner and expiry) and raises the fence, a counter
-// in the row. The replica renews each lease three times before it would expire. If the replica dies, its leases expire, and
-// another replica claims the operations.
+// in the row. The replica renews its leases at intervals of a third of their duration. If the replica dies, its leases expire,
+// and another replica claims the operations.
 //
 // Every write of a run names the owner and the fence of its lease. If another replica has claimed the operation in the meantime,
 // the write fails with ErrLeaseLost and changes nothing. A frozen replica that continues late can therefore repeat a call to an
@@ -48,7 +48,8 @@
 //   - A crash loses at most the work since the last write.
 //   - Kinds share the workers, and the tenants of a kind take turns, so no kind or tenant can starve the others.
 //   - A cancellation takes effect before the next step, never during a step.
-//   - The timeline has an entry for every attempt whose result was stored.
+//   - The timeline has an entry for every attempt whose result was stored, except for repeated successes after a restart of a
+//     stage.
 //
 // # Usual changes
 //

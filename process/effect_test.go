@@ -29,7 +29,7 @@ func (b *fixture) results() int {
 	return count
 }
 
-// writing returns a step whose effect inserts a row and then fails with the error of its nth run, counted from 1.
+// writing returns a step whose effect inserts a row and then returns the error of fault for that run of the step, counted from 1.
 func (b *fixture) writing(name string, fault func(run int) error) *step {
 	b.Helper()
 
@@ -59,7 +59,7 @@ func TestEffect(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fault  func(run int) error
-		// cancel requests the cancellation during the step.
+		// cancel cancels the operation while the step runs.
 		cancel  bool
 		state   process.State
 		results int
@@ -142,7 +142,8 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// TestEffectOfAnEarlierStep sets an effect before the last step. It would be lost in a crash after the stage.
+// TestEffectOfAnEarlierStep checks that an operation fails if a step before the last one sets an effect, because a crash after
+// the stage would lose it.
 func TestEffectOfAnEarlierStep(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		write := b.writing("Write", func(int) error { return nil })
@@ -171,7 +172,7 @@ func (s *unsentWrite) Save(ctx context.Context, progress process.Progress) (proc
 	return s.Store.Save(ctx, progress)
 }
 
-// TestEffectAfterACrash loses the last write. The step runs again and sets the effect again.
+// TestEffectAfterACrash checks that the effect is executed once if the last write is lost: the step runs again and sets it again.
 func TestEffectAfterACrash(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		write := b.writing("Write", func(int) error { return nil })

@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestPendingOperationsExpire expires more operations than fit into a batch. The replica has no workers.
+// TestPendingOperationsExpire checks that pending operations fail after the limit, even if the replica has no workers and the
+// operations do not fit into one batch.
 func TestPendingOperationsExpire(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const late = 250

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestReplicaThatTakesOverFromItself makes renewals fail while claims succeed. The replica loses its lease and claims the
-// operation again. The new claim must stop the first run.
+// TestReplicaThatTakesOverFromItself checks that a replica that loses its lease and claims the operation again stops the first
+// run. Renewals fail while claims succeed.
 func TestReplicaThatTakesOverFromItself(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		store := &disconnectableStore{Store: b.store, failRenewals: true}
@@ -70,7 +70,7 @@ func TestPanicKeepsTheIntent(t *testing.T) {
 	})
 }
 
-// lostResponse is a store that stores the first progress and then returns an error, as if the response had been lost.
+// lostResponse is a store whose first successful Save returns an error, as if the response had been lost.
 type lostResponse struct {
 	process.Store
 
@@ -86,8 +86,8 @@ func (s *lostResponse) Save(ctx context.Context, progress process.Progress) (pro
 	return state, err
 }
 
-// TestUncertainWriteIsNotRepeated loses the response to a write. A second write in the same run could repeat the timeline
-// entries.
+// TestUncertainWriteIsNotRepeated checks that a run writes nothing more after the response to a write was lost, because a second
+// write could repeat timeline entries.
 func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		order := &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
@@ -109,8 +109,8 @@ func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestPollingUsesNoRetryWindow polls between two retryable errors for longer than the stage's retry window. The polls must reset
-// the window.
+// TestPollingUsesNoRetryWindow checks that polls reset the retry window: between two retryable errors, the step polls for longer
+// than the window.
 func TestPollingUsesNoRetryWindow(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		poll := scripted("Poll", func(run int) (time.Duration, error) {

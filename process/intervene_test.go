@@ -73,7 +73,8 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestSkipDuringAnAttempt requests the skip while the step runs. The result of the running attempt must not undo the request.
+// TestSkipDuringAnAttempt checks that the result of a running attempt does not undo a skip request that arrived during the
+// attempt.
 func TestSkipDuringAnAttempt(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		slow := scripted("Slow", func(int) (time.Duration, error) {
@@ -96,7 +97,8 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	})
 }
 
-// TestSecondSkip requests a second skip after the first step was skipped, but before the run has stored the first skip.
+// TestSecondSkip checks that a skip request is not lost if it arrives after the run has skipped another step, but before the run
+// has stored that skip.
 func TestSecondSkip(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		slow := scripted("Slow", func(int) (time.Duration, error) {
@@ -126,8 +128,8 @@ func TestSecondSkip(t *testing.T) {
 	})
 }
 
-// TestSkipWhilePending requests the skip while the operation is pending, as operators do for a retry that must not run a
-// step.
+// TestSkipWhilePending checks that a step can be skipped while the operation is pending. Operators do this for a retry that must
+// not run the step.
 func TestSkipWhilePending(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		broken := scripted("Broken", func(int) (time.Duration, error) { return 0, failure.New(failure.Permanent, "broken") })

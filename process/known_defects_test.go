@@ -18,7 +18,7 @@ import (
 // concern more than the engine:
 //
 //   - duplicate orders: the scenarios of test/crash;
-//   - encryption without authentication: TestEnvelopesAreRefused of internal/secret;
+//   - encryption without authentication: TestOpenRejectsInvalidValues of internal/secret;
 //   - metrics that scan tables, and lists with a query for each row: TestEveryStatementUsesAnIndex of storage;
 //   - a server that drops its requests when it stops: TestStop of internal/httpserver.
 func TestKnownDefectsOfSimilarEngines(t *testing.T) {
@@ -91,7 +91,8 @@ func inputsSurviveConcurrentWrites(b *fixture) {
 			return o, 0, errors.New("the input is missing")
 		}
 
-		// Change the row as another client would. Then the step stores its data and requests a restart of the stage.
+		// Change the row as another client would, and then store the data. In its first two runs, the step then restarts the
+		// stage.
 		if _, err := b.store.Wake(ctx, []string{"event"}, time.Now()); err != nil {
 			return o, 0, err
 		}

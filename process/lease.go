@@ -96,8 +96,8 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// leasedOperations lists the operations that this replica runs, with their current steps. It returns copies, so that the engine holds no
-// lock during a call to the store.
+// leasedOperations lists the operations that this replica runs, with their current steps. It returns copies, so that the engine
+// holds no lock during a call to the store.
 func (e *Engine[D]) leasedOperations() []LeasedOperation {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

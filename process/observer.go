@@ -19,9 +19,9 @@ type Observer interface {
 	RunEnded(kind string)
 	// Attempted reports the outcome and the duration of an attempt.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
-	// Ended reports that an operation ended. It is called once for each operation, across all replicas.
+	// Ended reports that an operation ended. It is called at most once for each operation, across all replicas.
 	Ended(record Record)
-	// ClaimFailed reports that the store failed to respond to a claim.
+	// ClaimFailed reports that the store returned an error while the engine looked for or claimed operations.
 	ClaimFailed()
 	// LeaseLost reports that a run stopped because another replica has claimed its operation.
 	LeaseLost()

@@ -54,7 +54,7 @@ func (d *recorder) ClaimFailed() { d.add("claim failed") }
 
 func (d *recorder) LeaseLost() { d.add("lease lost") }
 
-// faultyClaims is a store whose first claims fail. If lost is set, it also reports every lease as lost.
+// faultyClaims is a store whose first claims fail. If lost is set, every Save reports a lost lease.
 type faultyClaims struct {
 	process.Store
 
@@ -126,8 +126,8 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// TestObserverOfOperationsThatEndWhilePending runs two replicas without workers that share one observer. The observer must see
-// each end once.
+// TestObserverOfOperationsThatEndWhilePending checks that the end of a pending operation, by cancellation or expiry, is observed
+// once if two replicas share an observer.
 func TestObserverOfOperationsThatEndWhilePending(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		tracer := &tracer{}

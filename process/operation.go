@@ -53,7 +53,7 @@ func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 // Attempt returns the number of this attempt, counted from 1. The count restarts when the step succeeds.
 func (o Operation[D]) Attempt() int { return o.attempt.Number }
 
-// Elapsed returns the time since the step's first attempt. The time includes crashes, because attempts are stored.
+// Elapsed returns the time since the step's first attempt. A crash or a takeover does not reset it, because attempts are stored.
 func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
 
 // Now returns when this attempt started, by the engine's clock. Steps use it instead of the system clock, so that tests can
@@ -72,7 +72,7 @@ func (o Operation[D]) Save(ctx context.Context) error {
 }
 
 // Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. Once the limit has passed since
-// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. Users see the text why as the
+// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. Users see the value of why as the
 // progress of the operation.
 //
 // An event that arrives during this attempt is missed unless an earlier write has stored WaitingFor. Therefore the step that

@@ -22,7 +22,8 @@ import (
 //   - 0, err: the operation fails, or, if the kind of the error is retryable, the stage's RetryPolicy applies.
 //
 // Returning both a duration and an error is a programming error and fails the operation. A panic fails it, too. The context ends
-// when the replica stops or loses the lease. An attempt that was interrupted this way does not count as a failure.
+// when the replica stops or loses the lease, or when the operation reaches its limit. An attempt that was interrupted this way
+// does not count as a failure.
 type Step[D any] interface {
 	Name() string
 	Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
@@ -45,8 +46,8 @@ func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus
 	return s.run(ctx, operation, log)
 }
 
-// Action returns a step that is done when do succeeds. The description is then shown to users. If it is empty, the operation
-// keeps its current description. Action suits steps that neither wait nor change the data of the operation.
+// Action returns a step that calls the function do and is done if do returns nil. Users then see the description, or the previous
+// one if it is empty. Action suits steps that neither wait nor change the data of the operation.
 func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
 	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		if err := do(ctx, operation); err != nil {
@@ -94,7 +95,7 @@ type Stage[D any] struct {
 	RetryFrom string
 }
 
-// Task is a step as part of a stage.
+// Task adds a step to a stage, with the conditions under which it runs or can be skipped.
 type Task[D any] struct {
 	Step Step[D]
 	// When, if set, reports whether the step runs. It is evaluated in every run of the stage and must only read the operation.

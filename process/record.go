@@ -67,7 +67,7 @@ type Record struct {
 	// Stage and Step are running now, or run next. StepBegan is when the running attempt started, or zero.
 	Stage, Step string
 	StepBegan   time.Time
-	// WaitingFor is the key of an event in an upstream, or empty. The event makes the operation due before NextRun, see
+	// WaitingFor is the key of an event in an upstream, or empty. The event makes the operation due before NextRun; see
 	// Store.Wake of package storage/operations.
 	WaitingFor string
 	// Payload is the data of the process, as JSON. It is encrypted in the database, and present only in claimed operations.
@@ -102,7 +102,7 @@ type Lease struct {
 // Finished reports whether the stage has finished and never runs again.
 func (r Record) Finished(stage string) bool { return slices.Contains(r.FinishedStages, stage) }
 
-// Attempt counts the attempts of a step since the step last succeeded in its operation. Attempts are stored while the step
+// Attempt describes the attempts of a step since the step last succeeded in its operation. Attempts are stored while the step
 // waits or fails, so retry windows and limits survive crashes.
 type Attempt struct {
 	Stage, Step string
@@ -111,7 +111,7 @@ type Attempt struct {
 	// First is when the first attempt started, and Last is when the latest attempt started.
 	First, Last time.Time
 	// Failures is the number of consecutive failures. A success or a wait resets it. FailingSince is when the first of these
-	// attempts started.
+	// failed attempts started.
 	Failures     int
 	FailingSince time.Time
 	LastError    string

@@ -154,7 +154,8 @@ func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
 	})
 }
 
-// TestReplicaThatLostALeaseStopsItsStep claims the operation of a running replica, as another replica does after a freeze.
+// TestReplicaThatLostALeaseStopsItsStep checks that a replica stops its step soon after another replica has claimed the
+// operation, as happens after a freeze.
 func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -232,7 +233,8 @@ func (s *lateResponse) Renew(ctx context.Context, renewal process.Renewal) (map[
 	return map[string]process.State{}, nil
 }
 
-// TestLateRenewalDoesNotAffectALaterRun runs a step a second time while the renewal of the first run's lease is in flight.
+// TestLateRenewalDoesNotAffectALaterRun checks that the response to a renewal of an earlier run's lease does not interrupt the
+// current run.
 func TestLateRenewalDoesNotAffectALaterRun(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		poll := &step{name: "Poll"}
@@ -312,7 +314,7 @@ func TestStepIsInterruptedAtTheLimit(t *testing.T) {
 	})
 }
 
-// TestWriteKeepsTheRenewedLease stores progress long after the claim. The write must not shorten the renewed lease.
+// TestWriteKeepsTheRenewedLease checks that a write long after the claim does not shorten the renewed lease.
 func TestWriteKeepsTheRenewedLease(t *testing.T) {
 	long := func(name string, save bool) *step {
 		return &step{name: name, work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
@@ -401,8 +403,8 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 	})
 }
 
-// TestCancelIsSeenByTheNextWrite cancels the operation shortly before the end of a stage. The write at the end of the
-// stage reports the cancellation, because no renewal runs in between.
+// TestCancelIsSeenByTheNextWrite checks that the write at the end of a stage reports a cancellation. No renewal runs between the
+// cancellation and the write.
 func TestCancelIsSeenByTheNextWrite(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		never := succeeding("Never")

@@ -41,9 +41,8 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
-// Successor returns the operation that retries a failed or canceled one. The retry inherits the data, the finished stages
-// before the first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. The argument must include
-// its payload.
+// Successor returns the operation that retries a failed or canceled one. The retry inherits the data, the finished stages before
+// the first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. former must include its payload.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	process := e.processes[former.Kind]
 	stages := process.reusableStages(former)
@@ -83,9 +82,8 @@ func (p Process[D]) reusableStages(former Record) []string {
 	return names
 }
 
-// skippedSteps lists the steps that a retry does not run. In the reused stages these are the steps that were not completed. In
-// the stages that run again these are the steps that an operator skipped. A step that gave up by itself runs again, unless
-// it is skippable.
+// skippedSteps lists the skipped steps that a retry inherits: all of the reused stages, and those of the other stages that
+// operators may skip. Another step that gave up by itself runs again.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 

@@ -34,7 +34,7 @@ func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
 }
 
-// finish ends the operation. Only the run whose write succeeds reports the end, so observers count each operation once.
+// finish ends the operation. Only the run whose write succeeds reports the end, so observers never count an operation twice.
 func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, message string) {
 	r.end(state, outcome, message)
 
@@ -85,7 +85,7 @@ func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 }
 
 // write stores the progress and reports whether the run may continue. After a failed write, the next claim resumes from the
-// last successful write.
+// stored row.
 func (r *run[D]) write(ctx context.Context) bool { return r.stored(r.store(ctx)) }
 
 // stored reports whether a write succeeded. If not, it logs the error.

@@ -149,7 +149,7 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const (
 			stepDuration = time.Hour
-			// longest is the sum of the grace period, a lease, and the interval at which replicas look for expired leases.
+			// longest is the sum of the grace period, a lease and two poll intervals.
 			longest = 15*time.Second + 6*time.Second + 2*time.Second
 		)
 

@@ -15,9 +15,9 @@ type Store interface {
 	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may
 	// return nothing, because other replicas claim, too.
 	Due(ctx context.Context, kinds []string, now time.Time) ([]Due, error)
-	// Claim claims operations of a kind under the owner's lease. Tenants take turns: Claim changes their pending operations to
-	// in progress round-robin, except operations that must wait for an older one of the same instance. Other operations are
-	// claimed when they are due again.
+	// Claim claims operations of one kind for the owner. If Pending is set, it changes pending operations to in progress,
+	// round-robin by tenant, except operations that must wait for an older one of the same instance. Otherwise, it claims
+	// operations that are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
 	// Renew extends the owner's leases and returns the states of the operations whose leases the owner still has, by operation
 	// ID. It never revives a lease that was returned or lost.

@@ -6,6 +6,7 @@
 //   - instances, bindings and auditlog have the tables of the broker.
 //   - runtimes has the tables of the Provisioner.
 //   - writecheck has a table in both databases, for the readiness of the service.
+//   - sealcount has a table in both databases, for the age of the key that seals.
 //
 // Package keyrotation re-encrypts the sealed columns of all stores, and package storagetest opens databases for tests.
 //

@@ -76,8 +76,8 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 	})
 }
 
-// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} with an envelope that is bound to this
-// place.
+// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} with an empty JSON object that is sealed
+// for this place, which is the table, column and row of the value.
 func insertVersion1(t *testing.T, db *storage.DB, keys *secret.Keyring) {
 	t.Helper()
 

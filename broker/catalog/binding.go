@@ -25,7 +25,7 @@ const (
 	paramLifetime = "expiration_seconds"
 )
 
-// BindingParameters are the parameters of a binding after the defaults were applied. All plans have the same
+// BindingParameters are the parameters of a binding, with defaults for absent ones. All plans have the same
 // parameters.
 type BindingParameters struct {
 	Role environment.Role
@@ -54,8 +54,8 @@ func bindingForm() (form, error) {
 	}, []string{paramRole, paramLifetime}, nil)
 }
 
-// ResolveBinding decodes the parameters of a binding and adds defaults. Absent parameters and null are treated as
-// an empty object. The error is of kind invalid and names every invalid parameter.
+// ResolveBinding decodes the parameters of a binding and adds defaults. Absent parameters and null are treated as an
+// empty object. The error is of kind invalid and names the invalid parameters, at most maxViolations of them.
 func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 	resolved := BindingParameters{Role: environment.Role(bindingRoles()[0]), Lifetime: minLifetime}
 

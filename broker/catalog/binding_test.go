@@ -57,7 +57,7 @@ func TestBindingParametersFollowTheirSchema(t *testing.T) {
 	}
 }
 
-// TestBindingErrorsNameParameters checks the texts for parameters that the schema does not allow.
+// TestBindingErrorsNameParameters checks the error texts for unknown parameters and invalid values.
 func TestBindingErrorsNameParameters(t *testing.T) {
 	t.Parallel()
 

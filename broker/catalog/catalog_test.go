@@ -101,8 +101,8 @@ func TestPublishedService(t *testing.T) {
 		t.Errorf("marketplaces cannot show the icon %q: %v", image, err)
 	}
 
-	// Row B9 of docs/contributor/osb-conformance.md forbids underscores in names. The names azure_lite and
-	// own_cluster are exceptions, because platforms have stored them.
+	// Row B9 of docs/contributor/osb-conformance.md forbids underscores in names. The pattern allows them because of
+	// azure_lite and own_cluster, which platforms have stored.
 	cli := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 	for _, plan := range service.Plans {

@@ -7,7 +7,7 @@ import "github.com/environment-broker/environment-broker/internal/environment"
 
 // serviceFile is the content of catalog.yaml.
 type serviceFile struct {
-	// ID is a GUID. Platforms store it, so it never changes.
+	// ID is a GUID. Platforms store it, so it must never change.
 	ID string `json:"id"`
 	// Name identifies the service for users, for example in cf create-service.
 	Name        string `json:"name"`
@@ -49,9 +49,9 @@ type platform struct {
 
 // planFile is the content of a file in plans/.
 type planFile struct {
-	// ID is a GUID. Platforms and instances store it, so it never changes.
+	// ID is a GUID. Platforms and instances store it, so it must never change.
 	ID string `json:"id"`
-	// Name equals the name of the file without the extension. Instances store it.
+	// Name identifies the plan for users and in BecomesPlans. Instances store it, so it must never change.
 	Name        string   `json:"name"`
 	DisplayName string   `json:"displayName"`
 	Description string   `json:"description"`

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// FuzzParameters resolves arbitrary parameters as an order, an update and a binding. The response must be short, and the work, counted in
-// allocations, proportional to the length.
+// FuzzParameters resolves arbitrary text as the parameters of an order, an update and a binding. Errors must be at
+// most 32 KiB long, and the number of allocations at most proportional to the length of the text.
 func FuzzParameters(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `{}`, `[]`, `{"region":"eu-west-1","autoScalerMin":4}`, `{"administrators":[1e999000,1e999000]}`, `{"zones":["a","a"]}`,
@@ -52,7 +52,8 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// FuzzCatalogFile loads the catalog with an arbitrary plan file. It must load, or fail with an error.
+// FuzzCatalogFile loads the catalog with an arbitrary plan file. Loading must return either a complete catalog or an
+// error.
 func FuzzCatalogFile(f *testing.F) {
 	content, err := fs.ReadFile(resources.Catalog(), "plans/aws.yaml")
 	if err != nil {

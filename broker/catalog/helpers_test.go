@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// The public IDs of the service and its plans. Platforms have stored them, so they never change.
+// The public IDs of the service and its plans. Platforms have stored them, so they must never change.
 const (
 	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
 	planAWS   = "361c511f-f939-4621-b228-d0fb79a1fe15"

@@ -11,15 +11,16 @@ import (
 type location struct {
 	offer    offer
 	provider providerFile
-	// region is the provider's name of the region.
+	// region is the name of the region at the provider, such as eu-central-1.
 	region string
 	// euAccess comes from the platform region, not from the region of the provider.
 	euAccess bool
 }
 
 // locate chooses the location of a cluster: from the parameters, else from the platform region, else the default of the
-// plan. If the plan or the platform region does not allow the requested location, locate adds a violation, and callers
-// must not use the result.
+// plan. In a plan with areas, the allowed regions of the platform region take precedence over the requested area. If
+// the plan or the platform region does not allow the requested location, locate adds a violation, and callers must not
+// use the result.
 func (p *Plan) locate(given parameters, platformRegion string, violations *Violations) location {
 	platform := p.platforms.Regions[platformRegion]
 	offer := p.chooseOffer(given.Provider, platformRegion, violations)
@@ -81,8 +82,9 @@ func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations)
 	return allowed[0]
 }
 
-// providerOf returns the provider for the first digit in the name of a platform region, such as aws for cf-us10. If
-// no provider belongs to the digit, it returns a text for the error. Without a digit, it returns an empty string.
+// providerOf returns the provider for the first digit in the name of a platform region, such as aws for cf-us10. If the
+// digit has no provider, it returns a placeholder for the error text. If the name has no digit, it returns an empty
+// string.
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {
 		if char >= '0' && char <= '9' {

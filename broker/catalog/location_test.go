@@ -98,7 +98,7 @@ func TestLocationRejected(t *testing.T) {
 	}
 }
 
-// TestLimitedMachines orders a machine type that only some zones and regions offer.
+// TestLimitedMachines checks the zones and the errors for a machine type that only some zones and regions offer.
 func TestLimitedMachines(t *testing.T) {
 	t.Parallel()
 

@@ -6,8 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// maxNodesPrefix is the longest allowed prefix of the nodes' range. Each zone gets two eighths of the range; with a
-// longer prefix, a zone would have fewer than 64 addresses for worker nodes.
+// maxNodesPrefix is the longest allowed prefix of the nodes' range. Each zone gets one eighth of the range for its
+// worker nodes. With a longer prefix, that would be fewer than 64 addresses.
 const maxNodesPrefix = 23
 
 // networking contains the address ranges of an order, or the defaults of a provider.

@@ -15,8 +15,8 @@ type oidcParameters struct {
 	List []environment.OIDC `json:"list"`
 }
 
-// NewOIDC returns the default configuration of an issuer: user names from the claim sub, without a prefix; groups
-// from the claim groups; signing algorithm RS256.
+// NewOIDC returns the default configuration for an issuer: user names come from the claim sub, without a prefix, and
+// groups from the claim groups; the signing algorithm is RS256.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
 		IssuerURL: issuerURL, ClientID: clientID,
@@ -61,8 +61,8 @@ func (given oidcParameters) check(violations *Violations) {
 		"must contain either a list or individual fields, not both")
 }
 
-// checkOIDC checks that an API server would accept the configuration. For example, an API server does not start
-// with an issuer that does not use https. No request is sent to the issuer.
+// checkOIDC checks that an API server would accept the configuration. For example, the issuer must use https, or the
+// API server does not start. checkOIDC sends no request to the issuer.
 func checkOIDC(violations *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return

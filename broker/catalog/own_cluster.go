@@ -42,8 +42,8 @@ func (given parameters) applyOwn(present *environment.OwnCluster, violations *Vi
 	return &own
 }
 
-// WithoutSecrets removes secrets from stored parameters, for responses. It returns malformed parameters unchanged. Responses
-// never contain such parameters, because the broker rejects them before it stores an instance.
+// WithoutSecrets removes the kubeconfig from stored parameters, so that responses can contain them. It returns malformed
+// parameters unchanged; no instance has any, because the broker rejects malformed parameters before it stores an instance.
 func WithoutSecrets(parameters json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(parameters, &fields); err != nil || fields[paramKubeconfig] == nil {

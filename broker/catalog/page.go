@@ -38,7 +38,7 @@ func (c *Catalog) Page() ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// row is a row of the table of parameters.
+// row describes one parameter in the table of a plan's parameters.
 type row struct {
 	Name, Values, Default, Update string
 	Meaning                       any

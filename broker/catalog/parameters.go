@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Names of parameters to which special rules apply. Platforms and scripts use the names, so they never change.
+// Names of parameters to which special rules apply. Platforms and scripts use the names, so they must never change.
 const (
 	paramProvider      = "provider"
 	paramRegion        = "region"
@@ -73,20 +73,21 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.OIDC = given.OIDC.mergeInto(cluster.OIDC)
 }
 
-// setTo sets a number unless the given pointer is nil. Zero is a valid value, for example for maxUnavailable.
+// setTo sets number to the given value, unless given is nil. Zero is a valid value, for example for maxUnavailable.
 func setTo(number, given *int) {
 	if given != nil {
 		*number = *given
 	}
 }
 
-// purposes returns the purposes in Gardener that users may choose.
+// purposes returns the purposes of Shoots that users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 // ownParameters returns the parameters that are valid for clusters that tenants bring.
 func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
 
-// updatable returns the parameters that a plan may allow in updates. Gardener can change them in a running cluster.
+// updatable returns the parameters that a plan may allow in updates: those that Gardener can change in a running
+// cluster, and the kubeconfig of a cluster that the tenant brings.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",

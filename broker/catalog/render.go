@@ -15,14 +15,14 @@ import (
 // Platforms poll for the sum of the two; after that, they stop and report a failure.
 const pollMargin = time.Hour
 
-// publishedPlan adds the field that the library's type lacks.
+// publishedPlan is the plan of brokerapi with binding_rotatable, a field that brokerapi lacks.
 type publishedPlan struct {
 	domain.ServicePlan
 
 	BindingRotatable bool `json:"binding_rotatable"`
 }
 
-// publishedService is the library's type with the plans replaced by publishedPlan.
+// publishedService is the service of brokerapi, whose Plans are replaced by plans of type publishedPlan.
 type publishedService struct {
 	domain.Service
 

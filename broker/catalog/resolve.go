@@ -136,8 +136,8 @@ func administrators(user string) []string {
 	return []string{user}
 }
 
-// checkCluster checks rules that a JSON schema cannot express. The rules compare several parameters, so they apply
-// to the cluster with defaults.
+// checkCluster checks rules that a JSON schema cannot express. The rules compare several parameters, so they are
+// checked after the defaults have been applied.
 func (p *Plan) checkCluster(violations *Violations, cluster environment.Cluster) {
 	violations.require(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
 		"%d is greater than autoScalerMax %d", cluster.AutoScalerMin, cluster.AutoScalerMax)

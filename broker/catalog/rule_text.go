@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// namePattern is the pattern of the names of instances in parameters.yaml.
+// namePattern equals the pattern of the parameter name in parameters.yaml.
 const namePattern = "^[a-zA-Z0-9-]*$"
 
 // ruleText describes a broken rule to users, as a text that follows the name of the parameter. It replaces the texts of

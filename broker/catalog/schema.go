@@ -21,14 +21,14 @@ const maxSchema = 64 * 1024
 // schema as a form, and the broker checks requests against the same schema.
 type form struct {
 	schema map[string]any
-	// bounds is the schema as JSON decodes it: numbers are float64.
+	// bounds is the schema decoded from JSON, with numbers of type float64. Violations.size reads the limits from it.
 	bounds    map[string]any
 	validator *jsonschema.Schema
 }
 
-// newForm returns the form of an object that has exactly the given properties. Platforms show them in the given
-// order; fields that start with an underscore are hints for the forms of SAP BTP. The parameter place identifies
-// the schema in errors.
+// newForm returns the form of an object that allows the given properties and no others. Platforms show them in the
+// given order; fields that start with an underscore are hints for the forms of SAP BTP. The parameter place
+// identifies the schema in errors.
 func newForm(place string, properties map[string]any, order, required []string) (form, error) {
 	schema := map[string]any{
 		"$schema":              draft,
@@ -51,7 +51,7 @@ func newForm(place string, properties map[string]any, order, required []string) 
 		return form{}, fmt.Errorf("the schema of %s has %d bytes, the protocol allows %d", place, len(encoded), maxSchema)
 	}
 
-	// Decode the schema, so that its numbers and lists have the same types wherever they come from.
+	// Decode the schema, so that its numbers and lists have the same types whether they come from YAML or from Go code.
 	var decoded map[string]any
 	if err := json.Unmarshal(encoded, &decoded); err != nil {
 		return form{}, fmt.Errorf("reading the schema of %s: %w", place, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // bounded checks that the schema limits the size of everything that it accepts: the length of texts and lists, the range of
-// numbers, and the fields of objects. The work for a request is then limited, too. The schema must be decoded from JSON.
+// numbers, and the fields of objects. These limits also bound the work for a request. The schema must be decoded from JSON.
 func (p *problems) bounded(place string, schema map[string]any) {
 	if schema["enum"] != nil {
 		return
@@ -43,8 +43,8 @@ func (p *problems) bounded(place string, schema map[string]any) {
 	}
 }
 
-// boundedFields checks the schema of an object. If it allows additional fields, it needs a limit of their number and a schema for
-// their values. Package bounds limits the names of fields.
+// boundedFields checks the schema of an object. If it allows additional fields, it needs a limit on their number and a schema for
+// their values. Package bounds limits the length of their names.
 func (p *problems) boundedFields(place string, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 
@@ -64,8 +64,8 @@ func (p *problems) boundedFields(place string, schema map[string]any) {
 	}
 }
 
-// size adds a violation for each text, list and object that is larger than the schema allows, and does not look into it. It checks
-// nothing else. The other rules are checked only for values of a valid size, because their cost depends on the size.
+// size adds a violation for each text, list and object that is larger than the schema allows. It skips the contents of such lists
+// and objects. All other rules are checked only if size adds no violation, because their cost depends on the size.
 func (v *Violations) size(field string, value any, schema map[string]any) {
 	within := func(size int, keyword, one, many string) bool {
 		limit, limited := schema[keyword].(float64)
@@ -94,7 +94,7 @@ func (v *Violations) size(field string, value any, schema map[string]any) {
 	}
 }
 
-// sizeOfFields applies size to the fields of an object. It ignores fields that the schema does not have.
+// sizeOfFields applies size to the fields of an object. It ignores fields that the schema does not allow.
 func (v *Violations) sizeOfFields(object string, value, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 	additional, _ := schema["additionalProperties"].(map[string]any)

@@ -47,7 +47,7 @@ func TestSchemasMustBeBounded(t *testing.T) {
 	}
 }
 
-// TestProvisionerLimits compares the published schemas with the limits that the Provisioner enforces.
+// TestProvisionerLimits checks that no published schema allows more than the limits that the Provisioner enforces.
 func TestProvisionerLimits(t *testing.T) {
 	t.Parallel()
 

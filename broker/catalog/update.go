@@ -13,8 +13,8 @@ import (
 // change the plan, call Update of the new plan. The machine type is checked against the region, unless the region
 // is empty.
 //
-// Create-only parameters may repeat their values. The second result contains the parameters without them. The error
-// is of kind invalid and lists all violations.
+// Create-only parameters may repeat their values. The second result contains the sent parameters without the
+// create-only ones. The error is of kind invalid and lists the violations.
 func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (environment.Cluster, json.RawMessage, error) {
 	changes, violations := p.withoutRepeated(instance, sent)
 
@@ -79,7 +79,7 @@ func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	return cluster
 }
 
-// MayBecome reports whether an instance of this plan can get the target plan. The target may be the same plan.
+// MayBecome reports whether an instance of this plan can be changed to the target plan, which may be the same plan.
 func (p *Plan) MayBecome(target *Plan) bool {
 	return p.ID == target.ID || slices.Contains(p.BecomesPlans, target.Name)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// made returns the cluster that an order of plan aws without parameters creates.
+// made returns the cluster of an existing instance of plan aws.
 func made() environment.Cluster {
 	return environment.Cluster{
 		KubernetesVersion: "1.33", MachineType: "m5.xlarge", VolumeType: "gp3", VolumeSizeGB: 80, AutoScalerMin: 4, AutoScalerMax: 9,
@@ -156,7 +156,7 @@ func TestUpdateRejects(t *testing.T) {
 }
 
 // TestUpdateRepeatsCreateOnlyParameters sends create-only parameters in updates, like platforms that send all
-// parameters with every update.
+// parameters with every update. Unchanged values must be removed, and different ones rejected.
 func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 	t.Parallel()
 

@@ -17,13 +17,13 @@ type Violation struct {
 	// Field is the name of the parameter, such as networking.nodes. It is empty if the rule concerns all
 	// parameters.
 	Field string `json:"field"`
-	// Rule is a JSON schema keyword or one of the rules below.
+	// Rule is a JSON schema keyword, one of the rules below, or a rule of package broker.
 	Rule string `json:"rule"`
 	// Message describes the violation to users. It contains no secrets.
 	Message string `json:"message"`
 }
 
-// Rules that a JSON schema cannot express.
+// Rules that are not JSON schema keywords.
 const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
@@ -47,8 +47,8 @@ const (
 	maxField = 100
 )
 
-// Violations are the broken rules of a request: the first maxViolations, and one with the number of the others. If there are
-// none, the parameters are valid.
+// Violations are the broken rules of a request: at most maxViolations, followed by one that counts the rest. If there are none,
+// the parameters are valid.
 type Violations []Violation
 
 // require adds a violation unless the condition is true.
@@ -58,8 +58,8 @@ func (v *Violations) require(ok bool, field, rule, format string, args ...any) {
 	}
 }
 
-// limit keeps the first maxViolations violations. If there are more, it adds one with the number of the others, including those
-// that were not added at all.
+// limit shortens the list to maxViolations. It then adds a violation that counts those it removed and those that the caller
+// omitted, if there are any.
 func (v *Violations) limit(omitted int) {
 	if more := len(*v) - maxViolations; more > 0 {
 		*v, omitted = (*v)[:maxViolations:maxViolations], omitted+more

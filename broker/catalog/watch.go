@@ -88,8 +88,8 @@ type Problem struct {
 	Since time.Time
 }
 
-// Problem returns the error of the latest files, or nil if the catalog has their content. Each replica reads its
-// own copy of the files.
+// Problem returns the error of the latest files, or nil if the catalog has their content. The result can differ
+// between replicas, because each reads its own copy of the files.
 func (c *Catalog) Problem() *Problem { return c.problem.Load() }
 
 // Metric returns a gauge that is 1 while the files are invalid. An alert in resources/alerts.yaml uses it.

@@ -80,10 +80,10 @@ func (e *Estimator) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// End returns the expected end of an operation that started at the given time. The duration is the median of past
+// End returns the expected end of an operation that started at the given time. It adds the median duration of past
 // operations of the same kind and plan, or of the same kind if the plan is unknown or has no past operations. End
-// returns zero if there are no such operations, or if started is zero. For an operation that takes longer than
-// usual, the expected end lies in the past.
+// returns zero if there are no such operations, or if started is zero. For an operation that takes longer than usual,
+// the expected end lies in the past.
 func (e *Estimator) End(kind, planID string, started time.Time) time.Time {
 	if e == nil || started.IsZero() {
 		return time.Time{}

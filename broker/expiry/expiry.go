@@ -76,7 +76,7 @@ func (p Periods) Check() error {
 	return nil
 }
 
-// Expirer expires instances. It is stateless and safe for concurrent use.
+// Expirer marks instances as expired and removes their runtimes. It is stateless and safe for concurrent use.
 type Expirer struct {
 	// DB is the database of the stores. An instance and its suspension are written in one transaction.
 	DB         *storage.DB
@@ -96,7 +96,8 @@ type Expirer struct {
 // the timeline of the suspension contain the reason.
 //
 // Errors are errors of the database, or of package failure: NotFound if the instance does not exist, Invalid if its
-// plan is not in Periods, Conflict because of a deletion or a concurrent request.
+// plan is not in Periods, Conflict if the instance is being deleted, if its deletion failed, or if a concurrent request
+// was faster.
 func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string, error) {
 	var done outcome
 
@@ -260,8 +261,8 @@ func (e Expirer) ExpireDue(ctx context.Context) error {
 	}
 }
 
-// expireDue expires one instance, unless its last suspension failed less than retryAfter ago. It does nothing if an
-// update or a deletion has changed the instance since the search.
+// expireDue expires one instance, unless its last suspension failed less than retryAfter ago. It does nothing if the
+// instance is being deleted, or if its plan is no longer in Periods.
 func (e Expirer) expireDue(ctx context.Context, id string) error {
 	past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
 	if err != nil || failedSince(past, e.Clock.Now().Add(-retryAfter)) {

@@ -1,9 +1,9 @@
 // Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, Feed wakes
-// the operations of the broker that wait for it. Kyma Provisioner has no feed; operations then poll, at
+// the operations of the broker that wait for it. While there is no feed, as with Kyma Provisioner, operations poll at
 // intervals that Pace determines.
 //
-// The feed only saves time: if a change is lost, operations notice it at their next poll, after pollWithFeed at the
-// latest. Every replica follows the feed and wakes operations of all replicas, so one running replica is enough.
+// The feed only saves time: if a change is lost, operations notice it at their next poll, after about pollWithFeed at
+// the latest. Every replica follows the feed and wakes operations of all replicas, so one running replica is enough.
 // The intervals are constants in this file.
 package feed
 
@@ -41,7 +41,7 @@ const (
 	pollShare = 20
 )
 
-// Provisioner returns the changed operations of the Provisioner. provisionerclient.Client implements it.
+// Provisioner returns the operations that changed after a cursor. provisionerclient.Client implements it.
 type Provisioner interface {
 	Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error)
 }
@@ -85,10 +85,10 @@ func New(provisioner Provisioner, waker Waker, cursors Cursors, woken func(), cl
 	return &Feed{provisioner: provisioner, waker: waker, cursors: cursors, woken: woken, clock: clock, log: log}
 }
 
-// Alive reports whether the feed works. Operations then need not poll.
+// Alive reports whether the feed works. While it does, operations poll only as a safeguard.
 func (f *Feed) Alive() bool { return f.alive.Load() }
 
-// Kind returns the kind of the Provisioner, as its last response showed it. A response that could come from either
+// Kind returns the kind of the Provisioner, according to its last response. A response that could come from either
 // kind does not change the result.
 func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.kind.Load()) }
 

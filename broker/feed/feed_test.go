@@ -44,7 +44,7 @@ type fixture struct {
 	events [][]string
 	wakes  int
 	stored string // the stored cursor
-	// unknown makes Wake find no waiting operation. err is the error that Wake returns.
+	// unknown makes Wake find no waiting operation. err is the error that the next call of Wake returns.
 	unknown bool
 	err     error
 }
@@ -106,7 +106,8 @@ func (s *fixture) Wake(_ context.Context, events []string, now time.Time) (int64
 	return int64(len(events)), nil
 }
 
-// play runs a feed with the scripted answers for an hour of fake time, then checks the fixture.
+// play runs a feed with the scripted answers for an hour of fake time, and then calls test. All answers must have been
+// used, unless the script is open.
 func play(t *testing.T, s *fixture, test func(f *feed.Feed)) {
 	t.Helper()
 
@@ -184,7 +185,7 @@ func TestRestartResumesAtCursor(t *testing.T) {
 	})
 }
 
-// TestUnknownCursor starts with a stored cursor that the Provisioner rejects.
+// TestUnknownCursor starts with a stored cursor that the Provisioner rejects. The feed must continue without a cursor.
 func TestUnknownCursor(t *testing.T) {
 	s := &fixture{stored: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
 

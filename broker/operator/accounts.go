@@ -8,14 +8,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// accounts are the accounts of the broker. The rows of deleted instances are gone, so there is nothing more to erase than the
-// operations and audit log entries that both services have. It implements operatorserver.Accounts.
+// accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance,
+// so an account has nothing to erase except operations and audit log entries, which both services have.
 type accounts struct{ instances *instances.Store }
 
 // Key returns the ID itself.
 func (accounts) Key(account string) string { return account }
 
-// Remaining returns the instances of the account, and those that it has ordered and that have moved to another account.
+// Remaining returns at most limit instances: those of the account, and those that it ordered and that later moved to another
+// account.
 func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
 	found, err := a.instances.OfAccount(ctx, tx, account, limit)
 	remaining := make([]operatorapi.AccountInstance, 0, len(found))

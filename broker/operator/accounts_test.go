@@ -73,7 +73,8 @@ func TestEraseAccount(t *testing.T) {
 		b.clock.SetTime(b.clock.Now().Add(time.Minute))
 
 		erased := b.erase("ga")
-		// The entries are those of the retry and of the cancellation. Each operation has two timeline entries: its start or failure, and an intervention.
+		// The audit entries are those of the retry and of the cancellation. The timeline entries are the retry of the failed
+		// operation, and the start and the cancellation of its successor.
 		want2 := operatorapi.Erasure{AccountID: "ga", EntryID: erased.EntryID, Operations: 2, TimelineEntries: 3, AuditEntries: 2, Complete: true}
 		if diff := cmp.Diff(want2, erased); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
@@ -105,7 +106,7 @@ func TestEraseAccount(t *testing.T) {
 			b.Errorf("a repeated erasure has nothing to do, got %+v", again)
 		}
 
-		// The attempts to erase too early are entries, too, and stay.
+		// The erasure keeps the entries of the earlier, rejected erasures.
 		if entries := b.audit("?action=erase"); len(entries) != 4 {
 			b.Errorf("want three rejected erasures and one accepted, got %+v", entries)
 		}
@@ -160,6 +161,7 @@ func TestManyReasonsAgainstAnErasure(t *testing.T) {
 }
 
 // TestConcurrentErasures erases an account with several requests at a time, as two operators may do on different replicas.
+// Each operation must be erased and counted once.
 func TestConcurrentErasures(t *testing.T) {
 	onEach(t, func(b *bench) {
 		const operations, clients = 230, 4

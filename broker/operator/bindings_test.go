@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// bound stores a binding of the instance one in the given state, and the operation that created it.
+// bound stores a ready binding of instance one, and the operation that creates it, in the given state.
 func (b *bench) bound(id string, state process.State, changes ...func(*environment.Binding)) environment.Binding {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))

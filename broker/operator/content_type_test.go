@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestBodiesMustBeJSON sends an intervention with the content types that browsers send for pages of other origins.
+// TestBodiesMustBeJSON sends an intervention with the content types that pages of other origins can send without a
+// CORS preflight. The API must reject them.
 func TestBodiesMustBeJSON(t *testing.T) {
 	b := newBench(t)
 	operation := b.instance("one", process.InProgress)

@@ -44,7 +44,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelAffectsOneOperation cancels a pending operation that is queued behind a running one.
+// TestCancelAffectsOneOperation cancels a pending operation that is queued behind a running one. The running
+// operation must continue.
 func TestCancelAffectsOneOperation(t *testing.T) {
 	onEach(t, func(b *bench) {
 		running := b.instance("one", process.InProgress)
@@ -139,7 +140,8 @@ func TestRetryKeepsSkips(t *testing.T) {
 	}
 }
 
-// TestConcurrentRetries sends requests of operators and platforms concurrently. Only one of them may be accepted.
+// TestConcurrentRetries retries a failed operation with several concurrent requests. Only one of them may be
+// accepted.
 func TestConcurrentRetries(t *testing.T) {
 	onEach(t, func(b *bench) {
 		id := b.instance("one", process.Failed)

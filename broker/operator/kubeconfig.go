@@ -26,7 +26,7 @@ import (
 
 const (
 	textNoRuntime = "The instance has no reachable runtime: it is not ready, is suspended, or is being deleted."
-	// textNoKubeconfig is the same for all reasons, because the request may be anonymous.
+	// textNoKubeconfig is the same for all reasons, so that anonymous clients cannot find out which instances exist.
 	textNoKubeconfig = "There is no kubeconfig for this ID: no such instance exists, or it is not ready, is suspended, or is being deleted."
 )
 
@@ -89,7 +89,7 @@ func (a *api) CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error
 	}, nil
 }
 
-// expiry returns the end of validity of the client certificate in the kubeconfig, or zero if there is no
+// expiry returns the time at which the client certificate in the kubeconfig expires, or zero if there is no
 // certificate.
 func expiry(kubeconfig secret.String) time.Time {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
@@ -111,9 +111,9 @@ func expiry(kubeconfig secret.String) time.Time {
 	return time.Time{}
 }
 
-// GetKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The
-// request therefore needs no credentials by default, and scripts of other websites may read the response. Everything
-// in it is stored: the request calls no other system. Its rejections do not reveal whether the instance exists.
+// GetKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The request
+// therefore needs no credentials by default, and scripts of other websites may read the response. All of its contents
+// come from the database, so the request calls no other system. Rejections do not reveal whether the instance exists.
 func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.reachable(r)
 

@@ -1,6 +1,6 @@
-// Package refresh keeps the stored addresses of the runtimes' API servers up to date. The broker stores an address whenever it gets
-// an admin kubeconfig, at the latest at the end of a creation. This package reads the addresses that are missing or old: clusters
-// of earlier versions of the broker, and clusters whose certificate authority has changed.
+// Package refresh keeps the stored addresses of the runtimes' API servers up to date. The broker stores an address whenever it
+// gets an admin kubeconfig, at the latest at the end of a creation. This package reads addresses that are missing, because an
+// earlier version of the broker created the cluster, or old, because the certificate authority of a cluster can change.
 package refresh
 
 import (
@@ -34,7 +34,7 @@ const (
 	batch = 25
 )
 
-// Instances reads instances. The error is storage.ErrNotFound if an instance does not exist.
+// Instances reads instances from the database. Get returns storage.ErrNotFound if an instance does not exist.
 type Instances interface {
 	Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error)
 }
@@ -50,7 +50,7 @@ type Recorder struct {
 	Clock     clock.PassiveClock
 }
 
-// Record stores the address of the instance's runtime. The error is failure.Transient.
+// Record stores the address of the instance's runtime. The error is of kind failure.Transient.
 func (r Recorder) Record(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint) error {
 	if err := r.Endpoints.Set(ctx, instance, endpoint, r.Clock.Now().Add(validity)); err != nil {
 		return failure.Wrap(failure.Transient, err, "the address of the cluster could not be stored")
@@ -76,8 +76,8 @@ func (r *Refresher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "addresses of clusters", Every: every, Work: r.Refresh, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Refresh reads the addresses that are due, at most batch. It stops at the first error of the database; other errors postpone the
-// address.
+// Refresh reads the addresses that are due, at most batch. It stops at the first error of the database. An address that cannot be
+// read is due again after retryAfter.
 func (r *Refresher) Refresh(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -103,7 +103,7 @@ func (r *Refresher) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads an address, unless another replica does.
+// refresh claims and reads an address. It does nothing if another replica has claimed the address.
 func (r *Refresher) refresh(ctx context.Context, due endpoints.Due, now time.Time) error {
 	claimed, err := r.Endpoints.Postpone(ctx, due, now.Add(retryAfter))
 	if err != nil || !claimed {

@@ -43,7 +43,7 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// change writes the file and returns the audit entry of the reload.
+		// change writes the file, waits until the audit log has number entries of reloads, and returns the newest.
 		change := func(content string, number int) auditlog.Entry {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)

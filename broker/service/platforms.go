@@ -21,8 +21,9 @@ func (s *Service) loadFiles(config Config) (*catalog.Catalog, func() auth.Platfo
 	return plans, platforms, err
 }
 
-// loadPlatforms reads the file with the platforms and adds it to the watched files of the access control. It returns a function that
-// returns the current platforms. Later, while the broker runs, an invalid file is reported and the platforms do not change.
+// loadPlatforms reads the file with the platforms and adds it to the watched files of the access control. It returns a
+// function that returns the current platforms. If the file becomes invalid while the broker runs, the error is reported and
+// the platforms do not change.
 func loadPlatforms(path string, access *auth.Access) (func() auth.Platforms, error) {
 	if path == "" {
 		return func() auth.Platforms { return auth.Platforms{} }, nil

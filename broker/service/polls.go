@@ -11,7 +11,7 @@ import (
 // countedPolls counts the requests for the states of the Provisioner's operations.
 type countedPolls struct {
 	client *provisionerclient.Client
-	// counted is called before each request; nil for no counting.
+	// counted is called before each request, with the number of operations. Nil disables counting.
 	counted func(operations int)
 }
 

@@ -25,7 +25,7 @@ type Parts struct {
 	LeftOver func(deprovisioning.LeftOver)
 	// FeedAlive reports whether the feed works. If it does, polls are rare and need no rate limit.
 	FeedAlive func() bool
-	// Polled counts a request for the states of operations, with their number. It may be nil.
+	// Polled, if set, is called before each request for the states of operations, with the number of operations.
 	Polled func(operations int)
 }
 

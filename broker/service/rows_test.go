@@ -20,7 +20,7 @@ import (
 )
 
 // TestQuotaTakenDuringUpdate moves an instance to another account. During the update, that account gets another
-// instance of the plan.
+// instance of the plan. The update must fail with an error that says what to do.
 func TestQuotaTakenDuringUpdate(t *testing.T) {
 	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
 

@@ -27,7 +27,8 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	// The first signal cancels the command. A second signal terminates the process, which is its default action.
+	// The first signal cancels the command and restores the default action of signals, so that a second one terminates
+	// the process.
 	context.AfterFunc(ctx, stop)
 
 	return ebctl.App{

@@ -59,7 +59,7 @@ func NoteAccount(ctx context.Context, account string) {
 	}
 }
 
-// captureAccount returns a context for NoteAccount, and the account that is noted.
+// captureAccount returns a context for NoteAccount, and a pointer to the account that NoteAccount sets.
 func captureAccount(ctx context.Context) (context.Context, *string) {
 	account := new(string)
 

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// refusalRate is the number of refusals of one user and action that a replica records per second; refusalBurst is the size of a burst. Entries are
-	// kept for more than a year, so without a limit a client that retries forever would fill the database.
+	// refusalRate is the number of refusals of one user and action that a replica records per second; refusalBurst is the size of a
+	// burst. Entries are kept for more than a year, so without a limit a client that retries forever would fill the database.
 	refusalRate  = 0.5
 	refusalBurst = 100
-	// maxSamplers is the number of users and actions that are sampled separately.
+	// maxSamplers is the maximum number of pairs of user and action that are sampled separately.
 	maxSamplers = 10_000
 	// refusalTimeout bounds the time to record one refusal. The response waits until the refusal has been recorded.
 	refusalTimeout = 2 * time.Second
@@ -58,8 +58,8 @@ func NewRecorder(store Store, db *storage.DB, clock clock.PassiveClock, log logr
 }
 
 // Record adds an entry in the transaction of the change that the entry describes, so neither exists without the other. Record
-// sets the time and the actor of the entry, and the ID if it is empty; the caller sets the other fields. If Record fails, the caller must roll back
-// the transaction.
+// sets the time and the actor of the entry, and the ID if it is empty; the caller sets the other fields. If Record fails, the
+// caller must roll back the transaction.
 func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
 	entry.ID, entry.At, entry.By = cmp.Or(entry.ID, uuid.NewString()), r.clock.Now(), ActorOf(ctx)
 
@@ -81,8 +81,8 @@ type Target struct {
 
 type markKey struct{}
 
-// Mark makes Refusals record the request of the context if it is rejected, even if it would have changed nothing. A code that is not
-// empty replaces the code of the response in the entry.
+// Mark makes Refusals record the request of the context if it is rejected, even if it would have changed nothing. A code that is
+// not empty replaces the code of the response in the entry.
 func Mark(ctx context.Context, code string) {
 	if mark, inside := ctx.Value(markKey{}).(*mark); inside {
 		mark.made, mark.code = true, code
@@ -95,9 +95,9 @@ type mark struct {
 	code string
 }
 
-// Refusals returns a middleware that records rejected changes, rejected requests that Mark has marked, and all requests without valid
-// credentials or role, sampled under load. The function targetOf returns the target of a request. The middleware must run inside Introduce and outside of the
-// Authorizer.
+// Refusals returns a middleware that records rejected changes, rejected requests that Mark has marked, and all requests without
+// valid credentials or role, sampled under load. The function targetOf returns the target of a request. The middleware must run
+// inside Introduce and outside of the Authorizer.
 func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -138,8 +138,8 @@ func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	r.refused(ctx, &r.changes, entry)
 }
 
-// refused records an entry if the sampler of its user and action accepts it. A failure is only logged: the client gets the same rejection with or
-// without the entry.
+// refused records an entry if the sampler of its user and action accepts it. A failure is only logged: the client gets the same
+// rejection with or without the entry.
 func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlog.Entry) {
 	identity := auth.FromContext(ctx)
 
@@ -158,11 +158,11 @@ func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlo
 	}
 }
 
-// sampled identifies the refusals that share a sampler: those of one user, or of all unauthenticated clients, for one action. A flood
-// of refusals of one user does not hide those of others.
+// sampled identifies the refusals that share a sampler: those of one user, or of all unauthenticated clients, for one action. A
+// flood of refusals of one user does not hide those of others.
 type sampled struct{ user, means, action string }
 
-// samplers has the samplers of the last maxSamplers users and actions. It is safe for concurrent use.
+// samplers contains a sampler for each of the maxSamplers most recent pairs of user and action. It is safe for concurrent use.
 type samplers struct {
 	mutex  *sync.Mutex
 	recent *simplelru.LRU[sampled, *sampler]
@@ -174,7 +174,7 @@ func newSamplers() samplers {
 	return samplers{mutex: &sync.Mutex{}, recent: recent}
 }
 
-// take is like sampler.take of the sampler for the key.
+// take calls take of the sampler for the key. It creates the sampler if there is none.
 func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

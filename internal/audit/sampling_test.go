@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestFloodsHideNoOtherRefusals sends many wrong passwords, and many requests of a user without the role. The refusals of other users and
-// of other actions must still be recorded.
+// TestFloodsHideNoOtherRefusals sends many wrong passwords, and many requests of a user without the role. The refusals of other
+// users and of other actions must still be recorded.
 func TestFloodsHideNoOtherRefusals(t *testing.T) {
 	db := storagetest.SQLite(t)
 

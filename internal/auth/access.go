@@ -50,7 +50,8 @@ type TLS struct {
 	ClientCAFile string `env:"CLIENT_CA_FILE" help:"file with the CA certificates that sign client certificates; if empty, no client certificates are accepted"`
 }
 
-// Default returns the defaults: no authentication except the users of APP_AUTH_BASIC_USERS, and no rate limit.
+// Default returns the defaults: no authentication except the users of APP_AUTH_BASIC_USERS, no rate limit, and delayed logins
+// after ten failures.
 func Default() Config {
 	return Config{
 		OIDC: OIDC{
@@ -87,7 +88,7 @@ type Access struct {
 }
 
 // New builds the access control from the options. New reads all files but does not call the token issuer, so a service can start
-// while the issuer is down. The error names all invalid variables and quotes no values.
+// while the issuer is down. The error names the invalid variables and contains no secrets.
 func New(options Options) (*Access, error) {
 	files := reload.NewWatcher(options.Log, options.Clock, options.Metrics)
 	access := &Access{Files: files}
@@ -142,8 +143,8 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	return server, nil
 }
 
-// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. Only the
-// file is reloaded. It is rejected if it lists a user from the variable with different roles.
+// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. The file
+// is reloaded when it changes, and rejected if it lists a user from the variable with different roles.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 

@@ -26,8 +26,8 @@ const (
 	RateLimited     = "rate_limited"
 	// Unchecked means that the service could not verify the credentials, for example during an outage of the token issuer.
 	Unchecked = "unchecked"
-	// CrossOrigin means that a browser sent a request for a page of another origin. UnknownHost means that the service has no
-	// authentication and the request is for another host.
+	// CrossOrigin means that a browser sent the request on behalf of a page of another origin. UnknownHost means that the request is
+	// for a host that is not allowed; only services without authentication check the host.
 	CrossOrigin = "cross_origin"
 	UnknownHost = "unknown_host"
 	// LoginDelayed means that the password was not compared because of earlier failed logins.
@@ -39,13 +39,13 @@ const uncheckedWait = 5 * time.Second
 
 type identityKey struct{}
 
-// NewContext returns a context with the identity of the client. Only an Authorizer and tests call it.
+// NewContext returns a context with the identity of the client, for FromContext.
 func NewContext(ctx context.Context, identity Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, identity)
 }
 
-// FromContext returns the identity of the client. It returns the zero Identity outside of authorized requests, and an identity without a
-// name if the service has no authentication.
+// FromContext returns the identity of the client. It returns the zero Identity outside of authorized requests, and an identity
+// without a name if the service has no authentication.
 func FromContext(ctx context.Context) Identity {
 	identity, _ := ctx.Value(identityKey{}).(Identity)
 
@@ -65,14 +65,14 @@ func CaptureIdentity(ctx context.Context) (context.Context, *Identity) {
 // Authorizer protects endpoints. It is safe for concurrent use.
 type Authorizer struct {
 	Authenticator Authenticator
-	// Limits bounds the requests of each client; nil means no limit.
+	// Limits bounds the request rate of each client; nil means no limit.
 	Limits *Limiter
 	// Refused, if not nil, is called for each rejected request. The reason is one of the constants of this package.
 	Refused func(reason string)
 
 	// guard checks the origin and the host of each request; nil accepts all.
 	guard *guard
-	// logins delays logins after failed ones; nil delays nothing.
+	// logins delays further logins after failed ones; nil means no delay.
 	logins *loginLimiter
 }
 
@@ -84,10 +84,10 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 // Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the identity in the
 // context of the request, for FromContext.
 //
-// The middleware responds 403 to requests that browsers send for pages of other origins, 401 to missing or invalid credentials, 503
-// if the credentials cannot be verified, 403 to clients without a role, and 429 if the client has exceeded its rate limit or must
-// wait after failed logins. It checks the rate limit last: a request with a wrong password must not use up the rate limit of the
-// named user.
+// The middleware responds 403 to requests that browsers send on behalf of pages of other origins, 401 to missing or invalid
+// credentials, 503 if the credentials cannot be verified, 403 to clients without any of the roles, and 429 if the client has
+// exceeded its rate limit or must wait after failed logins. It checks the rate limit last: a request with a wrong password must
+// not use up the rate limit of the named user.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,8 +143,8 @@ func forbidden(roles []Role) string {
 	return "The user lacks the role " + strings.Join(names, " or ") + "."
 }
 
-// Public is a middleware for endpoints without authentication. It checks origin and host, and applies the rate limit of the client's
-// network.
+// Public is a middleware for endpoints without authentication. It checks origin and host, and applies the rate limit of the
+// client's network.
 func (a *Authorizer) Public(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.foreign(w, r) {
@@ -165,7 +165,8 @@ func (a *Authorizer) foreign(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// PerAddress returns a middleware that limits the requests of each network, regardless of the client. Nil limits nothing.
+// PerAddress returns a middleware that limits the request rate of each network, regardless of the client. If limits is nil, there
+// is no limit.
 func (a *Authorizer) PerAddress(limits *Limiter) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,8 +193,8 @@ func (a *Authorizer) pass(wait time.Duration, next http.Handler, w http.Response
 	next.ServeHTTP(w, r)
 }
 
-// clientOf returns the key of the client's bucket: the identity, or the network of an unauthenticated client. The key includes
-// the kind of credentials, because a user and a token with the same name are different clients.
+// clientOf returns the key of the client in the rate limiter: the identity, or the network of an unauthenticated client. The key
+// includes the kind of credentials, because a user and a token with the same name are different clients.
 func clientOf(r *http.Request) string {
 	if identity := FromContext(r.Context()); identity.Name != "" {
 		return string(identity.Means) + " " + identity.Name

@@ -1,12 +1,12 @@
 // Package auth authenticates and authorizes the clients of a service: TLS, users with passwords, OpenID Connect tokens, client
 // certificates, roles and rate limits.
 //
-// New builds an Access from the configuration; the Authorizer of the Access wraps endpoints. An Authenticator identifies clients by one kind
-// of credentials.
+// New builds an Access from the configuration. Its Authorizer wraps endpoints; an Authenticator identifies clients by one kind of
+// credentials.
 //
-// If a request carries credentials of several kinds, the first kind decides: invalid credentials are never ignored in favor of
-// others. A service that other machines can reach does not start without authentication. Passwords, tokens and the contents of
-// tokens never appear in errors or logs.
+// If a request carries several kinds of credentials, the first kind decides, in the order password, token, certificate: if these
+// credentials are invalid, the request is rejected, even if others are valid. A service that other machines can reach does not
+// start without authentication. Passwords, tokens and the contents of tokens never appear in errors or logs.
 //
 // To add a kind of credentials, implement Authenticator and build it from the configuration in access.go. To add a role, see roles.go.
 package auth

@@ -13,41 +13,43 @@ import (
 )
 
 const (
-	// firstDelay is the delay after the allowed failures. Each further failure doubles it, up to maxDelay.
+	// firstDelay is the delay after the last allowed failure. Each further failure doubles the delay, up to maxDelay.
 	firstDelay = time.Second
 	maxDelay   = time.Minute
-	// forgetAfter is the time after the last failure at which all failures are forgotten.
+	// forgetAfter is how long the failures of a login count after the last of them.
 	forgetAfter = 15 * time.Minute
 )
 
-// login identifies who tries to log in: a user name from a network. Failures of one network do not delay others, so nobody can lock
-// out a user whose network differs. The name is hashed, because clients choose its length.
+// login identifies who tries to log in: a user name and the network of the client. Failures from one network do not delay logins
+// from another, so an attacker cannot lock out a user in a different network. The name is hashed, because clients choose its
+// length.
 type login struct {
 	name    [sha256.Size]byte
 	network string
 }
 
-// failures are the consecutive failed logins of a login, and the earliest time of the next attempt.
+// failures contains the number of consecutive failed attempts of a login, and the earliest time of the next attempt.
 type failures struct {
 	count int
 	last  time.Time
 	next  time.Time
 }
 
-// loginLimiter delays logins with passwords after failed ones. It never holds a request: an attempt before its time is rejected without
-// comparing the password, so the correct password does not stand out. It is safe for concurrent use.
+// loginLimiter delays password logins after failed attempts. It does not make requests wait: an attempt before the end of the
+// delay is rejected without comparing the password, so the response does not reveal whether the password is correct. It is safe
+// for concurrent use.
 type loginLimiter struct {
 	// allowed is the number of failures before the first delay.
 	allowed int
 	clock   clock.PassiveClock
 
 	mutex sync.Mutex
-	// recent has the failures of at most maxClients logins.
+	// recent contains the failures of the most recent logins, at most maxClients.
 	recent *simplelru.LRU[login, failures]
 }
 
-// newLoginLimiter returns a limiter that allows the number of failures before the first delay. If the number is 0, it returns nil, which
-// delays nothing.
+// newLoginLimiter returns a limiter that allows the given number of failures before the first delay. If allowed is 0, it returns
+// nil; a nil limiter delays nothing.
 func newLoginLimiter(allowed int, clock clock.PassiveClock) (*loginLimiter, error) {
 	switch {
 	case allowed < 0:
@@ -64,15 +66,16 @@ func newLoginLimiter(allowed int, clock clock.PassiveClock) (*loginLimiter, erro
 	return &loginLimiter{allowed: allowed, clock: clock, recent: recent}, nil
 }
 
-// loginOf returns the login of a request with a password. Tokens and certificates cannot be guessed, so they are not limited.
+// loginOf returns the login of a request with a password, and false for any other request. Tokens and certificates cannot be
+// guessed, so they are not limited.
 func loginOf(r *http.Request) (login, bool) {
 	name, _, sent := r.BasicAuth()
 
 	return login{name: sha256.Sum256([]byte(name)), network: ClientNetwork(r.RemoteAddr)}, sent
 }
 
-// begin reports whether the request may be authenticated: wait is 0. Otherwise it is the time until the next attempt. Each attempt after the
-// allowed failures also reserves the following delay, so concurrent requests cannot share one attempt.
+// begin returns 0 if the request may be authenticated, and otherwise the time until the next attempt. Each attempt after the
+// allowed failures starts the next delay before its result is known, so concurrent requests cannot share one attempt.
 func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
 	who, limited := loginOf(r)
 	if l == nil || !limited {
@@ -136,7 +139,7 @@ func (l *loginLimiter) end(r *http.Request, rejected bool) {
 	l.recent.Add(who, found)
 }
 
-// delay returns the delay after a number of failures.
+// delay returns the delay after count consecutive failures.
 func (l *loginLimiter) delay(count int) time.Duration {
 	delay := firstDelay
 	for ; count > l.allowed && delay < maxDelay; count-- {

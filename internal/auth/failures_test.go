@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 )
 
-// door is a service with the users cf and olga, which allows three failed logins.
+// door is a service with the users cf and olga, and the fake clock that determines when delayed logins are accepted again.
 type door struct {
 	*testing.T
 
@@ -40,7 +40,7 @@ func newDoor(t *testing.T, allowed int) door {
 	return d
 }
 
-// login returns the status, and the header Retry-After if it is set.
+// login sends a request with the credentials from the address. It returns the status and, if it is set, the header Retry-After.
 func (d door) login(name, password, address string) string {
 	request := httptest.NewRequestWithContext(d.Context(), http.MethodGet, "/", http.NoBody)
 	request.RemoteAddr = address + ":4711"

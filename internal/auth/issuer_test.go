@@ -23,8 +23,7 @@ type issuer struct {
 	// fetches counts requests for the discovery document. While down is set, all responses are 503.
 	fetches atomic.Int64
 	down    atomic.Bool
-	// claimed is the issuer URL in the discovery document. If it is empty, the document has the
-	// real URL.
+	// claimed is the issuer URL in the discovery document. If it is empty, the document contains the real URL.
 	claimed string
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Descriptions of requests that a guard rejects.
+// Descriptions in the responses to requests that a guard rejects.
 const (
 	textCrossOrigin = "A browser sent this request from a page of another origin. APP_TRUSTED_ORIGINS lists the origins that may do so."
 	textHost        = "The header Host names another host. Without authentication, the service accepts loopback addresses, localhost " +
@@ -23,8 +23,9 @@ type guard struct {
 	hosts map[string]bool
 }
 
-// newGuard returns a guard. The Host header is checked only if the service has no authentication: then a page could give its own
-// host name a loopback address and send requests of its own origin. With authentication, such a page has no credentials.
+// newGuard returns a guard. If the service has no authentication, the guard also checks the Host header, to prevent DNS
+// rebinding: a page could resolve its own host name to a loopback address, and its requests would not be cross-origin. With
+// authentication, such a page has no credentials.
 func newGuard(config Config, open bool) (*guard, error) {
 	g := &guard{origins: http.NewCrossOriginProtection()}
 
@@ -51,7 +52,8 @@ func newGuard(config Config, open bool) (*guard, error) {
 	return g, nil
 }
 
-// check returns the reason and the description of a rejection, or empty strings.
+// check returns why the guard rejects the request: a reason for the metric and a description for the client. Both are empty if
+// the guard accepts the request.
 func (g *guard) check(r *http.Request) (reason, description string) {
 	switch {
 	case g == nil:

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// DefaultPlatform is the platform of all clients with RoleOSB if no platforms are configured. The databases have it as the default for
-// instances from before platforms were introduced.
+// DefaultPlatform is the platform of all clients with RoleOSB if no platforms are configured. It is also the owner of the
+// instances that were created before platforms were introduced: a migration assigned them to it.
 const DefaultPlatform = "default"
 
 // Platform is a client of the Open Service Broker API with its credentials. It reaches only the instances that it owns or that are
@@ -23,8 +23,9 @@ const DefaultPlatform = "default"
 type Platform struct {
 	// Name is a DNS label, such as cf-eu10.
 	Name string `json:"name"`
-	// Users are names of users with passwords. Claims and Certificates list values of claims of tokens and of attributes of client
-	// certificates, by the name of the claim or attribute; one value has to match. The claim scope covers both scope and scp.
+	// Users, Claims and Certificates identify the clients of the platform: users with passwords by their names, tokens by the
+	// values of claims, and client certificates by the values of attributes. One matching value is enough. The claim scope covers
+	// both scope and scp.
 	Users        []string            `json:"users,omitempty"`
 	Claims       map[string][]string `json:"claims,omitempty"`
 	Certificates map[string][]string `json:"certificates,omitempty"`
@@ -58,7 +59,7 @@ func (p Platform) has(identity Identity) bool {
 	}
 }
 
-// matchesAny reports whether the attributes have one of the values.
+// matchesAny reports whether at least one attribute has a value that is listed under its name.
 func matchesAny(values, attributes map[string][]string) bool {
 	for name, accepted := range values {
 		if slices.ContainsFunc(attributes[name], func(value string) bool { return slices.Contains(accepted, value) }) {
@@ -74,8 +75,8 @@ type Platforms struct {
 	configured []Platform
 }
 
-// ParsePlatforms parses a YAML file with the list platforms. The error lists all mistakes. A file without platforms is an error: an
-// editor may have truncated the file before writing it, and an empty list would end the isolation.
+// ParsePlatforms parses a YAML file with the list "platforms". The error lists all mistakes. A file without platforms is an
+// error: an editor may have truncated the file before writing it, and an empty list would assign all clients to DefaultPlatform.
 func ParsePlatforms(content []byte) (Platforms, error) {
 	var file struct {
 		Platforms []Platform `json:"platforms"`
@@ -115,7 +116,8 @@ func ParsePlatforms(content []byte) (Platforms, error) {
 	return Platforms{file.Platforms}, errors.Join(errs...)
 }
 
-// unique describes the values that no other platform may have: the name and the credentials.
+// unique returns a text for each value that no other platform may have: the name and the credentials. Error messages quote these
+// texts.
 func (p Platform) unique() []string {
 	described := []string{"name " + p.Name}
 	for _, user := range p.Users {
@@ -182,8 +184,8 @@ func (p Platforms) Find(name string) (Platform, bool) {
 	return Platform{}, false
 }
 
-// of returns the platform of the client. It returns false if the client belongs to no platform, or to several: with claims or
-// attributes of several platforms, a client could choose between them.
+// of returns the platform of the client. It returns false if the client belongs to no platform, or to several, because the owner
+// of a new instance would be ambiguous.
 func (p Platforms) of(identity Identity) (Platform, bool) {
 	if !p.Configured() {
 		return Platform{Name: DefaultPlatform}, true
@@ -206,20 +208,20 @@ func (p Platforms) of(identity Identity) (Platform, bool) {
 
 type platformKey struct{}
 
-// PlatformOf returns the platform of the client. Outside of requests that RequirePlatform admitted, it returns the zero Platform, which
-// owns no instance.
+// PlatformOf returns the platform that RequirePlatform stored in the context. If there is none, it returns the zero Platform,
+// which owns no instance.
 func PlatformOf(ctx context.Context) Platform {
 	platform, _ := ctx.Value(platformKey{}).(Platform)
 
 	return platform
 }
 
-// textNoPlatform is the description of the refusal for clients that belong to no platform or to several.
+// textNoPlatform is the description of the 403 response to clients that belong to no platform or to several.
 const textNoPlatform = "The user does not belong to exactly one of the configured platforms."
 
-// RequirePlatform returns a middleware that accepts requests of clients that belong to one platform, and stores the platform in the
-// context of the request, for PlatformOf. Other clients get 403. The function returns the current platforms. The middleware must run
-// inside Require.
+// RequirePlatform returns a middleware that accepts only clients that belong to exactly one platform. It stores the platform in
+// the context of the request, for PlatformOf. Other clients get 403. It calls platforms for each request, because the file can be
+// reloaded. The middleware must run inside Require.
 func (a *Authorizer) RequirePlatform(platforms func() Platforms) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

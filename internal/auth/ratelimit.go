@@ -13,8 +13,8 @@ import (
 )
 
 // maxClients bounds the number of buckets in memory. The Limiter evicts the bucket of the client that has been idle for the
-// longest time. The bucket of an idle client is full, so its eviction has no effect, unless an attacker uses more than maxClients
-// addresses.
+// longest time. By then, the bucket is usually full again, so the eviction has no effect, unless an attacker uses more than
+// maxClients addresses.
 const maxClients = 10_000
 
 // Limiter has a token bucket for each client. A bucket starts with as many tokens as the burst, and gains tokens at the

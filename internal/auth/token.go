@@ -150,8 +150,9 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(attributes), Attributes: attributes}, nil
 }
 
-// verify checks the signature, then the issuer and the validity period. The clock of the verifier is slow by skew, so tokens that
-// have just expired are accepted; go-oidc itself tolerates tokens that are not valid yet.
+// verify checks the signature, then the issuer and the validity period. The verifier's clock is behind by skew, so a token is
+// accepted until skew after its expiry. Tokens that are not valid yet need no such correction, because go-oidc has its own
+// tolerance for them.
 func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	payload, err := t.keys.verify(ctx, token)
 	if err != nil {
@@ -188,7 +189,7 @@ func rejected(err error) error {
 }
 
 // textsIn returns the values of all claims that are strings or lists of strings. Issuers put scopes into the claim scope or scp,
-// as a list or separated by spaces. textsIn returns the scopes of both claims as scope.
+// as a list or separated by spaces; textsIn returns the scopes of both claims under the name scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}
 

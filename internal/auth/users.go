@@ -74,8 +74,8 @@ func parseUsers(place string, entries []string) (Users, error) {
 	return users, errors.Join(errs...)
 }
 
-// add adds a user, or another password of a known user. All passwords of a user must have the same roles. Otherwise, a client's
-// rights would depend on its password during a rotation.
+// add adds a user, or another password for a user in the list. All passwords of a user must have the same roles. Otherwise, a
+// client's rights would depend on which of the passwords it uses.
 func (u *Users) add(added user) error {
 	for _, entry := range u.entries {
 		switch {
@@ -201,8 +201,8 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 // Challenge implements Authenticator.
 func (Users) Challenge() string { return `Basic realm="environment broker", charset="UTF-8"` }
 
-// ReloadedUsers is an Authenticator for a list of users that can change while the service runs. The function returns the current
-// list.
+// ReloadedUsers is an Authenticator for a list of users that can be reloaded while the service runs. Calling it returns the
+// current list.
 type ReloadedUsers func() Users
 
 // Authenticate implements Authenticator.

@@ -13,27 +13,27 @@ import (
 
 // The limits of a JSON text.
 const (
-	// MaxTokens limits the values and field names. The largest legitimate requests, orders with many components for the
+	// MaxTokens limits the number of values and field names. The largest legitimate requests, orders with many components for the
 	// Provisioner, have about 5,000.
 	MaxTokens = 10_000
 	// MaxDepth limits the nesting of objects and arrays.
 	MaxDepth = 32
 	// MaxFieldName limits the name of a field, in bytes.
 	MaxFieldName = 256
-	// MaxNumber limits the text of a number, in bytes. MaxExponent limits the absolute value of its exponent, to that of a 64-bit
-	// floating-point number. Exact arithmetic on a number such as 1e999000 takes seconds.
+	// MaxNumber limits the text of a number, in bytes. MaxExponent limits the absolute value of its exponent to the largest
+	// exponent of a 64-bit float. Exact arithmetic on a number such as 1e999000 takes seconds.
 	MaxNumber   = 64
 	MaxExponent = 308
 
 	// maxQuoted limits the length of a field name in an error, in characters.
 	maxQuoted = 50
-	// fewFields is the number of fields up to which an object is searched for duplicates without a map.
+	// fewFields is the number of fields up to which duplicates are found by a linear search; larger objects need a map.
 	fewFields = 16
 )
 
-// JSON returns an error if the text exceeds a limit or repeats a field within an object. The text of the error, of kind invalid,
-// continues a sentence that starts with the noun, such as "The body". JSON reads each byte at most twice, does not allocate more
-// than the names of the fields, and stops at the first violation. It does not check the syntax: decoders reject texts that are not JSON.
+// JSON returns an error of kind Invalid if the text exceeds a limit or repeats a field within an object. The error reads as a
+// sentence that starts with noun, such as "The body". JSON takes linear time, allocates only for field names and nesting, and
+// stops at the first violation. It does not check the syntax: decoders reject texts that are not JSON.
 func JSON(noun string, text []byte) error {
 	meter := meter{text: text}
 	if problem := meter.run(); problem != "" {
@@ -43,7 +43,7 @@ func JSON(noun string, text []byte) error {
 	return nil
 }
 
-// Tokens returns the number of values and field names that JSON counts. It is at most MaxTokens+1.
+// Tokens returns the number of values and field names in the text, up to the first violation. It is at most MaxTokens+1.
 func Tokens(text []byte) int {
 	meter := meter{text: text}
 	_ = meter.run() // the count is valid up to the first violation
@@ -63,13 +63,13 @@ type meter struct {
 // container is an open object or array.
 type container struct {
 	object bool
-	// few contains the names of the first fields; names contains all if there are more than fewFields.
+	// few contains the names of up to fewFields fields. If there are more, names contains all of them.
 	few   []string
 	names map[string]struct{}
 }
 
-// run reads the text up to its end or the first violation, which it returns as a predicate. It returns an empty string if the text
-// is within the limits.
+// run reads the text up to its end or the first violation. It returns the violation as a predicate, such as "has more than 10000
+// values", or an empty string if the text is within the limits.
 func (m *meter) run() string {
 	for m.at < len(m.text) {
 		problem := ""
@@ -214,7 +214,7 @@ func (m *meter) number() string {
 		return ""
 	}
 
-	// A malformed exponent is not JSON. One that overflows an int is reported as too large.
+	// Atoi fails if the exponent overflows an int, or if the text is not JSON. Decoders reject an empty exponent.
 	value, err := strconv.Atoi(string(m.text[exponent:m.at]))
 	if err != nil && exponent < m.at || value > MaxExponent || value < -MaxExponent {
 		return fmt.Sprintf("has a number with an exponent beyond %d", MaxExponent)
@@ -223,7 +223,7 @@ func (m *meter) number() string {
 	return ""
 }
 
-// word reads true, false, null, or characters that are not JSON.
+// word reads true, false or null. It also skips characters that are not JSON, because decoders reject them.
 func (m *meter) word() {
 	m.at++
 

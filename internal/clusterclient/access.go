@@ -41,22 +41,23 @@ func New(kubeconfigs Kubeconfigs) Access {
 	return Access{kubeconfigs: kubeconfigs}
 }
 
-// Recording returns an Access that records the address in each admin kubeconfig.
+// Recording returns an Access that also stores the API server's address from each admin kubeconfig in endpoints.
 func (a Access) Recording(endpoints Endpoints) Access {
 	a.endpoints = endpoints
 
 	return a
 }
 
-// Allowing returns an Access that also connects to tenants' own clusters in the networks. Without it, their addresses must be
-// public.
+// Allowing returns an Access that also connects to tenants' own clusters in the networks. By default, these clusters must have
+// public addresses.
 func (a Access) Allowing(networks Networks) Access {
 	a.networks = networks
 
 	return a
 }
 
-// connections returns the transport for the instance's runtime. The addresses of tenants' own clusters are checked.
+// connections returns the transport for the instance's runtime. To a tenant's own cluster, it connects only if the address is
+// permitted.
 func (a Access) connections(instance environment.Instance) *http.Transport {
 	if instance.Request.Cluster.Own != nil {
 		return a.networks.transport()
@@ -66,8 +67,8 @@ func (a Access) connections(instance environment.Instance) *http.Transport {
 }
 
 // AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store the kubeconfig. If the
-// instance has no runtime, the error is failure.NotFound. If the address in the kubeconfig cannot be recorded, the kubeconfig is
-// discarded: at the end of a creation, the address must be stored.
+// instance has no runtime, the error is failure.NotFound. If the address in the kubeconfig cannot be recorded, AdminKubeconfig
+// returns an error, because an instance must not become ready without a recorded address.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
 		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
@@ -79,7 +80,7 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 		return kubeconfig, err
 	}
 
-	// An invalid kubeconfig has no address. Its user gets an error from restConfig.
+	// An invalid kubeconfig has no address to record. The caller gets an error from restConfig when it uses the kubeconfig.
 	if endpoint, valid := endpointIn(kubeconfig); valid {
 		if err := a.endpoints.Record(ctx, instance, endpoint); err != nil {
 			return "", err
@@ -89,7 +90,8 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 	return kubeconfig, nil
 }
 
-// endpointIn returns the address in the current context of a kubeconfig.
+// endpointIn returns the API server's address and certificate authority from the current context of a kubeconfig, and false if
+// there is no address.
 func endpointIn(kubeconfig secret.String) (environment.Endpoint, bool) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {

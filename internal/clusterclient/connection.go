@@ -17,9 +17,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
-// connect returns a client for one session with the API server over new connections. The caller must call disconnect at the end of the session. The
-// client does not follow redirects, so it never sends the credentials to another host. Its scheme has only the kinds of an
-// account: the typed clients of client-go would link all kinds of Kubernetes into the broker.
+// connect returns a client for one session with the API server over new connections. The caller must call disconnect at the end
+// of the session. The client does not follow redirects, so it never sends the credentials to another host. Its scheme contains
+// only the API groups of an account, because the typed clients of client-go would link all Kubernetes types into the broker.
 func connect(config *rest.Config, connections *http.Transport) (api *rest.RESTClient, disconnect func(), err error) {
 	transport, disconnect, err := authenticated(config, connections)
 	if err != nil {
@@ -48,8 +48,8 @@ func connect(config *rest.Config, connections *http.Transport) (api *rest.RESTCl
 	return api, disconnect, nil
 }
 
-// requestVersion requests the version of the API server without retries. The request requires no permissions, but API servers
-// reject invalid credentials.
+// requestVersion requests the version of the API server without retries. The request needs no permissions, but fails if the
+// credentials are invalid, so it verifies a kubeconfig with any role.
 func requestVersion(ctx context.Context, api *rest.RESTClient) error {
 	err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error()
 
@@ -69,7 +69,8 @@ func Transport(config *rest.Config) (transport http.RoundTripper, disconnect fun
 // trusted returns a transport for clusters of Gardener, whose addresses need no check.
 func trusted() *http.Transport { return &http.Transport{Proxy: http.ProxyFromEnvironment} }
 
-// authenticated adds the trust and the credentials of the configuration to a transport.
+// authenticated configures the transport to use the certificate authority and the credentials of config, and bounds its
+// responses.
 func authenticated(config *rest.Config, connections *http.Transport) (transport http.RoundTripper, disconnect func(), err error) {
 	if connections.TLSClientConfig, err = rest.TLSConfigFor(config); err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 var errNetwork = errors.New("the address is neither public nor in an allowed network")
 
 // Networks are the networks that clusters of tenants may use in addition to public addresses. The zero value permits public
-// addresses only. Without this restriction, a tenant could use the broker to send requests into its operator's network.
+// addresses only. Without this restriction, a tenant could make the broker send requests into the operator's network.
 type Networks struct{ allowed []netip.Prefix }
 
 // ParseNetworks parses networks in CIDR notation, such as 10.0.0.0/8.
@@ -34,8 +34,8 @@ func ParseNetworks(texts []string) (Networks, error) {
 }
 
 // reserved returns the networks whose addresses are not public: private, shared, local, documentation, multicast and reserved
-// ones, as listed in IANA's registries of special-purpose addresses. Of IPv6, only 2000::/3 is public, and in it the list contains
-// the networks that embed IPv4 addresses, such as 6to4.
+// ones, as listed in IANA's registries of special-purpose addresses. In IPv6, only 2000::/3 is public; for that range, the list
+// contains the exceptions, such as 6to4, which embeds IPv4 addresses.
 func reserved() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
@@ -48,7 +48,7 @@ func reserved() []netip.Prefix {
 	}
 }
 
-// permits reports whether the broker may connect to the address. An IPv4 address may be mapped to IPv6.
+// permits reports whether the broker may connect to the address. It treats an IPv4-mapped IPv6 address as the IPv4 address.
 func (n Networks) permits(address netip.Addr) bool {
 	address = address.Unmap().WithZone("")
 	contains := func(network netip.Prefix) bool { return network.Contains(address) }
@@ -62,8 +62,8 @@ func (n Networks) permits(address netip.Addr) bool {
 	return public && !slices.ContainsFunc(reserved(), contains)
 }
 
-// control is called with the resolved address before each connection, so a name that resolves to a different address later is
-// checked again.
+// control rejects addresses that are not permitted. It is called with the resolved address before each connection, so it also
+// protects against a name that resolves to a different address later.
 func (n Networks) control(_, hostAndPort string, _ syscall.RawConn) error {
 	resolved, err := netip.ParseAddrPort(hostAndPort)
 	if err != nil || !n.permits(resolved.Addr()) {
@@ -73,8 +73,8 @@ func (n Networks) control(_, hostAndPort string, _ syscall.RawConn) error {
 	return nil
 }
 
-// transport returns a transport that connects only to permitted addresses. It does not use the proxy of the environment, which
-// would resolve the names itself.
+// transport returns a transport that connects only to permitted addresses. It ignores the proxy settings of the environment,
+// because a proxy would resolve names itself, without this check.
 func (n Networks) transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: probeTimeout, Control: n.control}
 

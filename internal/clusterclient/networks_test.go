@@ -25,7 +25,7 @@ func loopback(t *testing.T) clusterclient.Networks {
 	return networks
 }
 
-// withCluster returns an instance whose tenant brings a cluster with the address.
+// withCluster returns an instance that uses a tenant's own cluster at the address.
 func withCluster(t *testing.T, server *httptest.Server, address string) environment.Instance {
 	t.Helper()
 
@@ -39,8 +39,8 @@ func withCluster(t *testing.T, server *httptest.Server, address string) environm
 	return own
 }
 
-// TestAddressesOfOwnClusters checks that the broker sends no request to an address that is neither public nor allowed, however the
-// kubeconfig writes it.
+// TestAddressesOfOwnClusters checks that the broker sends no request to an address that is neither public nor allowed, in any
+// notation of the address.
 func TestAddressesOfOwnClusters(t *testing.T) {
 	var requests atomic.Int32
 
@@ -79,7 +79,8 @@ func TestAddressesOfOwnClusters(t *testing.T) {
 	}
 }
 
-// TestProxyIsNotUsedForOwnClusters checks that the proxy of the environment cannot be used to reach refused addresses.
+// TestProxyIsNotUsedForOwnClusters checks that HTTPS_PROXY does not allow the broker to reach forbidden addresses through a
+// proxy.
 func TestProxyIsNotUsedForOwnClusters(t *testing.T) {
 	var requests atomic.Int32
 

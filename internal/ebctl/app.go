@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// App is the ebctl program with its dependencies on the process and the operating system. Tests can therefore run commands
-// without a terminal, real time or random IDs. All fields except Colors are required.
+// App is the ebctl program with everything that it needs from the process and the operating system. Tests replace these fields to
+// run commands without a terminal, real time or random IDs. All fields except Colors are required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -173,7 +173,7 @@ func (s *session) print(value any, text output.Text) error {
 	return nil
 }
 
-// colored reports whether to print results in colors. Any value of NO_COLOR turns colors off (https://no-color.org).
+// colored reports whether to print results in colors. Any non-empty value of NO_COLOR turns colors off (https://no-color.org).
 func (s *session) colored() bool {
 	return s.format.ForPeople() && s.Colors != nil && s.Colors() && s.Environment("NO_COLOR") == ""
 }
@@ -193,8 +193,8 @@ type target struct {
 	operatorapi.Runtime
 }
 
-// find returns the instance with the given ID or, if no instance has the ID, the only instance with this name. Its client sends OSB
-// requests for the region of the instance, because a platform may be limited to regions.
+// find returns the instance with the given ID or, if no instance has the ID, the only instance with this name. The client in the
+// result sends OSB requests for the region of the instance, because a platform may be limited to regions.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBindingCreateCommand returns the command that creates a binding and prints its kubeconfig. The command prints the ID to
-// standard error after success, and includes it in the error of a request with an unknown outcome: a user who repeats the command
-// with --id gets the same binding.
+// newBindingCreateCommand returns the command that creates a binding and prints its kubeconfig. Without --id, the command
+// generates the ID of the binding and prints it to standard error. If the outcome of the request is unknown, the error contains
+// the ID: a user who repeats the command with --id gets the same binding.
 func newBindingCreateCommand(session *session) *cobra.Command {
 	var (
 		order    brokerclient.BindingOrder

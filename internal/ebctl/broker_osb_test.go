@@ -19,7 +19,7 @@ const (
 	planIDTrial = "33333333-3333-4333-8333-333333333333"
 )
 
-// osb rejects requests without the headers and parameters that the Open Service Broker API requires.
+// osb wraps a handler and rejects requests without the headers and parameters that the Open Service Broker API requires.
 func osb(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		identity := r.Header.Get("X-Broker-Api-Request-Identity")
@@ -189,7 +189,7 @@ type bindingOrder struct {
 	} `json:"parameters"`
 }
 
-// bound rejects binding requests with invalid headers, and requests for unknown instances.
+// bound wraps a handler of binding requests. It rejects requests with a different API version or for an unknown instance.
 func (b *fakeBroker) bound(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -126,7 +126,7 @@ func (s *session) provisionerStatus(ctx context.Context) []check {
 	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
 }
 
-// status returns a check of the service's version, which should be that of ebctl, and a check of each system that the service
+// status compares the version of the service with that of ebctl, and returns this check and one for each system that the service
 // calls.
 func (s *session) status(ctx context.Context, client *brokerclient.Client, service string) []check {
 	status, err := client.GetStatus(ctx)

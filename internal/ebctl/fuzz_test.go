@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParameters decodes arbitrary parameters and assignments of a command line. What is accepted can be sent to the broker.
+// FuzzParameters checks that any accepted value of --parameters can be encoded as JSON, even after an invalid --set, and that the
+// error about an invalid value has a single line.
 func FuzzParameters(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":1}`, "b=2"},

@@ -279,7 +279,8 @@ func newInstanceDeleteCommand(session *session) *cobra.Command {
 // changer is a function that sends a request to change an instance.
 type changer = func(ctx context.Context, instance target) (brokerclient.Accepted, error)
 
-// confirmed returns a function that asks the question and then calls send. The question contains %s for the instance.
+// confirmed returns a function that asks for confirmation and calls send unless the user declines. The question contains %s for
+// the instance.
 func (s *session) confirmed(question string, send changer) changer {
 	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 		if err := s.confirm(ctx, question, described(instance)); err != nil {
@@ -290,7 +291,7 @@ func (s *session) confirmed(question string, send changer) changer {
 	}
 }
 
-// described returns the name, plan and ID of an instance, for questions.
+// described returns the name, plan and ID of an instance, for confirmation prompts.
 func described(instance target) string {
 	return fmt.Sprintf("%s (plan %s, ID %s)", cmp.Or(instance.Name, "without a name"), instance.ServicePlanName, instance.InstanceID)
 }

@@ -16,8 +16,8 @@ import (
 // Broker API requires all three, but only platforms have meaningful values for them.
 const platform = "ebctl"
 
-// validName reports whether the broker would use the name unchanged. In other names it replaces characters, and the user would
-// not find the instance by the name of the command line.
+// validName reports whether the broker would store the name unchanged. The broker replaces characters in other names, so the user
+// would not find the instance by the name on the command line.
 func validName(name string) bool {
 	return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?$`).MatchString(name)
 }

@@ -41,8 +41,9 @@ func addOutputFile(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "output-file", "", "write the kubeconfig to this file, readable only by its owner")
 }
 
-// printKubeconfig writes the kubeconfig to the file. If file is empty, it prints the kubeconfig, or value in the formats JSON and
-// YAML. A zero expiresAt is not printed.
+// printKubeconfig writes the kubeconfig to the file, and the path and the expiry to standard error. If file is empty, it prints
+// to standard output: the kubeconfig in the formats for people, and value in the formats for scripts. A zero expiresAt is not
+// printed.
 func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value any, file string) error {
 	if file == "" {
 		return s.print(value, output.Plain(kubeconfig))

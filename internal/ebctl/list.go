@@ -137,8 +137,9 @@ func (l lister[L, E]) open(ctx context.Context, session *session) (*brokerclient
 	return client, err
 }
 
-// list returns the first page. If the flags require more than one page, it returns a list with the entries of several pages and
-// no cursor. With --total it reads all pages.
+// list returns the first page as the broker sends it, unless a flag needs more: with --all-pages, --limit, --sort-by or a filter
+// on the client, it returns a list with the entries of several pages and no cursor. With these flags, --total counts the entries
+// before --limit is applied, which requires reading all pages.
 func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, given listFlags) (list L, err error) {
 	var keep func(E) bool
 	if l.keep != nil {
@@ -207,8 +208,8 @@ func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, 
 	return found, nil
 }
 
-// pageSize returns the size of the pages to request: the limit if it is smaller than the broker's default, otherwise 0 for the
-// default.
+// pageSize returns the size of the pages to request; 0 means the broker's default. If every is false, a limit below the default
+// is enough.
 func (f listFlags) pageSize(every bool) int {
 	const brokersOwn = 50
 	if every || f.limit >= brokersOwn {
@@ -268,7 +269,7 @@ func sortBy[E any](entries []E, field string) error {
 	return nil
 }
 
-// valueOf returns the value of a JSONPath result.
+// valueOf returns the value of a JSONPath result, or nil if it has none.
 func valueOf(found reflect.Value) any {
 	if !found.IsValid() || !found.CanInterface() {
 		return nil

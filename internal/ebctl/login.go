@@ -156,8 +156,8 @@ func (s *session) askPassword(wanted Settings) (secret.String, error) {
 	return secret.String(line), nil
 }
 
-// authenticate returns an error unless the service accepts the credentials. Credentials without the role for the request are
-// accepted, too.
+// authenticate returns an error unless the service accepts the credentials. A user who only lacks the role for the request has
+// valid credentials, so this is not an error.
 func (s *session) authenticate(ctx context.Context, wanted Settings) error {
 	client := s.clientOf(wanted)
 

@@ -58,8 +58,8 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 	return operatorapi.Runtime{}, usage("several %ss are named %s: use one of the IDs %s", client.Noun(), idOrName, strings.Join(ids, ", "))
 }
 
-// similarName suggests a name among those of the first page of instances. Without the list, the command still reports that the
-// instance does not exist, so an error of the list is ignored.
+// similarName returns a suggestion with the most similar name on the first page of instances, or an empty string. It ignores
+// errors, so that the command still reports the missing instance.
 func similarName(ctx context.Context, client *brokerclient.Client, name string) string {
 	first, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{})
 	if err != nil {

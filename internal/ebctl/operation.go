@@ -112,8 +112,8 @@ const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name o
 const helpAudited = helpNamed +
 	"\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
 
-// interventionError reports that the broker rejected an intervention or did not receive it. It contains the ID of the operation
-// for the hint.
+// interventionError reports that the broker rejected an intervention or did not respond. It contains the ID of the operation for
+// the hint.
 type interventionError struct {
 	doing, operationID string
 	cause              error

@@ -171,7 +171,8 @@ func valueIn(text string) (any, error) {
 	return text, nil
 }
 
-// maxParameters is the maximum size of parameters in a file or in standard input, in bytes. The broker accepts no longer request.
+// maxParameters is the maximum size of parameters from a file or from standard input, in bytes. The broker rejects longer
+// requests.
 const maxParameters = 1 << 20
 
 // readArgument returns the value of a flag. If the value starts with @, it returns the content of the named file or of standard

@@ -13,9 +13,9 @@ import (
 // watchInterval is the time between two requests for a watched list.
 const watchInterval = 2 * time.Second
 
-// watch prints all entries, and then entries that are new or have changed, until the context ends, which is not an error. After a
-// temporary error, it prints the error and requests the list again; any other error ends the watch. Removed entries are not
-// reported.
+// watch prints all entries, and then entries that are new or have changed, until the context ends, which is not an error. If a
+// later request fails with a temporary error, watch prints the error and continues; any other error ends the watch. Removed
+// entries are not reported.
 func (l lister[L, E]) watch(ctx context.Context, session *session, given listFlags) error {
 	changes := changedEntries{seen: map[string]string{}, noHeaders: given.noHeaders}
 

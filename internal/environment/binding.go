@@ -90,8 +90,8 @@ func (r Role) ClusterRole() string {
 // instance ID for the key of a binding.
 const BindingPath = "/service_bindings/"
 
-// BindingKey returns the value of InstanceID for operations on a binding. Operations with the same key run one after another,
-// independently of the operations on the instance.
+// BindingKey returns the key of a binding, which operations on the binding have as their InstanceID. Operations with the same key
+// run one after another, independently of the operations on the instance.
 func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)
 }

@@ -18,19 +18,19 @@ type Cluster struct {
 	// AutoScalerMin and AutoScalerMax limit the total number of worker nodes in all zones.
 	AutoScalerMin int `json:"autoScalerMin"`
 	AutoScalerMax int `json:"autoScalerMax"`
-	// MaxSurge and MaxUnavailable are the numbers of additional and of missing nodes during a rolling update. At least one of them
-	// is positive.
+	// MaxSurge and MaxUnavailable are the maximum numbers of additional and of unavailable nodes during a rolling update. At
+	// least one of them is positive.
 	MaxSurge       int `json:"maxSurge"`
 	MaxUnavailable int `json:"maxUnavailable"`
-	// Zones are the provider's full zone names, such as eu-central-1a. On Azure they are numbers.
+	// Zones are the provider's names of the zones: full names such as eu-central-1a, but numbers on Azure.
 	Zones []string `json:"zones"`
-	// NodesCIDR, PodsCIDR and ServicesCIDR are IPv4 networks. They cannot change after the runtime was created.
+	// NodesCIDR, PodsCIDR and ServicesCIDR are IPv4 networks. They cannot change after the runtime is created.
 	NodesCIDR    string `json:"nodesCIDR"`
 	PodsCIDR     string `json:"podsCIDR"`
 	ServicesCIDR string `json:"servicesCIDR"`
 	// Purpose is the Shoot's purpose in Gardener: evaluation, testing, development or production.
 	Purpose string `json:"purpose"`
-	// LicenceType is the value of a Shoot label. It is empty for plans without a license type.
+	// LicenceType is the value of an annotation of the Shoot. It is empty for plans without a license type.
 	LicenceType string `json:"licenceType,omitempty"`
 	// SharedCredentials reports that all runtimes of the plan share one infrastructure account, as in the trial plan.
 	SharedCredentials bool `json:"sharedCredentials,omitempty"`

@@ -19,7 +19,8 @@ const dataVersion = 1
 // finishes, when a step waits or fails, and when a step calls Save. If a stage restarts after a crash, its steps get the stored
 // data, so they must not rely on unsaved changes of an interrupted attempt. The JSON names are stored and never change.
 type Data struct {
-	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since.
+	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since. For
+	// a provisioning or a resumption, it is loaded by the first step.
 	Instance Instance `json:"instance,omitzero"`
 	// TargetSecret is the name of the Gardener secret with the infrastructure credentials. EarlierSecrets are other names that
 	// earlier attempts of the same order used, before the configuration changed. The Provisioner may have accepted an order with
@@ -38,8 +39,8 @@ type Data struct {
 	RuntimeKnown bool `json:"runtimeKnown,omitempty"`
 	// UnknownSince is when the Provisioner first reported that it does not know the runtime to remove, or zero.
 	UnknownSince time.Time `json:"unknownSince,omitzero"`
-	// Update is applied to the instance after the operation has succeeded. A suspension has an update if the request also contained
-	// other changes.
+	// Update is applied to the instance in the transaction in which the operation succeeds. A suspension has an update if the
+	// request also contained other changes.
 	Update *Update `json:"change,omitempty"`
 	// Binding is the binding that the operation creates or removes. It is zero for operations on instances.
 	Binding Binding `json:"binding,omitzero"`

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// TestStoredData reads the stored form without a version, which earlier releases wrote, with every field set, and writes it
-// again.
+// TestStoredData checks that no field is lost or renamed when a row of an earlier release, without a version, is read and written
+// again, and that a row with a later version is rejected.
 func TestStoredData(t *testing.T) {
 	row, err := os.ReadFile("testdata/operation_data_v1.json")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// FuzzData decodes arbitrary stored data of operations. Decoded data can be stored again without a change.
+// FuzzData checks that data which can be decoded can also be stored, and does not change when it is read and stored again.
 func FuzzData(f *testing.F) {
 	for _, seed := range []string{`{}`, `null`, `{"version":2}`, `{"instance":{"id":"i","request":{"context":{"a":1}}},"change":{"plan_id":"p"}}`, `[]`, `{"version":1e999}`} {
 		f.Add([]byte(seed))

@@ -24,9 +24,9 @@ type Instance struct {
 	// SubscriptionAccountID is the ID of the tenant that ordered the instance. It is empty unless the instance was moved to another
 	// tenant.
 	SubscriptionAccountID string `db:"subscription_account_id" json:"subscriptionAccountID,omitempty"`
-	// Platform is the name of the platform that owns the instance: the one that ordered it, unless an administrator moved it to
-	// another. SharedWith names the platforms that may use the instance, too. Platforms outside of both get the response for a missing
-	// instance.
+	// Platform is the name of the platform that owns the instance: the one that ordered it, unless an administrator moved the
+	// instance to another platform. SharedWith names the other platforms that may use the instance. For all remaining platforms,
+	// the instance is missing.
 	Platform   string   `db:"platform" json:"platform,omitempty"`
 	SharedWith []string `db:"-"        json:"sharedWith,omitempty"`
 	// PlatformRegion is the region in the path of the order, or the default region.
@@ -42,17 +42,17 @@ type Instance struct {
 	RuntimeID string `db:"runtime_id" json:"runtimeID"`
 	// DashboardURL is the URL of the console for users, or empty if there is no console.
 	DashboardURL string `db:"dashboard_url" json:"dashboardURL"`
-	// MaintenanceVersion is the maintenance version of the plan that the runtime has. It is empty for instances from before
-	// maintenance versions were introduced.
+	// MaintenanceVersion is the plan's maintenance version that was last applied to the runtime. It is empty for instances that
+	// were created before maintenance versions were introduced.
 	MaintenanceVersion string `db:"maintenance_version" json:"maintenanceVersion,omitempty"`
 	// Suspended reports that the runtime was removed but the instance was kept.
 	Suspended bool `db:"suspended" json:"suspended,omitempty"`
-	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it has expired; after that it can
-	// only be deleted.
+	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it expired, or zero; an expired
+	// instance can only be deleted.
 	ExpiresAt time.Time `db:"-" json:"expiresAt,omitzero"`
 	ExpiredAt time.Time `db:"-" json:"expiredAt,omitzero"`
-	// Exclusive is empty or unique among all instances; the database enforces this. It limits an account to one instance of a
-	// plan.
+	// Exclusive limits an account to one instance of the plan: the database rejects a second instance with the same value. It is
+	// empty if the plan has no such limit.
 	Exclusive string `db:"-" json:"exclusive,omitempty"`
 	// Request is zero in instances that were read for a list, because lists do not decrypt it.
 	Request   Request   `db:"-" json:"request,omitzero"`

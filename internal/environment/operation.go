@@ -64,8 +64,8 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 	}, Data{Instance: instance, Binding: binding})
 }
 
-// visibleTo returns the value of VisibleTo for an operation on the instance: the names of the platforms that may use the instance now.
-// It matters only after the instance is deleted; until then, the row of the instance decides.
+// visibleTo returns the value of VisibleTo for an operation on the instance: the names of the platforms that may use the instance
+// now. After the instance is deleted, only these platforms see the operation; until then, the row of the instance decides.
 func visibleTo(instance Instance) string { return strings.Join(instance.Platforms(), " ") }
 
 // newOperation adds the encoded data to an operation. The engine stores the data encrypted.

@@ -48,8 +48,8 @@ func phasesByKind() map[string]phases {
 }
 
 // PhaseOf returns the phase of the instance with the given operations, newest first. The newest operation that affects the phase
-// determines it. A suspension or resumption that was canceled before it started is ignored. If there are no operations, the phase
-// is Unknown.
+// determines it. A suspension or resumption that ended before it started is ignored. If no operation affects the phase, it is
+// Unknown.
 func PhaseOf(operations []process.Record) Phase {
 	byKind := phasesByKind()
 

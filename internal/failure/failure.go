@@ -31,7 +31,8 @@ const (
 	Internal Kind = "internal"
 )
 
-// Reasons and components. The values are the same as in the Kyma Environment Broker, because existing clients parse them.
+// Reasons and components. Where Kyma Environment Broker has the same reason or component, the value is the same, because existing
+// clients parse it.
 const (
 	ReasonInternal        = "err_keb_internal"
 	ReasonTimeout         = "err_keb_timeout"
@@ -87,8 +88,8 @@ type Error struct {
 	Cause error
 }
 
-// While adds the activity that failed to an error, as in "listing instances: connection refused". It keeps the kind of the error.
-// If err is nil, While returns nil, so a function can end with "return rows, failure.While(err, ...)".
+// While prefixes an error with the activity that failed, as in "listing instances: connection refused". It keeps the kind of the
+// error. If err is nil, While returns nil, so a function can end with "return rows, failure.While(err, ...)".
 func While(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

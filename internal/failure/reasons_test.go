@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestReasonsAreDocumented compares the constants in the source with Reasons, so the page docs/user/errors.md lists all
-// reasons.
+// TestReasonsAreDocumented checks that Reasons explains every reason constant in the source. The page
+// docs/user/errors.md is generated from Reasons.
 func TestReasonsAreDocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	if err != nil {

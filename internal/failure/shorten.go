@@ -1,8 +1,8 @@
 package failure
 
-// Shorten returns the text unchanged if it has at most limit characters. Otherwise it returns the start and the end of the
-// text, limit characters in total with the ellipsis between them. The end matters as much as the start: errors of other systems
-// start with the action that failed and end with its cause. The limit must be positive.
+// Shorten returns the text unchanged if it has at most limit characters. Otherwise it returns the start and the end of the text
+// with an ellipsis between them, limit characters in total. The end matters as much as the start: errors of other systems start
+// with the action that failed and end with its cause. The limit must be positive.
 func Shorten(text string, limit int) string {
 	characters := []rune(text)
 	if len(characters) <= limit {

@@ -8,8 +8,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// errorsIn returns the number of typing errors in the given word: missing, additional and wrong letters. Two swapped letters
-// count as one error.
+// errorsIn returns the number of missing, additional and wrong letters in given, compared with word. If the only difference is
+// two swapped letters, it returns 1.
 func errorsIn(given, word string) int {
 	const exchanged = 2
 
@@ -24,9 +24,9 @@ func errorsIn(given, word string) int {
 // letters returns the letters of the word in alphabetical order.
 func letters(word string) string { return string(slices.Sorted(slices.Values([]rune(word)))) }
 
-// Suggestion returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to an
-// error text. Suggestion returns an empty string if no known word is similar. Words of up to four characters can have one typing error;
-// longer words can have two. Case is ignored.
+// Suggestion returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to
+// an error text. Suggestion returns an empty string if no known word is similar. A word of up to four characters is similar if it
+// has at most one typo; a longer word, if it has at most two. Case is ignored.
 func Suggestion(given string, known []string) string {
 	const shortWord, most, longest = 4, 2, 100
 

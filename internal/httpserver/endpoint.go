@@ -31,7 +31,8 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // 405 with the header Allow.
 type Methods map[string]http.Handler
 
-// ServeHTTP implements http.Handler. Unlike http.ServeMux, it responds to other methods with the common JSON body of errors.
+// ServeHTTP implements http.Handler. Unlike http.ServeMux, it rejects a method that is not in the map with the JSON error body
+// of the other responses.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -53,7 +54,7 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal.response().Write(w)
 }
 
-// NotFound is the Endpoint for unknown paths. The default handler of net/http does not send a JSON body.
+// NotFound is the Endpoint for unknown paths. It sends the JSON error body, unlike http.NotFound, which sends plain text.
 func NotFound(_ *http.Request) (Response, error) {
 	return Response{}, &Refusal{
 		Status: http.StatusNotFound, Code: "NotFound", Description: "This path does not exist.",
@@ -73,8 +74,8 @@ type Response struct {
 // OK returns a response with status 200 and the body.
 func OK(body any) Response { return Response{Status: http.StatusOK, Body: body} }
 
-// RetryAfter returns the response with the header Retry-After, in whole seconds and at least one. It modifies the map of an
-// existing Header.
+// RetryAfter returns the response with the header Retry-After: the wait rounded to whole seconds, but at least one. If the
+// response already has a Header, that map is modified.
 func (r Response) RetryAfter(wait time.Duration) Response {
 	if r.Header == nil {
 		r.Header = http.Header{}

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// RequestIdentity is the header in which platforms send the ID of a request. Every response echoes the header.
+// RequestIdentity is the header in which platforms send the ID of a request. EchoRequestIdentity copies it to the response.
 const RequestIdentity = "X-Broker-API-Request-Identity"
 
 // TraceID is the response header with the ID of the request's trace, as 32 hexadecimal digits. The ID is not in the body of
@@ -34,7 +34,7 @@ func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 }
 
 // EchoRequestIdentity is a middleware that copies the header RequestIdentity to the response, so platforms can match requests and
-// responses in logs. It ignores longer values than bounds.ID bytes; platforms send GUIDs.
+// responses in logs. It ignores values of more than bounds.ID bytes; platforms send GUIDs.
 func EchoRequestIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if identity := r.Header.Get(RequestIdentity); identity != "" && len(identity) <= bounds.ID {
@@ -45,8 +45,8 @@ func EchoRequestIdentity(next http.Handler) http.Handler {
 	})
 }
 
-// LimitBody returns a middleware that rejects larger bodies with status 413. A request with a larger Content-Length is rejected
-// immediately; any other request fails when the handler reads beyond the limit.
+// LimitBody returns a middleware that rejects request bodies above the limit with status 413. If the Content-Length exceeds the
+// limit, the request is rejected before the handler runs; otherwise, it fails when the handler reads beyond the limit.
 func LimitBody(bytes int64) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func Deadline(limit time.Duration) Middleware {
 
 // Trace is a middleware for routers of gorilla/mux. It creates a span for the request and sets the route label of the metrics.
 // The span is named after the template of the route, because the path contains IDs and would make every name unique. If the trace
-// is kept, the response has the ID of the trace in the header TraceID.
+// is sampled, the response has its ID in the header TraceID.
 func Trace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method

@@ -21,7 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// observed returns a handler with one route. The endpoint calls NotePlan and NotePoll.
+// observed returns a handler behind Observe, and a hook that records its log lines. The handler has
+// one route: PUT calls NotePlan, and GET calls NotePoll.
 func observed(t *testing.T, metrics *httpserver.Metrics) (http.Handler, *logtest.Hook) {
 	t.Helper()
 

@@ -71,10 +71,15 @@ func (r *Refusal) response() Response {
 	return response
 }
 
-// RefusalOf converts any error to a refusal. It returns a *Refusal unchanged. The status is 413 for a body beyond the limit.
-// Otherwise, the kind of a failure.Error determines the status, unless it is failure.Internal. In all other cases, the status is
-// 503 if the database is unavailable or a deadline has passed, and 500 otherwise. The Cause of a refusal is logged; only the text
-// of a failure.Error is sent to the client.
+// RefusalOf converts any error to a refusal. It returns a *Refusal unchanged. For all other errors, the first matching rule
+// determines the status:
+//
+//   - a request body above the limit: 413
+//   - a failure.Error of any kind except failure.Internal: the status of the kind
+//   - an unavailable database, or a deadline that has passed: 503
+//   - any other error: 500
+//
+// The client gets the text of such a failure.Error, or a fixed text. The cause is only logged.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal

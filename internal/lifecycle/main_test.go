@@ -16,7 +16,8 @@ import (
 // stuck is an environment variable of the child process. It makes the test binary run ignoreSignal instead of the tests.
 const stuck = "TEST_LIFECYCLE_STUCK"
 
-// TestSecondSignalEndsTheProgram sends signals to a child process that hangs during its stop.
+// TestSecondSignalEndsTheProgram checks that a second signal kills a program that hangs while it stops. The program is a
+// child process, which runs ignoreSignal.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
 	if os.Getenv(stuck) != "" {
 		ignoreSignal()

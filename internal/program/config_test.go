@@ -24,8 +24,8 @@ type settings struct {
 	Former   former            `envPrefix:"FORMER_"`
 }
 
-// former is a group of variables. Without the group's prefix, its variable would be APP_WORKERS, which replica.Engine already
-// defines.
+// former is a group of variables with a prefix. Without the prefix, its variable would be APP_WORKERS, the same as in
+// replica.Engine.
 type former struct {
 	Workers int `env:"WORKERS"`
 }

@@ -118,8 +118,9 @@ func TestOptionalHeaders(t *testing.T) {
 	}
 }
 
-// TestOwnerThatCannotBeALabel checks the headers for a tenant with an ID that is not a valid label. The Kyma Provisioner would
-// pass the ID to Gardener, which would reject the label.
+// TestOwnerThatCannotBeALabel checks the headers for IDs that are not valid Kubernetes labels. Tenant and Sub-Account must
+// contain hashes of the IDs, because the Kyma Provisioner labels the Shoot with their values and Gardener would reject the
+// IDs.
 func TestOwnerThatCannotBeALabel(t *testing.T) {
 	t.Parallel()
 

@@ -62,8 +62,8 @@ func TestSplitNodes(t *testing.T) {
 	}
 }
 
-// FuzzSplitNodes checks that the ranges neither overlap nor exceed the nodes' range. Providers reject such
-// ranges.
+// FuzzSplitNodes checks that the ranges of the zones neither overlap nor exceed the nodes' range.
+// Providers reject ranges that do.
 func FuzzSplitNodes(f *testing.F) {
 	for _, nodes := range []string{"10.250.0.0/16", "10.250.7.9/22", "10.0.0.0/28", "0.0.0.0/0", "255.255.255.255/1"} {
 		f.Add(nodes, uint8(4))

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// provisioner is a fake Provisioner. It returns the given answers one after the other and records the ranges of pods
-// and services of each order.
+// provisioner is a fake Provisioner. It returns the errors in answers one after the other, and records the range of
+// pods of each order, or "none".
 type provisioner struct {
 	answers []error
 	ranges  []string

@@ -18,7 +18,7 @@ type request struct {
 }
 
 // playProvisioner starts a server that sends the same response to every request. It returns a client for the server and a
-// pointer to the latest request, which each call replaces.
+// pointer to the latest request, which the server overwrites with each request.
 func playProvisioner(t *testing.T, status int, answer string) (*provisionerclient.Client, *request) {
 	t.Helper()
 

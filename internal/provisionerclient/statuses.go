@@ -19,8 +19,8 @@ import (
 // but reads all operations of a request from its database concurrently.
 const MaxStatuses = 50
 
-// ErrTooManyOperations marks errors that may mean that the Provisioner, or a proxy in front of the Provisioner, has rejected a
-// request that asks for too many operations. Requests for single operations may succeed.
+// ErrTooManyOperations is wrapped by an error if the Provisioner, or a proxy in front of it, may have rejected the request
+// because of its number of operations. Requests for single operations may succeed.
 var ErrTooManyOperations = errors.New("the request is for several operations")
 
 // OperationResult is the result of OperationStatuses for one operation.
@@ -76,7 +76,8 @@ type statuses struct {
 	refused    map[string]error
 }
 
-// statuses sends one request for all operations. The returned error applies to all of them.
+// statuses sends one request for all operations. The returned error applies to each operation that has neither a status nor an
+// error in the result.
 func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, error) {
 	found := statuses{refused: map[string]error{}}
 
@@ -128,9 +129,9 @@ func saysTooMany(status int, err error) bool {
 // aliasOf returns the GraphQL alias for the operation at the position in the request.
 func aliasOf(position int) string { return "a" + strconv.Itoa(position) }
 
-// statusesRequest returns the request for several operations. genqlient can generate only a document with a fixed number of
-// fields: fifty fields with @include, fifty variables and fifty struct members would need more code and longer requests. Each
-// field selects the same subfields as the generated request for a single operation.
+// statusesRequest returns the request for several operations, with one field per operation. genqlient can generate only a fixed
+// number of fields: fifty fields with @include, fifty variables and fifty struct members would need more code and longer
+// requests. Each field selects the same subfields as the generated request for a single operation.
 func statusesRequest(operationIDs []string) *graphql.Request {
 	const name = "OperationStatuses"
 

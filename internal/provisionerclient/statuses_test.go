@@ -23,8 +23,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// playStatuses starts a Provisioner with the schema in the file. Its responses contain the data of each operation by ID, and the
-// errors in failures, in which ALIAS:ID is replaced by the alias of the operation.
+// playStatuses starts a fake Provisioner that validates requests against the schema in the file. A response contains the data of
+// each requested operation and the errors in failures, where ALIAS:ID stands for the alias of the operation with the ID. The
+// second result contains the headers of all requests.
 func playStatuses(t *testing.T, schemaFile string, data map[string]string, failures string) (*provisionerclient.Client, *[]http.Header) {
 	t.Helper()
 
@@ -153,7 +154,8 @@ func TestOperationStatusesOfOne(t *testing.T) {
 	}
 }
 
-// TestFailedRequestForSeveral compares the errors of a request for several operations with the error of a request for one.
+// TestFailedRequestForSeveral checks that, if a request for several operations fails, each operation has the same error as after
+// a failed request for this operation alone.
 func TestFailedRequestForSeveral(t *testing.T) {
 	t.Parallel()
 

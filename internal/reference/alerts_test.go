@@ -173,8 +173,8 @@ func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.Metric
 	return labels
 }
 
-// occurs reports whether a label can have the value of the filter, according to the help text of the metric, which lists the
-// values of the labels.
+// occurs reports whether a label can have the value of the filter. The help text of the metric lists the values of most
+// labels.
 func occurs(filter metricsql.LabelFilter, help string) bool {
 	switch filter.Label {
 	case "system":
@@ -190,7 +190,8 @@ func occurs(filter metricsql.LabelFilter, help string) bool {
 
 var shown = regexp.MustCompile(`\$labels\.(\w+)`)
 
-// checkTexts checks the severity and the annotations of a rule. Annotations may use only labels that remain after grouping.
+// checkTexts checks the severity, the summary and the duration of a rule. The summary may use only labels that remain after
+// grouping.
 func checkTexts(t *testing.T, rule alert, labels []string) {
 	t.Helper()
 
@@ -209,7 +210,7 @@ func checkTexts(t *testing.T, rule alert, labels []string) {
 	}
 }
 
-// TestAlertsAreDocumented compares the documentation page of the alerts with the rules.
+// TestAlertsAreDocumented checks that the page of the alerts explains every rule and no others.
 func TestAlertsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(alertsPage)
 	if err != nil {

@@ -38,7 +38,8 @@ func errorsPage() (any, error) {
 	return map[string]any{"Responses": responses, "Reasons": failure.Reasons()}, err
 }
 
-// plansPage returns the plans of the built-in catalog as Markdown. The versions in the schemas are the defaults of the broker.
+// plansPage returns the plans of the built-in catalog as Markdown. The schemas contain the broker's default Kubernetes
+// version.
 func plansPage() (any, error) {
 	defaults := brokerservice.DefaultConfig()
 

@@ -37,8 +37,8 @@ func (v *Value[T]) Get() T { return *v.current.Load() }
 
 // check reads the files and parses their contents if the contents have changed.
 //
-// The results are true and nil if check replaced the value, true and an error if the files cannot be used, and false and nil if
-// the contents are the same. check returns a parse error only once for the same contents, but a read error each time.
+// The results are true and nil if check replaced the value, true and an error if a file cannot be read or parsed, and false and
+// nil if the contents have not changed. check returns a parse error only once for the same contents, but a read error each time.
 func (v *Value[T]) check() (changed bool, err error) {
 	contents, err := read(v.paths)
 	if err != nil {

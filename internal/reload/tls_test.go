@@ -65,7 +65,7 @@ func authority(t *testing.T, name string) *certificate.Authority {
 	return made
 }
 
-// newWatcher returns a watcher that checks its files when the test calls checkOnce.
+// newWatcher returns a watcher that checks its files only when the test calls checkOnce.
 func newWatcher() (*Watcher, *prometheus.Registry) {
 	metrics := prometheus.NewRegistry()
 

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// Every is the interval at which a Watcher reads its files. A service uses outdated contents for at most this long.
+// Every is the interval at which a Watcher reads its files. A valid new file is in use after at most this time.
 const Every = 10 * time.Second
 
-// Watcher reads the files of its values at an interval. If the files of a value have changed, it replaces the value. Add all
-// values before the watcher runs.
+// Watcher reads the files of its values at an interval. If the files of a value have changed and are valid, it replaces the
+// value. Add all values before the watcher runs.
 type Watcher struct {
 	log      logrus.FieldLogger
 	clock    clock.WithTicker

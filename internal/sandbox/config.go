@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Prefix starts the name of every environment variable of the sandbox.
+// Prefix is the prefix of the sandbox's environment variables.
 const Prefix = "SANDBOX_"
 
 // Credentials for calls to the sandbox's broker. They are public, so check allows the APIs to listen only on the loopback
@@ -105,8 +105,8 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 }
 
 // broker returns the configuration of the broker, which calls the Provisioner at provisionerAddress. The broker has one user,
-// with the roles for the Open Service Broker API and for the operator API. All other settings keep their production defaults, so
-// the sandbox behaves like a production broker.
+// with the roles for the Open Service Broker API and for the operator API. Settings that the sandbox need not change keep their
+// production defaults, so the sandbox behaves like a production broker.
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress

@@ -30,8 +30,8 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// memoryGarden opens the fake garden in the folder garden. Services can use the returned client immediately. Shoots that they
-// create before the returned part runs wait for the gardenlet.
+// memoryGarden opens the fake garden in the subfolder garden of config.Dir. Services can use the returned client immediately. The
+// gardenlet starts with the returned part; until then, new Shoots wait.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
@@ -44,8 +44,8 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 }
 
 // localGarden starts the local garden and waits until it is ready. The returned part stops the garden when its context ends. The
-// garden logs to log. Its data is not in the folder of the fake garden, so a sandbox can switch between the two gardens. Each
-// garden has its own clusters.
+// garden writes its log to log. Its data is not in the folder of the fake garden, so a user can switch between the two gardens;
+// each keeps its own clusters.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
@@ -133,7 +133,7 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		close(g.stop)
 
-		// After a stop, any exit code is acceptable.
+		// A program that was asked to stop may exit with any code.
 		if err := <-g.ended; err != nil && !isExit(err) {
 			return err
 		}

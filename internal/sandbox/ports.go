@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// address is an address that the sandbox listens on, and the variable that sets it, without the prefix.
+// address is an address on which the sandbox listens, and the name of the variable that sets it, without Prefix.
 type address struct {
 	variable string
 	value    *string

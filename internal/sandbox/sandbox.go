@@ -105,7 +105,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	if err != nil {
-		// A part can be stopped only while it runs, so run the parts with a canceled context.
+		// A part releases its resources when its Run ends, so run the parts with a canceled context.
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 
@@ -138,15 +138,15 @@ func (c Config) openLog() (*os.File, logrus.FieldLogger, error) {
 	return file, log, nil
 }
 
-// services are the services of the sandbox. The broker is created last, because it needs the Provisioner's address.
+// services contains the Provisioner and the broker. The broker is created last, because it needs the Provisioner's address.
 type services struct {
 	provisioner *provisioner.Service
 	broker      *broker.Service
 }
 
-// start creates both services. They listen on their addresses but serve no requests before they run. Both write to the same log,
-// with the name of the service. director is the address of Director; if it is empty, runtimes are not registered. After an error,
-// start leaves nothing open.
+// start creates both services. They listen on their addresses but serve no requests until their Run methods are called. Both
+// write to the same log, and each entry names its service. director is the address of Director; if it is empty, runtimes are not
+// registered. After an error, start leaves nothing open.
 func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, director string, log logrus.FieldLogger,
 ) (services, error) {
 	var (
@@ -174,7 +174,7 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 }
 
 // announce waits until both services are ready, prints their addresses and the first steps for the user, and waits until the
-// context ends. It runs as a part, like the services, so the sandbox stops with an error if a service is not ready within
+// context ends. It runs as a part beside the services, so its error stops the sandbox if a service is not ready within
 // readyTimeout.
 func (s services) announce(ctx context.Context, config Config, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)

@@ -54,8 +54,8 @@ func EncodeOriginal(id string) string {
 	return url.QueryEscape(Original(id))
 }
 
-// Read returns the label and the original ID from the headers of a request, in the form of Label and Original. The sender passes
-// either the ID itself in the header name, or the label in the header name and the original ID in the header originalName. An
+// Read returns the label and the original ID from two headers of a request, in the form of Label and Original. The header called
+// name contains the ID or its label; if it contains the label, the header called originalName can contain the original ID. An
 // original ID with a different label is ignored, because only the label determines which objects the sender can access.
 func Read(headers http.Header, name, originalName string) (label, original string) {
 	id := headers.Get(name)

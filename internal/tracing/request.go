@@ -34,8 +34,8 @@ func Parse(line string) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
-// ID returns the ID of the context's trace as 32 hexadecimal digits. It returns an empty string if the context has no trace or if
-// the trace is not sampled, because no collector has such a trace.
+// ID returns the ID of the context's trace as 32 hexadecimal digits. It returns an empty string if no collector has the trace:
+// tracing is off, or the context has no trace or one that is not sampled.
 func ID(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() || ctx.Value(tracingKey{}) == nil {
@@ -47,8 +47,8 @@ func ID(ctx context.Context) string {
 
 type tracingKey struct{}
 
-// Receive is a middleware that stores the trace of the client, if any, in the context of the request. Begin creates spans only in
-// such a context.
+// Receive is a middleware that stores t and the trace of the client, if any, in the context of the request. Begin creates spans
+// only in a context from Receive.
 func (t *Tracing) Receive(next http.Handler) http.Handler {
 	if t == nil {
 		return next

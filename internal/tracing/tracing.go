@@ -63,8 +63,8 @@ type Tracing struct {
 	sampler  sdktrace.Sampler
 }
 
-// New returns the tracing of the named service, or nil if the configuration has no endpoint. It does not connect to the
-// collector. If an export fails, the error is logged and the spans are dropped.
+// New returns a Tracing for the named service, or nil if the configuration has no endpoint. It does not connect to the collector.
+// If an export fails, the error is logged and the spans are dropped.
 func New(ctx context.Context, service string, config Config, log logrus.FieldLogger) (*Tracing, error) {
 	if config.Endpoint == "" {
 		return nil, nil

@@ -7,8 +7,8 @@ const (
 	threshold = 5
 	// pause is the time for which a circuit breaker stays open before the next trial.
 	pause = 2 * time.Second
-	// patience is the time after which another trial can start although the current trial has no result. The current trial
-	// continues, and its result is not ignored.
+	// patience is how long a half-open circuit breaker waits for the result of a trial before it opens again. The trial
+	// continues, and a late response still closes the circuit breaker.
 	patience = 10 * time.Second
 )
 
@@ -37,7 +37,7 @@ const (
 type circuitBreaker struct {
 	// failures is the number of consecutive failures.
 	failures int
-	// since is the start of the first of these failures; last is the fault of the latest failure.
+	// since is the start of the first of these failed calls; last is the fault of the latest one.
 	since time.Time
 	last  string
 	// nextTry is the end of the current pause. It is zero while the circuit breaker is closed.

@@ -2,13 +2,14 @@
 // and the release registry. It keeps an outage of a system from blocking a service, and a service from overloading a system.
 //
 // A System limits the number of concurrent calls to one upstream and has a circuit breaker. A Recovery probes an upstream during
-// an outage, and resumes the delayed operations afterwards. An upstream that does not respond blocks no worker for longer than a
-// few seconds.
+// an outage, and resumes the delayed operations afterwards. Once an upstream has stopped responding, calls to it fail immediately
+// instead of blocking workers until their timeouts.
 //
 // A client uses a System through its Transport. Long polls and watches bypass the System: they last for minutes, so each would
 // occupy a slot without putting load on the upstream.
 //
 // The constants in circuitbreaker.go set when a circuit breaker opens and closes; the constant in system.go sets how long a call
 // waits for a slot. The number of slots is a variable of the service. A new upstream needs a System, a Recovery among the parts
-// of the service, and a row in docs/operator/metrics.md. The package uses the real clock; tests use testing/synctest.
+// of the service, and a row in docs/operator/metrics.md. The circuit breaker uses the real clock; tests run it in fake time with
+// testing/synctest.
 package upstream

@@ -18,14 +18,14 @@ const (
 	// and some calls fail under the load that follows an outage.
 	resumeInterval = 5 * time.Second
 	resumeFor      = 15 * time.Second
-	// resumePause is the minimum time between two ends of outages after which Recovery resumes operations. Without the pause, a
-	// flapping system would cause all waiting operations to run after each short recovery.
+	// resumePause is how long Recovery ignores the ends of further outages after one whose end has resumed operations. Without
+	// it, a flapping system would cause all waiting operations to run after each short recovery.
 	resumePause = time.Minute
 )
 
 // Recovery resumes operations soon after an outage. Delayed operations also retry automatically, but at growing intervals.
-// Recovery probes the system every few seconds during an outage, and makes the operations due when the system responds again.
-// Every replica runs a Recovery for each of its Systems.
+// Recovery probes the system every few seconds during an outage, and makes the delayed operations due when the system responds
+// again. Every replica runs a Recovery for each of its Systems.
 type Recovery struct {
 	System *System
 	// Probe makes a cheap call through the Transport of the System. The System evaluates the outcome.

@@ -43,7 +43,8 @@ type System struct {
 	breaker circuitBreaker
 }
 
-// New returns a System with a closed circuit breaker. The System is also the prometheus.Collector of its metrics, which the caller registers.
+// New returns a System with a closed circuit breaker. The System is also the prometheus.Collector of its metrics, and the caller
+// must register it.
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
 	system.metrics = newMetrics(system)
@@ -142,7 +143,7 @@ func (s *System) check() error {
 	return nil
 }
 
-// acquire takes a slot. The error is failure.Transient if no slot becomes free within slotTimeout or before the caller's
+// acquire takes a slot. It returns an error of kind Transient if no slot becomes free within slotTimeout or before the caller's
 // deadline. If the caller cancels, acquire returns the error of the context instead, because the limit is not the cause.
 func (s *System) acquire(ctx context.Context) error {
 	select {

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// Transport returns a transport that sends requests through next. If the limit or the circuit breaker rejects a request, it fails
+// Transport returns a transport that sends requests through next. A request that the limit or the circuit breaker rejects fails
 // with an error of package failure. A request within a trace gets a span.
 func (s *System) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{system: s, next: tracing.Transport(s.options.Name, next)}

@@ -44,8 +44,8 @@ func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Con
 	})
 }
 
-// Client returns an HTTP client that sends its requests to the handler. Each request is a Call with the name that the function
-// returns.
+// Client returns an HTTP client that sends its requests to the handler. Each request is one Call, and the function passed as name
+// determines its name.
 func (p *Proxy) Client(handler http.Handler, name func(*http.Request) string) *http.Client {
 	return &http.Client{Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
 		recorder := httptest.NewRecorder()

@@ -290,7 +290,7 @@ func TestEngineAgainstModel(t *testing.T) {
 	})
 }
 
-// TestEngineAgainstModelOnPostgreSQL runs a few fixed scripts with replicas that work in parallel.
+// TestEngineAgainstModelOnPostgreSQL checks a few fixed scripts on PostgreSQL, where replicas work in parallel.
 func TestEngineAgainstModelOnPostgreSQL(t *testing.T) {
 	const few = 4
 

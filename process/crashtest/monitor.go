@@ -35,7 +35,7 @@ type observation struct {
 
 func newMonitor() *monitor { return &monitor{operations: map[string]*observation{}} }
 
-// of returns the observation of the operation. A new observation is empty. The caller holds the mutex.
+// of returns the observation of the operation, and creates an empty one if there is none. The caller holds the mutex.
 func (m *monitor) of(operationID string) *observation {
 	observed, ok := m.operations[operationID]
 	if !ok {

@@ -25,8 +25,8 @@ func follows(before, now process.State) bool {
 	}
 }
 
-// check checks the rules that always apply. It compares two snapshots of all operations, because the engines continue to
-// run.
+// check checks the rules that always apply, by comparing the operations with their states at the previous check. It reads all
+// operations at once, because the engines continue to run.
 func (m *model) check() {
 	active, records := map[string]string{}, m.all()
 

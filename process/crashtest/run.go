@@ -31,8 +31,8 @@ type Run[D any] struct {
 	faults  *faults
 	monitor *monitor
 	running sync.WaitGroup
-	// proxies are the proxies of the replicas, in the order in which the replicas started. At most the last replica is neither
-	// dead nor frozen.
+	// proxies are the proxies of the replicas, in the order in which the replicas started. When the last one has died or is
+	// frozen, Sleep starts another.
 	proxies []*Proxy
 }
 

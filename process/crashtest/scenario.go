@@ -32,21 +32,21 @@ type Env[D any] struct {
 	AnyData bool
 	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
-	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. All other operations
-	// must only end.
+	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only have
+	// to end.
 	Script func(run *Run[D]) (operationIDs []string)
 	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for
 	// forbidden states, such as two runtimes for one instance.
 	Upstream func() any
 }
 
-// Matrix runs every scenario once for each single fault.
+// Matrix runs every scenario once for each possible fault.
 func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 	t.Helper()
 	Sample(t, 1, scenarios...)
 }
 
-// Sample runs every scenario once for every nth single fault. Use it where Matrix takes too long.
+// Sample runs every scenario once for every nth of the possible faults. Use it where Matrix takes too long.
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// execute runs a removal stage by stage, like the engine. If dies is set, a failed attempt loses the changes of its step, as in
-// a crash. Otherwise the changes are kept.
+// execute runs the stages of a removal one after the other, like the engine. If dies is set, a failed attempt loses the changes
+// that its step made to the data, as in a crash. Otherwise they are kept.
 func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	t.Helper()
 
@@ -48,8 +48,8 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	}
 }
 
-// TestNoCrashLeavesARuntime repeats a removal with a fault at each of its calls in turn. The fault loses either the call or its
-// response.
+// TestNoCrashLeavesARuntime checks that a removal leaves no runtime behind, whichever of its calls has a fault. The fault loses
+// either the call or its response.
 func TestNoCrashLeavesARuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}

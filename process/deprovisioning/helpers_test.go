@@ -65,7 +65,8 @@ func newFixture(past environment.Data) *fixture {
 	return &fixture{past: past, runtimes: map[string]string{}, orders: map[string]bool{}, removals: map[string]string{}, rows: 1}
 }
 
-// call counts a call and makes it. If broken is the number of the call, it injects the fault.
+// call records a call and runs its effect. The call whose number is w.broken fails with errLost. If w.unsent is set, that call has
+// no effect.
 func (w *fixture) call(name string, effect func()) error {
 	w.calls = append(w.calls, name)
 

@@ -26,15 +26,15 @@ type Provisioner interface {
 
 // Instances records and removes instances.
 type Instances interface {
-	// SetRuntime changes nothing if the operation has lost its lease.
+	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(instance environment.Instance) process.Effect
-	// Suspend records that an instance no longer has a runtime, together with the change, unless change is nil.
+	// Suspend records that an instance no longer has a runtime. If change is not nil, the same write also records the change.
 	Suspend(instance environment.Instance, change *environment.Update) process.Effect
 }
 
-// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if there
-// is no such operation.
+// Provisionings finds the operation that ordered an instance's runtime. LastProvisioning returns the data of the newest operation
+// that may have ordered it, or the zero value if there is none.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }

@@ -243,7 +243,8 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	}
 }
 
-// TestRuntimeStaysUnknown requests the removal of a runtime that the Provisioner never knows, at different times.
+// TestRuntimeStaysUnknown checks that the removal of a runtime that the Provisioner never knows fails after unknownWindow, and
+// that an operator's retry starts a new window.
 func TestRuntimeStaysUnknown(t *testing.T) {
 	var leftOver []LeftOver
 
@@ -281,7 +282,8 @@ func TestRuntimeStaysUnknown(t *testing.T) {
 	}
 }
 
-// TestBusyProvisionerKnowsTheRuntime removes a runtime of a Kyma Provisioner after the response to the first request was lost.
+// TestBusyProvisionerKnowsTheRuntime checks that a Provisioner that is busy with a runtime counts as knowing it. A Kyma
+// Provisioner is busy when the request for a removal is repeated after its response was lost.
 func TestBusyProvisionerKnowsTheRuntime(t *testing.T) {
 	w := newFixture(environment.Data{})
 	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: kindOf(true, false)}
@@ -297,7 +299,8 @@ func TestBusyProvisionerKnowsTheRuntime(t *testing.T) {
 	done(t, step, newOperation(stored(t, busy.Data)))
 }
 
-// TestRetriedRemoval runs the removal with the data of a failed removal, like a retry.
+// TestRetriedRemoval checks that the retry of a failed removal sends a new request instead of polling the failed one, and that a
+// runtime is counted as left over only if an operator skips the request.
 func TestRetriedRemoval(t *testing.T) {
 	w := newFixture(environment.Data{})
 	remove := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}

@@ -20,10 +20,10 @@ type tenant struct {
 	last *slot
 }
 
-// poll is the next poll of one operation.
+// poll is the running or the expected poll of one operation.
 type poll struct {
-	// due is when the operation polls next, or when it polled. Once less than lead is left until due, a request may include the
-	// operation.
+	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may include the operation if at
+	// most lead is left until due.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.

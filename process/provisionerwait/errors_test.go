@@ -55,8 +55,8 @@ func TestAnErrorOfTheRequestIsThatOfEachOperation(t *testing.T) {
 	})
 }
 
-// TestAProvisionerThatRejectsBatches checks that the Poller sends such a Provisioner requests for single operations, within the
-// limit, until it tries a batch again.
+// TestAProvisionerThatRejectsBatches checks that the Poller, after a rejected batch, sends one request per operation within the
+// limit, and later tries a batch again.
 func TestAProvisionerThatRejectsBatches(t *testing.T) {
 	onFakeTime(t, 50, func(f fixture) {
 		f.answer = func(_ string, count int) error {

@@ -18,7 +18,7 @@ const (
 	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the maximum time that a poll occupies a
 	// worker while its request fills up.
 	spacing = 50 * time.Millisecond
-	// A request may include an operation once only 1/leadShare of the interval before the operation's next poll is left.
+	// A request may include an operation during the last 1/leadShare of the interval before the operation's next poll.
 	leadShare = 4
 	// lateness is how late an operation may fetch its result, for example because all workers are busy.
 	lateness = 2 * time.Second
@@ -105,7 +105,8 @@ func (p *Poller) Expect(tenant, operationID string, interval time.Duration) {
 	p.add(tenant, operationID, &poll{due: time.Now().Add(interval), lead: interval / leadShare})
 }
 
-// Interval returns the shortest interval between two polls of one operation. It grows with the number of operations that are expected.
+// Interval returns the shortest interval between two polls of one operation. It grows with the number of operations that are
+// polling or expected to poll.
 func (p *Poller) Interval() time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -194,7 +195,7 @@ func (p *Poller) await(ctx context.Context, batch *batch, name, operationID stri
 
 	batch.leave()
 
-	// A result is used only once. The Poller may already expect a newer poll of the operation.
+	// Remove the poll, so that its result is used only once. A newer poll, which the Poller may already expect, stays.
 	if tenant := p.tenants[name]; tenant != nil && tenant.polls[operationID] != nil && tenant.polls[operationID].batch == batch {
 		p.remove(tenant, operationID)
 	}
@@ -230,7 +231,8 @@ func (p *Poller) maxPerRequest(now time.Time) int {
 	return provisionerclient.MaxStatuses
 }
 
-// add sets the poll of an operation. The caller holds the mutex.
+// add sets the poll of an operation. If there are already maxPolls polls, add first drops all of them. The caller holds the
+// mutex.
 func (p *Poller) add(name, operationID string, added *poll) {
 	if p.polls >= maxPolls {
 		p.tenants, p.polls = map[string]*tenant{}, 0
@@ -259,7 +261,7 @@ func (p *Poller) remove(tenant *tenant, operationID string) {
 	p.polls--
 }
 
-// sweep forgets polls that are overdue, once a minute, and tenants without polls. The caller holds the mutex.
+// sweep removes overdue polls, and tenants without polls, at most once a minute. The caller holds the mutex.
 func (p *Poller) sweep(now time.Time) {
 	if now.Sub(p.swept) < forgetAfter {
 		return

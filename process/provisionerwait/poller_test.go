@@ -193,8 +193,8 @@ func TestTheLimitGivesTenantsATurn(t *testing.T) {
 	})
 }
 
-// TestManyOperations polls 1,000 operations as often as the broker does in their first seconds. The operations poll for the first time
-// all at once.
+// TestManyOperations checks that 1,000 operations that start polling at the same time stay within the limit and still poll often
+// enough. Each polls as often as the broker does in the first seconds of an operation.
 func TestManyOperations(t *testing.T) {
 	const (
 		count   = 1000
@@ -242,7 +242,8 @@ func TestManyOperations(t *testing.T) {
 						f.Fatalf("%s: more than %d requests within %s", tc.reason, tc.most, requests[last].at.Sub(request.at))
 					}
 
-					// All requests so far are within the limit and its burst. The limiter rounds to less than a millisecond.
+					// The requests so far must not exceed the limit and its burst. The limiter rounds times, so a millisecond is
+					// tolerated.
 					elapsed := request.at.Sub(f.start)
 					if allowed := limit + int((elapsed+time.Millisecond)*limit/time.Second); i >= allowed {
 						f.Fatalf("%s: %d requests in %s, allowed are %d", tc.reason, i+1, elapsed, allowed)

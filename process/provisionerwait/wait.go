@@ -31,7 +31,8 @@ type Waiter struct {
 	Operations Operations
 	// Poller, if set, polls in place of Operations while FeedAlive reports false.
 	Poller *Poller
-	// FeedAlive reports whether the feed works. Polls are then rare, and each sends a separate request. Only a Poller needs it.
+	// FeedAlive reports whether the feed works. While it does, polls are rare and each sends a separate request. It is required
+	// if Poller is set.
 	FeedAlive func() bool
 	// Pace determines when an operation polls again. It is required. A replica with a change feed needs a slower pace.
 	Pace Pace
@@ -51,8 +52,8 @@ func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }
 
-// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker did not
-// start the other operation, so the feed does not wake this one when the other ends.
+// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker does not
+// know the ID of that operation, so it cannot wait for its event and tries again instead.
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)

@@ -27,7 +27,7 @@ type Provisioner interface {
 // Instances reads instances and records their runtimes.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// SetRuntime changes nothing if the operation has lost its lease.
+	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	// Resume records that a suspended instance has a runtime again.
 	Resume(instance environment.Instance) process.Effect
@@ -89,7 +89,7 @@ func Process(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Resumption returns the process that recreates the runtime of a suspended instance with the same name.
+// Resumption returns the process that recreates the runtime of a suspended instance. The new cluster has the name of the old one.
 func Resumption(options Options) process.Process[environment.Data] {
 	resumption := Process(options)
 	resumption.Kind = environment.KindResume

@@ -195,7 +195,8 @@ func TestTargetSecretIsChosenOnce(t *testing.T) {
 	}
 }
 
-// TestRetryResolvesTheTargetSecretAgain runs the stage with the data of a failed operation, like a retry.
+// TestRetryResolvesTheTargetSecretAgain checks that a retry uses the corrected configuration and records the credentials of the
+// failed order, and that its choice does not change when its steps run again.
 func TestRetryResolvesTheTargetSecretAgain(t *testing.T) {
 	provisioner, instances := &fakeProvisioner{}, &fakeInstances{instance: instance()}
 	retry := func(data environment.Data, secret string) Operation {

@@ -54,8 +54,8 @@ type Configuration struct {
 	// WrittenBy is the ID of the operation that writes the Secret. Replaces is the ID of the connection that the agent must
 	// replace.
 	WrittenBy, Replaces string
-	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. If it is set, the
-	// write fails if another replica has changed the Secret since that read.
+	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. The write fails if
+	// another replica has changed or created the Secret since that read.
 	Over string
 }
 

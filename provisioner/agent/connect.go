@@ -64,8 +64,8 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 }
 
 // configure writes a new token to the agent's Secret. The order of the calls matters: the caller reads the Secret, Save confirms
-// the lease, and the write fails if an existing Secret has changed since it was read. A replica that was paused and lost its
-// lease therefore cannot overwrite the change of its successor.
+// the lease, and the write fails if the Secret was changed or created since then. A replica that was paused and lost its lease
+// therefore cannot overwrite the change of its successor.
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 

@@ -41,7 +41,7 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 		mappings["groups"] = fields{"claim": order.GroupsClaim, "prefix": ""}
 	}
 
-	// The file is a map, because its Go type is in kube-apiserver's module, which has many dependencies.
+	// The configuration is built as a map, because its Go type is in a module of Kubernetes that has many dependencies.
 	text, err := yaml.Marshal(fields{
 		"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
 		"jwt": []fields{{

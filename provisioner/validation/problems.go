@@ -75,7 +75,8 @@ func (p *problems) path(field string) string {
 	return "config." + p.within + field
 }
 
-// err returns all problems as one failure.Invalid, or nil without problems. The error lists the first maxProblems.
+// err returns one failure.Invalid for all problems, or nil if there are none. The error lists the first maxProblems and counts the
+// others.
 func (p *problems) err() error {
 	texts := p.texts
 	if len(texts) == 0 {

@@ -112,7 +112,7 @@ func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	return config
 }
 
-// replace sets a required field if the upgrade has it.
+// replace sets a required field to the value of the upgrade. If the upgrade has no value, the field stays unchanged.
 func replace[T any](value, by *T) {
 	if by != nil {
 		*value = *by

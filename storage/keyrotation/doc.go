@@ -5,6 +5,8 @@
 // concurrent rotations and writers never lose a change. A rotation that is interrupted restarts at the first row; rows that are
 // already sealed with the first key are cheap to skip.
 //
+// A rotation also seals the bound columns of rows that an older release sealed without them, see storage.Bound.
+//
 // A store with a sealed column returns the column from a function named Sealed. The service passes the columns in
 // Options.Columns.
 package keyrotation

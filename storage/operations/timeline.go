@@ -44,9 +44,10 @@ const finalOutcome = `CASE WHEN value = 'canceled' THEN '` + string(process.Oper
 // insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored
 // entry, the statements compact both into one.
 //
-// The statements run after the first statement of a CTE (see storage.DB.ExecCTE), which must write the operation's row, so that no
-// other transaction appends at the same time. Sequence numbers always increase. SQLite runs the statements separately, so each one
-// sees the entries inserted before it, and the numbers have gaps. PostgreSQL runs them as one statement, without gaps.
+// The statements belong to a CTE (see storage.DB.ExecCTE). The first statement of the CTE must write the operation's row, so that
+// no other transaction appends entries at the same time. The sequence number of an entry is the highest stored number plus the
+// entry's position. PostgreSQL runs the CTE as one statement, so all entries see the same highest number. SQLite runs the
+// statements one by one, so the highest number grows in between, and the numbers have gaps.
 func insertEntries(operationID string, entries []process.Entry) []storage.Statement {
 	var statements []storage.Statement
 

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// withSandbox runs the sandbox until the function use returns. The argument of use is a client of the sandbox's Provisioner.
+// withSandbox runs a sandbox, calls use with a client of its Provisioner, and stops the sandbox when use returns.
 func withSandbox(t *testing.T, config sandbox.Config, gardenProgram string, use func(c agentEnv)) {
 	t.Helper()
 

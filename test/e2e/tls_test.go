@@ -66,8 +66,8 @@ func (c certificates) save(name string, pair certificate.Pair, err error) {
 	c.write(name+".key", pair.Key)
 }
 
-// server issues a server certificate and returns the TLS settings of the server. The settings grant the role osb to the client
-// with the given common name.
+// server issues the certificate of a server and returns the TLS settings of that server. client is the common name of the only
+// client with the role osb.
 func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 

@@ -149,8 +149,8 @@ func (c *customers) send(method, path string, body any, want ...int) (harness.Re
 	}
 }
 
-// waitForWork waits until a request was accepted and an operation has ended after the given time, and returns when both had
-// happened.
+// waitForWork waits until at least one request was accepted and at least one operation ended later than after. It returns the
+// time at which both conditions were met.
 func (c *customers) waitForWork(after time.Time) time.Time {
 	c.Helper()
 
@@ -172,7 +172,7 @@ func (c *customers) waitForWork(after time.Time) time.Time {
 	return resumed
 }
 
-// lastEnd returns when the last operation so far has ended.
+// lastEnd returns the time at which the most recent operation ended.
 func (c *customers) lastEnd() time.Time {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -34,7 +34,7 @@ func (a account) startPooler(server string, connections int) (address string) {
 	return address
 }
 
-// TestPooler runs the services through PgBouncer in transaction mode, under load. PgBouncer opens much fewer connections than the
+// TestPooler runs the services through PgBouncer in transaction mode, under load. PgBouncer opens far fewer connections than the
 // services, so consecutive transactions of a client use different connections to the server.
 func TestPooler(t *testing.T) {
 	server := postgrestest.Own(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// plain returns an order for an unknown plan, with ordinary ignored fields, of about the given size.
+// plain returns an order of about size bytes for an unknown plan. Its other fields are ordinary JSON that the broker ignores.
 func plain(size int) string {
 	var body bytes.Buffer
 
@@ -30,7 +30,7 @@ func plain(size int) string {
 	return body.String()
 }
 
-// cpu returns the CPU time that the call takes in this process, with both services and the client.
+// cpu returns the CPU time that this process uses during the call. Both services and the client run in this process.
 func cpu(tb testing.TB, call func()) time.Duration {
 	tb.Helper()
 
@@ -130,7 +130,7 @@ func queries() map[string]string {
 }
 
 // BenchmarkNeighbour compares the p99 of a client that polls an operation, alone and while another client sends hostile requests,
-// one at a time. It alternates between both.
+// one at a time. It alternates between the two measurements.
 func BenchmarkNeighbour(b *testing.B) {
 	s := start(b)
 

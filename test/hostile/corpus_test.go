@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// list returns the text repeated with commas in between. The text may contain %d for the number of the repetition.
+// list returns format count times, separated by commas. It replaces %d in format with the index of the repetition.
 func list(count int, format string) string {
 	var all strings.Builder
 

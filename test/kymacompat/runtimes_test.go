@@ -183,7 +183,8 @@ func conflictError(message, reason, component string) graphQLError {
 	return problem
 }
 
-// permanentError returns an error that Kyma Environment Broker does not retry. An empty message matches every message.
+// permanentError returns an expected error, which Kyma Environment Broker does not retry. With an empty message, the test accepts
+// any message.
 func permanentError(message, reason, component string) graphQLError {
 	problem := graphQLError{Message: message}
 	problem.Extensions.Code, problem.Extensions.Reason, problem.Extensions.Component = 400, reason, component

@@ -245,8 +245,9 @@ func (s *state) pollBinding(c call, a answer) (*state, string) {
 	return next, ""
 }
 
-// hide returns an operation that created a binding, after a poll has not found the operation. named reports whether the poll
-// named the operation. In that case the operation must have succeeded, because polls find a failed operation by its ID.
+// hide returns the state of an operation that created a binding after a poll that did not find the operation. named reports
+// whether the poll named the operation. In that case the operation must have succeeded, because polls find a failed operation by
+// its ID.
 func (o operation) hide(named bool) (operation, string) {
 	switch {
 	case named && (o.progress == canceled || o.progress == stopped):

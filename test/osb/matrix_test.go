@@ -5,7 +5,7 @@ const (
 	must   = "must"
 	should = "should"
 	may    = "may"
-	// implied marks requirements that follow from the specification without having a level in it.
+	// implied marks requirements that follow from the specification, but to which it assigns no level.
 	implied = "implied"
 	// platforms marks requirements about requests that real platforms send.
 	platforms = "platforms"

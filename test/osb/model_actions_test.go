@@ -56,8 +56,8 @@ func (m *model) compare(_ *rapid.T) {
 	}
 }
 
-// orderAny orders an instance with a new or an existing ID. With an existing ID, the order is either identical or different.
-// orderAny may repeat the request.
+// orderAny orders an instance with a new or an existing ID. An order with an existing ID may equal the accepted order or differ
+// from it. orderAny may repeat the request.
 func (m *model) orderAny(t *rapid.T) {
 	instance, number := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order")
 

@@ -39,8 +39,8 @@ func TestAdjacentVersions(t *testing.T) {
 	}
 }
 
-// runLife creates, changes, suspends and deletes instances. The broker of the version orders and that of the other version polls,
-// then they change roles with each step.
+// runLife creates, changes, suspends and deletes instances. At first, the broker of version v receives the orders and the broker
+// of the other version the polls. They swap roles after each step.
 func runLife(t *testing.T, r *replicas, id string, v version) {
 	t.Helper()
 

@@ -75,7 +75,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// prepareOrders creates the instances that order changes.
+// prepareOrders creates the instances that the orders of the function order change or delete.
 func prepareOrders(c harness.Client, suffixes []string) {
 	c.Helper()
 
@@ -117,7 +117,8 @@ func setActive(c harness.Client, id string, active bool) {
 	c.Update(id, map[string]any{"context": map[string]any{"active": active}})
 }
 
-// order sends an order of each kind. It fails the test if the operations of those that Gardener or the test blocks have ended.
+// order sends an order of each kind. It fails the test if the creation, the update or the resumption has already ended, because
+// the other version could not take it over.
 func order(c harness.Client, suffix string) {
 	c.Helper()
 	c.Create("created"+suffix, harness.PlanAWS)

@@ -23,8 +23,8 @@ import (
 const unlabeled = "-"
 
 // TestRollback upgrades the stored databases: the current version creates and changes instances. Then the previous version starts
-// on the same databases, and serves, changes and deletes the instances of both versions. What it cannot delete can be deleted after
-// another upgrade.
+// on the same databases, and serves, changes and deletes the instances of both versions. Instances that it cannot delete must be
+// deletable after another upgrade.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 
@@ -104,8 +104,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// storedDatabase restores the stored PostgreSQL database of a service, as if the service had stopped now. Otherwise operations and
-// bindings would have expired.
+// storedDatabase restores the stored PostgreSQL database of a service. It shifts all stored times as if the service had stopped
+// just now, so that operations and bindings have not expired.
 func storedDatabase(t *testing.T, service string) (replica.Database, *storage.DB) {
 	t.Helper()
 

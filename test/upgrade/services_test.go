@@ -55,7 +55,7 @@ func newReplicas(t *testing.T, brokerDatabase, provisionerDatabase replica.Datab
 	return r
 }
 
-// nextProvisioner returns the URL of a running Provisioner, of another version with each call if both run.
+// nextProvisioner returns the URL of a running Provisioner. If both versions run, it alternates between them.
 func (r *replicas) nextProvisioner() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -1,6 +1,6 @@
-// Package upgrade_test checks the promises of docs/operator/upgrade.md. It reads every row of databases that the previous version of
-// the services wrote with the current stores; testdata/README.md describes how the databases were written. It also builds the programs of
-// the previous version from the history, and runs them next to the current programs and after them.
+// Package upgrade_test checks the promises of docs/operator/upgrade.md. With the current stores, it reads every row of databases that the
+// previous version of the services wrote; testdata/README.md describes how the databases were written. It also builds the programs of the
+// previous version from the history, and runs them next to the current programs and after them.
 package upgrade_test
 
 import (
@@ -42,7 +42,8 @@ func storedKeys(t *testing.T, driver string) secret.String {
 	return secret.String(key)
 }
 
-// restore executes a dump of the stored PostgreSQL database of a service in an empty database. edit changes the dump before.
+// restore executes a dump of the stored PostgreSQL database of a service in an empty database. It executes the result of edit
+// instead of the dump itself.
 func restore(t *testing.T, service string, edit func(dump string) string) (storage.Config, *storage.DB) {
 	t.Helper()
 

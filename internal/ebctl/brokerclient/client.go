@@ -45,11 +45,12 @@ type Config struct {
 type Client struct {
 	config Config
 	http   *http.Client
-	// platformRegion is the region in the paths of OSB requests that name no other, or empty.
+	// platformRegion is the region in the paths of OSB requests, unless a method has its own parameter for it. If it is empty,
+	// the paths contain no region.
 	platformRegion string
 }
 
-// In returns a client that sends OSB requests for the platform region. If the region is empty, paths contain none.
+// In returns a client that sends OSB requests for the platform region, or without a region if platformRegion is empty.
 func (c *Client) In(platformRegion string) *Client {
 	limited := *c
 	limited.platformRegion = platformRegion
@@ -210,7 +211,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 
-	// url.Error repeats the method and the URL, which the error already contains.
+	// Unwrap url.Error, because its text repeats the method and the URL.
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
@@ -229,7 +230,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return &UnreachableError{Service: c.service(), Address: c.config.Address, Cause: err}
 }
 
-// retryAfter returns the header Retry-After in seconds. It ignores HTTP dates, which the broker never sends.
+// retryAfter returns the duration in the header Retry-After, or 0 if the header is absent or invalid. It ignores HTTP dates,
+// which the broker never sends.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

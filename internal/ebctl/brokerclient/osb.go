@@ -92,8 +92,8 @@ func (c *Client) Instance(ctx context.Context, instanceID string) (apiresponses.
 	return callFor[apiresponses.GetInstanceResponse](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID))
 }
 
-// BindingOrder is the body of a request to create a binding. If it sets no parameters, the broker uses those of the predecessor,
-// or its defaults.
+// BindingOrder is the body of a request to create a binding. Without parameters, the new binding gets those of the predecessor
+// or, if there is no predecessor, the broker's defaults.
 type BindingOrder struct {
 	ServiceID   string            `json:"service_id"`
 	PlanID      string            `json:"plan_id"`

@@ -29,16 +29,16 @@ func (s situation) failing() bool { return s.Problem.Message != "" }
 // active reports whether the operation has started and not ended. A pending operation is not active.
 func (s situation) active() bool { return !process.State(s.State).Terminal() && !s.is(process.Pending) }
 
-// stuck reports whether an operator may need to intervene: an error delays the operation, or its current step has been running
-// for at least process.TooLong. A canceling operation is not stuck, because it will end without intervention.
+// stuck reports whether an operator may need to intervene: an error delays the operation, or the first attempt of its current
+// step started at least process.TooLong ago. A canceling operation is not stuck, because it will end without intervention.
 func (s situation) stuck() bool {
 	start := since(s.Operation)
 
 	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= process.TooLong)
 }
 
-// repeatsLong is the time after which a repeated message is suspicious. Most clusters are created in less time, and the
-// Provisioner's percentage changes the message more often.
+// repeatsLong is the time after which an unchanged message is suspicious. Most clusters are created in less time, and until then
+// their message changes more often, because it contains the Provisioner's percentage.
 const repeatsLong = 30 * time.Minute
 
 // repeats returns how long the current step has reported its newest message, according to the timeline. It returns 0 if the step
@@ -69,7 +69,7 @@ func (s situation) repeats() time.Duration {
 // repeating reports whether the current step has reported the same message for at least repeatsLong.
 func (s situation) repeating() bool { return s.repeats() >= repeatsLong }
 
-// responds reports whether the upstream system that caused the problem is available. The problem is then in its responses.
+// responds reports whether the upstream system that caused the problem is available. If so, its responses describe the problem.
 func (s situation) responds() bool {
 	return s.System.Name != "" && !unavailable(s.System) && s.System.Failures == 0
 }
@@ -94,27 +94,28 @@ func (s situation) retried() bool {
 // failed reports whether the operation failed and has not been retried.
 func (s situation) failed() bool { return s.is(process.Failed) && !s.retried() }
 
-// from returns a function that matches operations with a problem that one of the components reported.
+// from returns a function that matches operations whose problem was reported by one of the components.
 func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
-// refusesBroker reports whether the Provisioner rejects the broker's credentials, or its account has no role there. The Provisioner
-// may be reachable then, and its log shows the rejected request.
+// refusesBroker reports whether the Provisioner rejects the broker's credentials, or the broker's user has no role there. The
+// Provisioner may be available nevertheless, and its log shows the rejected request.
 func (s situation) refusesBroker() bool {
 	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
 		(strings.Contains(s.Problem.Message, "HTTP status 401") || strings.Contains(s.Problem.Message, "HTTP status 403"))
 }
 
 // lacksCredentials reports whether Gardener rejects a Shoot because of its credentials binding: the binding does not exist, or
-// belongs to a different provider. No Shoot exists then. Gardener's message names the resource or the kind.
+// belongs to a different provider. Gardener has then created no Shoot, and its message names the kind or the resource of the
+// binding.
 func (s situation) lacksCredentials() bool {
 	message := strings.ToLower(s.Problem.Message)
 
 	return s.failing() && (strings.Contains(message, "credentialsbinding") || strings.Contains(message, "secretbinding"))
 }
 
-// inBroker returns a condition that matches only operations of the broker.
+// inBroker restricts a condition to operations of the broker.
 func inBroker(applies func(situation) bool) func(situation) bool {
 	return func(s situation) bool { return !s.provisioner && applies(s) }
 }

@@ -55,8 +55,8 @@ type Explanation struct {
 // Place is the position of an operation in its process.
 type Place struct {
 	Stage string `json:"stage"`
-	// StageNumber is the position of the stage in the process, starting at 1. It is 0 for a stage of an earlier version of the
-	// process that no longer exists.
+	// StageNumber is the position of the stage in the process, starting at 1. It is 0 if only an earlier version of the process
+	// has the stage.
 	StageNumber int    `json:"stageNumber,omitempty"`
 	StageCount  int    `json:"stageCount,omitempty"`
 	Step        string `json:"step"`
@@ -78,8 +78,8 @@ type Wait struct {
 	Event string `json:"event,omitempty"`
 }
 
-// Of explains a response of the operator API at the time now. Clock skew between broker and client
-// affects ages and remaining times, but never makes them negative.
+// Of explains a response of the operator API at the time now. Clock skew between broker and client makes ages and remaining times
+// inaccurate, but they are never printed as negative.
 func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	return Explanation{
 		At:           now,
@@ -165,7 +165,7 @@ func due(operation operatorapi.Operation, now time.Time) bool {
 	return operation.Replica == "" && !operation.NextRun.IsZero() && !operation.NextRun.After(now)
 }
 
-// place returns the position of the operation in its process, or nil if it has none.
+// place returns the position of the operation in its process, or nil before the first stage and after success.
 func place(operation operatorapi.Operation) *Place {
 	if operation.Stage == "" || operation.State == operatorapi.OperationStateSucceeded {
 		return nil
@@ -182,8 +182,8 @@ func place(operation operatorapi.Operation) *Place {
 	}
 }
 
-// since returns the start of the step's first attempt after its last success. It searches the timeline backwards and skips
-// entries of other steps: a retry repeats the whole stage, so they can be in between.
+// since returns the start of the current step's first attempt, not counting attempts before its last success. It searches the
+// timeline backwards. Entries of other steps can be in between, because a retry repeats the whole stage.
 func since(operation operatorapi.Operation) time.Time {
 	first := operation.StepBegan
 
@@ -206,8 +206,8 @@ func since(operation operatorapi.Operation) time.Time {
 	return first
 }
 
-// wait returns why the operation waits, or nil if it is running or has ended. The broker stores no reason for pending operations;
-// they are queued behind other operations.
+// wait returns why the operation waits, or nil if it is running or has ended. The broker stores no reason for pending operations,
+// so wait adds one: they are queued behind other operations.
 func wait(operation operatorapi.Operation) *Wait {
 	if process.State(operation.State).Terminal() || operation.Replica != "" {
 		return nil

@@ -27,8 +27,8 @@ func operation(change func(*operatorapi.Operation)) operatorapi.Operation {
 	return operation
 }
 
-// repeating returns a change after which the operation has waited with the same message for the given number of seconds. The
-// attempt before that had a different message.
+// repeating returns a function that gives an operation a timeline: its last attempts have waited with the same message for the
+// given number of seconds, after an attempt with a different message.
 func repeating(seconds int) func(*operatorapi.Operation) {
 	const step, why = "Remove", "a previous operation is in progress"
 

@@ -19,7 +19,7 @@ func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 }
 
 // ForProvisioner adapts a text about the broker to the Provisioner: it replaces instances with runtimes, and commands with those
-// of 'ebctl provisioner'. The text must be a text of ebctl, because texts of a server can contain the same words.
+// of 'ebctl provisioner'. Use it only for texts of ebctl, because it would also change names and messages from a server.
 func ForProvisioner(text string) string {
 	return strings.NewReplacer(
 		"{instance}", "{instance}", // a placeholder of advice

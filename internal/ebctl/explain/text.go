@@ -140,7 +140,7 @@ func ProblemText(problem operatorapi.Problem) string {
 }
 
 // timeline returns the entries as a table. It merges consecutive attempts that have the same outcome and message into one row.
-// The broker already merges most repeated waits, but not the first attempt or entries of older versions.
+// The broker already merges most repeated waits, except the first attempt and entries that earlier versions wrote.
 func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	rows := output.Rows{Head: []string{"BEGAN", "TOOK", "STAGE", "STEP", "ATTEMPT", "OUTCOME", "MESSAGE"}}
 

@@ -36,7 +36,7 @@ const (
 )
 
 // Show replaces the last drawing. It cuts each line to the width of the terminal and drops the first lines of a drawing that is
-// too high. The cursor could not move back to a line that has wrapped or scrolled off the screen.
+// higher than the terminal, because the cursor cannot move back to lines that have wrapped or scrolled off the screen.
 func (l *Live) Show(moment Moment) {
 	size := l.size()
 	lines := frame(moment)
@@ -62,8 +62,8 @@ func (l *Live) Show(moment Moment) {
 	io.WriteString(l.out, drawing.String()) //nolint:errcheck // the wait does not depend on the view
 }
 
-// frame returns the lines of a drawing: the header, the UserText or the stages, and an error of the broker. Details that belong
-// to no stage, such as those of a pending operation, are below the stages.
+// frame returns the lines of a drawing: the header, the UserText or the stages, and the error of the last call, if it failed.
+// Details that belong to no stage, such as those of a pending operation, are below the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
 	lines := []string{"waiting for the broker"}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Control sequences for colors. They select colors of the terminal's palette, which fits its background.
+// Control sequences for colors. The colors are from the terminal's palette, so they are readable on its background.
 const (
 	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
@@ -32,8 +32,8 @@ func colorOf(word string) string {
 // commas.
 var cells = regexp.MustCompile(`[^\s,]+( [^\s,]+)*`)
 
-// Colored returns the text with colored states, if they are a whole cell or a whole part between commas. The text must already be
-// aligned, because control sequences would count as characters.
+// Colored adds colors to the states in the text, where a state is a whole cell or a whole part of one between commas. The text
+// must already be aligned, because control sequences would count as characters.
 func Colored(text string) string {
 	var colored strings.Builder
 

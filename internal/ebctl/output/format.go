@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag. The values JSONPath and
-// GoTemplate are prefixes that an expression follows.
+// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag. JSONPath and GoTemplate are
+// followed by an expression.
 type Format string
 
 // Output formats. Table and Wide are for people and their layout may change; scripts should use the others.
@@ -39,7 +39,8 @@ func Formats() []string {
 	}
 }
 
-// Set selects the format with the name. An expression with a syntax error is an error.
+// Set selects a format by its name and, for JSONPath and GoTemplate, its expression. An expression with a syntax error is an
+// error.
 func (f *Format) Set(name string) error {
 	format := Format(name)
 	kind, expression := format.split()
@@ -86,7 +87,7 @@ type Named interface {
 // ErrNoNames reports that a result has no IDs and cannot be printed in the format Name.
 var ErrNoNames = errors.New("the result has no names: use an output format other than name")
 
-// Print writes text if the format is for people, and otherwise value in the selected format.
+// Print writes text in the formats for people, the IDs of text in the format Name, and value in all other formats.
 func (f Format) Print(w io.Writer, value any, text Text) error {
 	kind, expression := f.split()
 

@@ -18,15 +18,17 @@ import (
 )
 
 const (
-	// Limits of one erasure, which is one transaction. Clients repeat the request until the erasure is complete.
+	// The maximum numbers of rows that one request erases, in one transaction. Clients repeat the request until the account is
+	// erased.
 	eraseOperations   = 100
 	eraseAuditEntries = 1000
 	eraseRuntimes     = 100
-	// maxRemaining limits the objects that a response lists as reasons against an erasure.
+	// maxRemaining is the maximum number of objects that a response lists as reasons against an erasure.
 	maxRemaining = 20
 )
 
-// Accounts reads and erases the rows of accounts that only one of the services has.
+// Accounts reads and erases the data of an account that the services store differently: instances in the broker, runtimes in the
+// Provisioner. API itself handles operations and audit log entries.
 type Accounts interface {
 	// Key returns the form of the account's ID that the service stores.
 	Key(account string) string
@@ -74,9 +76,9 @@ func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
 }
 
 // EraseAccount handles POST /accounts/{account_id}/erase. Each request erases a limited number of rows in one transaction and
-// adds an entry with their numbers to the audit log. A request that has been interrupted has erased everything or nothing.
+// adds an entry with their numbers to the audit log. An interrupted request has erased its whole batch or nothing.
 //
-// An operation that is accepted after the check for blockers stays as it is: only ended operations are erased.
+// An operation that is accepted after the check for blockers is not erased, because only ended operations are.
 func (a *API) EraseAccount(r *http.Request) (httpserver.Response, error) {
 	account, err := Segment(r, "account_id")
 	if err != nil {
@@ -140,7 +142,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 		return a.nothingToErase(ctx, tx, account)
 	}
 
-	// The entry precedes the changes, because the database permits them only to erasures with an entry.
+	// Write the entry before the changes, because the database rejects an erasure without an entry.
 	if err := a.Recorder.Record(ctx, tx, auditlog.Entry{
 		ID: erased.EntryID, Action: auditlog.ActionErase, Account: key, Status: http.StatusOK,
 		After: auditlog.Fields{
@@ -169,14 +171,14 @@ func (a *API) nothingToErase(ctx context.Context, tx storage.Tx, account string)
 	return operatorapi.Erasure{AccountID: account, Complete: true}, err
 }
 
-// blockers are the objects because of which an account cannot be erased.
+// blockers are the objects that prevent the erasure of an account.
 type blockers struct {
 	instances  []operatorapi.AccountInstance
 	operations []operatorapi.AccountOperation
 }
 
-// blockers returns the instances and the unfinished operations of the account, at most maxRemaining+1 of each, which shows the
-// caller whether there are more than a response lists.
+// blockers returns the instances and the unfinished operations of the account, at most maxRemaining+1 of each. The additional
+// object shows that the response cannot list all of them.
 func (a *API) blockers(ctx context.Context, tx storage.Tx, account string) (blockers, error) {
 	var err error
 
@@ -220,7 +222,7 @@ func (b blockers) refusal(noun string) error {
 	return nil
 }
 
-// enumerate returns the first maxRemaining texts, and states whether there are more.
+// enumerate joins the first maxRemaining texts, and adds "and more" if there are others.
 func enumerate(texts []string) string {
 	if len(texts) <= maxRemaining {
 		return strings.Join(texts, ", ")

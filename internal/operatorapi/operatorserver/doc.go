@@ -7,7 +7,8 @@
 //
 //   - A route checks the user and the role before its endpoint runs, and records rejected changes in the audit log. Routes with
 //     the role none are public, and their responses contain no secrets.
-//   - An operation changes only in a transaction that also writes the audit log. If the entry cannot be written, nothing changes.
+//   - An intervention changes an operation in a transaction that also writes the audit log. If the entry cannot be written,
+//     nothing changes.
 //   - Lists read at most maxPageSize entries, and decrypt nothing.
 //
 // docs/contributor/add-an-operator-endpoint.md describes the usual change.

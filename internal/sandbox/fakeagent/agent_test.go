@@ -206,7 +206,8 @@ func (f fixture) reconnect(token string) {
 	f.disconnect()
 }
 
-// before runs do just before the nth call with the verb and the resource. The call then fails with err, unless err is nil.
+// before makes the cluster call do just before it handles the nth request with the verb and the resource. If err is not nil,
+// the request fails with it.
 func (f fixture) before(nth int, verb, resource string, do func(), err error) {
 	f.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		nth--
@@ -249,8 +250,8 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// TestNoTokenIsSpentTwice interferes with an agent: one of its calls fails, or a client requests a new connection just before
-// a call.
+// TestNoTokenIsSpentTwice checks that an agent connects and never sends a token twice, even if one of its calls fails or a
+// client requests a new connection just before a call.
 func TestNoTokenIsSpentTwice(t *testing.T) {
 	broken := apierrors.NewInternalError(errUnavailable)
 	nothing := func() {}
@@ -320,7 +321,8 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 	}
 }
 
-// TestRestartAfterConnect stops an agent after it exchanged its token and before it reports the connection.
+// TestRestartAfterConnect stops an agent between the exchange of its token and the report of the connection. The next agent
+// must report the connection without exchanging the token again.
 func TestRestartAfterConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -27,8 +27,8 @@ const (
 	credentialsToken = "TOKEN_SHA256"
 )
 
-// configuration holds the agent's configuration Secret and the namespace of that Secret. An empty token means that there is no
-// configuration.
+// configuration holds the contents and the namespace of the agent's configuration Secret. An empty token means that the cluster
+// has no such Secret.
 type configuration struct {
 	namespace, url, token string
 }

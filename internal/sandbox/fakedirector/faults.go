@@ -11,8 +11,8 @@ import (
 // TokenOperation is the name of the token endpoint in faults and calls. All other operations have the names in the schema.
 const TokenOperation = "token"
 
-// Fault is an injected failure. The zero value injects nothing. Several fields replace the response: if more than one is set, the
-// first in the order Unsent, Status, Body, Code applies.
+// Fault is an injected failure. The zero value injects nothing. The fields Unsent, Status, Body and Code replace the response; if
+// more than one is set, the first in this order applies.
 type Fault struct {
 	// Operation is the name of the operation to fail. If it is empty, every operation fails.
 	Operation string
@@ -24,14 +24,14 @@ type Fault struct {
 	Body string
 	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
 	Unsent, Lost bool
-	// Delay is how long the call takes.
+	// Delay is the duration of the call.
 	Delay time.Duration
 	// Times is the number of calls that fail. 0 means one, a negative number means all.
 	Times int
 }
 
-// Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to as many calls as its
-// field Times says and cannot be withdrawn.
+// Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to the number of calls in
+// its field Times and cannot be withdrawn.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

@@ -19,7 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Director's limits for names, descriptions (in bytes) and label keys. The names that the Provisioner generates must match.
+// Director's rules for names, label keys and the length of descriptions in bytes. The names that the broker generates for
+// runtimes must match namePattern.
 const (
 	namePattern        = `^[a-z.-][a-z0-9.-]{0,35}$`
 	labelPattern       = `^[a-zA-Z0-9_]+$`

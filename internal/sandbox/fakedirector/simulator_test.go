@@ -52,7 +52,8 @@ func login(t *testing.T, d *fakedirector.Director, secret, grant string) (token 
 	return issued.Token, answer.Code
 }
 
-// TestRequestsWithLiterals sends requests with literals instead of variables, and with aliases.
+// TestRequestsWithLiterals checks the responses to requests with aliases, and with literals instead
+// of variables.
 func TestRequestsWithLiterals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "director.json")
 

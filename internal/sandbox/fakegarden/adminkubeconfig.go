@@ -82,8 +82,8 @@ func issueAdminKubeconfig(
 }
 
 // notForAPIServer reports whether an advertised address is not an address of the runtime's API server. Gardener also advertises
-// other addresses, such as the issuer of ServiceAccount tokens, which must not be in a kubeconfig. The names are Gardener's; the
-// simulated gardenlet advertises only an external address.
+// other addresses, such as the issuer of ServiceAccount tokens, which must not be in a kubeconfig. The listed names are all of
+// Gardener's names for addresses of an API server; the simulated gardenlet advertises only an external address.
 func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	return !slices.Contains([]string{
 		v1beta1constants.AdvertisedAddressExternal, v1beta1constants.AdvertisedAddressInternal,

@@ -13,21 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// admission defaults and validates Shoots like Gardener's API server. It implements only the rules that matter to this project,
-// and none for other objects. Errors have Gardener's reasons and messages:
+// admission sets the defaults of Shoots and validates them like Gardener's API server. It implements only the rules that matter
+// to this project, and none for objects of other kinds. Errors have Gardener's reasons and messages:
 //   - Invalid (422): the Shoot or its change is wrong, regardless of other objects. See validate.
 //   - Forbidden (403): the Shoot refers to a missing object, or requests something that its project or provider does not offer.
 //     See allow.
 //   - InternalError (500): the project or the cloud profile is missing.
 //
-// Package conformance tests the rules on both gardens. Gardener has more rules. If one of them matters, the local garden rejects
-// a Shoot that the fake garden accepts.
+// Package conformance tests the rules on both gardens. Gardener has more rules, so the local garden can reject a Shoot that the
+// fake garden accepts.
 type admission struct {
 	client.Reader
 }
 
 // admit implements kubeapi.Options.Admit. As in Gardener, it sets defaults first, then validates the Shoot alone, then applies
-// the rules that need other objects. An object is removed only after all its finalizers are gone.
+// the rules that need other objects. If object is nil, a Shoot without finalizers is about to be removed.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	stored, _ := old.(*gardencorev1beta1.Shoot)
 	shoot, _ := object.(*gardencorev1beta1.Shoot)
@@ -64,8 +64,8 @@ func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	return forbidden(shoot, fmt.Errorf("must have a %q annotation to delete", v1beta1constants.ConfirmationDeletion))
 }
 
-// keepsFinalizer rejects a change that removes the gardenlet's finalizer before the Shoot is deleted. Without the finalizer,
-// deleting the Shoot would leave its runtime and machines behind.
+// keepsFinalizer rejects a change that removes the gardenlet's finalizer before the gardenlet has completed the deletion.
+// Without the finalizer, deleting the Shoot would leave its runtime and machines behind.
 func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
 	if controllerutil.ContainsFinalizer(old, gardencorev1beta1.GardenerName) &&
 		!controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
@@ -111,5 +111,5 @@ func (p *problems) add(invalid bool, problem *field.Error) {
 	}
 }
 
-// join adds the problems that a validation function of apimachinery found.
+// join adds the errors of a validation function of apimachinery.
 func (p *problems) join(more field.ErrorList) { *p = append(*p, more...) }

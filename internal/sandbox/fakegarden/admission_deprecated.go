@@ -14,8 +14,8 @@ func cloudProfileName(spec *gardencorev1beta1.ShootSpec) *string  { return spec.
 func secretBindingName(spec *gardencorev1beta1.ShootSpec) *string { return spec.SecretBindingName }
 func secretBinding() client.Object                                { return &gardencorev1beta1.SecretBinding{} }
 
-// validateDeprecated rejects fields that Gardener accepts only for older versions of Kubernetes. Other rules reject an invalid
-// version. These rules matter in upgrades: a Shoot with deprecated fields is valid until its Kubernetes version changes.
+// validateDeprecated rejects fields that Gardener accepts only for older versions of Kubernetes. This matters in upgrades: a
+// Shoot with deprecated fields is valid until its Kubernetes version changes. An invalid version is rejected by other rules.
 func validateDeprecated(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	version, err := semver.NewVersion(spec.Kubernetes.Version)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 const maxNames = 21
 
 // allow rejects a Shoot that refers to missing objects, or that requests something that its project or provider does not offer.
-// An update that changes neither the spec nor the finalizer is always allowed, even if a referenced object has been deleted
-// since. Otherwise the gardenlet could no longer write the status, and the Shoot could not be deleted. The rules are in the order
-// of Gardener's plugins.
+// An update that changes neither the spec nor the finalizer is always allowed, even if a referenced object no longer exists.
+// Otherwise, the gardenlet could not write the status or complete the deletion of the Shoot. The rules are in the order of
+// Gardener's plugins.
 func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if err := keepsFinalizer(old, shoot); err != nil {
 		return err
@@ -157,8 +157,8 @@ func validateTolerations(found *problems, project *gardencorev1beta1.Project, sh
 	}
 }
 
-// validateProviderType rejects a Shoot whose cloud profile or credentials belong to a different provider. It does not check the
-// provider of a deprecated SecretBinding.
+// validateProviderType rejects a Shoot whose cloud profile or credentials belong to a different provider. Unlike Gardener, it
+// does not check the provider of a deprecated SecretBinding.
 func (a admission) validateProviderType(
 	ctx context.Context, found *problems, profile *gardencorev1beta1.CloudProfileSpec, shoot *gardencorev1beta1.Shoot,
 ) {

@@ -55,7 +55,8 @@ func Apply(ctx context.Context, garden client.Client, manifests string, values m
 	return nil
 }
 
-// render returns the objects of a template of YAML documents. Each value that the template uses must be in the values.
+// render returns the objects of a template of YAML documents. It returns an error if the template uses a value that is missing
+// from values.
 func render(manifests string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	parsed, err := template.New("manifests").Option("missingkey=error").Parse(manifests)
 	if err != nil {

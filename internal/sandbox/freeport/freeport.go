@@ -21,9 +21,9 @@ const (
 	attempts = 1000
 )
 
-// claimed holds the ports that this process reserved. Nothing listens on a port before its server starts or while the server is
-// down, so other processes must not draw the same port. Each process therefore reserves whole blocks: it listens on the first
-// port of a block until it exits.
+// claimed holds the ports that this process reserved. Nothing listens on a drawn port until its server starts, or while the
+// server is down, so another process could draw the same port. Each process therefore reserves whole blocks: it listens on the
+// first port of a block until it exits.
 var claimed struct { //nolint:gochecknoglobals // listeners belong to the process
 	sync.Mutex
 
@@ -31,7 +31,8 @@ var claimed struct { //nolint:gochecknoglobals // listeners belong to the proces
 	listeners []net.Listener // keeps listeners open: unreferenced ones are closed by the garbage collector
 }
 
-// Draw returns a free loopback port. No other call to Draw returns this port, neither in this process nor in another one.
+// Draw returns a free loopback port. While this process runs, no other call to Draw returns the port, neither in this process nor
+// in another one.
 func Draw(ctx context.Context) (int, error) {
 	claimed.Lock()
 	defer claimed.Unlock()

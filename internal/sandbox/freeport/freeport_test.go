@@ -2,7 +2,7 @@ package freeport
 
 import "testing"
 
-// many is more ports than a process reserves at a time.
+// many is a number of ports for which a process must reserve more than two blocks.
 const many = 2*block + 1
 
 func TestDraw(t *testing.T) {

@@ -83,8 +83,8 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	return taken, nil
 }
 
-// waitUntilAlone waits until no other client is connected to the server's own database. PostgreSQL ends the process of a closed
-// connection after a delay, and the process occupies a slot until it has ended.
+// waitUntilAlone waits until no other client is connected to the database postgres, in which takeAll opens its connections.
+// PostgreSQL ends the process of a closed connection after a delay, and until then the process occupies a slot.
 func (s *Server) waitUntilAlone() (err error) {
 	admin, err := sql.Open("postgres", s.dsn)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Proxy forwards TCP connections to a server, usually to a database. Tests interrupt them with Cut and Freeze. It is safe for concurrent use.
+// Proxy forwards TCP connections to a server, usually to a database. Tests interrupt them with Cut and Freeze. It is safe for
+// concurrent use.
 type Proxy struct {
 	// Port is the port on which the proxy listens.
 	Port int
@@ -20,10 +21,10 @@ type Proxy struct {
 	target   string
 
 	mutex sync.Mutex
-	// open is closed while the proxy forwards data. Freeze replaces it with a new channel, on which all writers block until Thaw
-	// closes it.
+	// open is a closed channel while the proxy forwards data. Freeze replaces it with an open one, on which all writers block
+	// until Thaw closes it.
 	open chan struct{}
-	// cut is true while the proxy is cut.
+	// cut is set by Cut and cleared by Mend.
 	cut bool
 	// ends contains both ends of each forwarded connection.
 	ends map[net.Conn]bool
@@ -42,8 +43,8 @@ func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	return config, p
 }
 
-// NewProxy starts a proxy to a server, which is the host and port of a TCP listener. The proxy listens on the loopback. When the
-// test ends, it closes all its connections and stops.
+// NewProxy starts a proxy on the loopback that forwards to the server, given as host:port. When the test ends, the proxy closes
+// all its connections and stops.
 func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
 
@@ -115,8 +116,8 @@ func (p *Proxy) Thaw() {
 	}
 }
 
-// accept connects each client to the database until the listener is closed. It closes the client's connection if the proxy is cut
-// or the database is unreachable.
+// accept connects each client to the server until the listener is closed. It closes the client's connection if the proxy is cut
+// or the server is unreachable.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -155,7 +156,7 @@ func (p *Proxy) register(client, server net.Conn) bool {
 }
 
 // forward copies data in one direction until either end is closed, and then closes the receiving end, which ends the other
-// direction too. The database thereby notices that a client has disconnected and rolls back its transaction.
+// direction too. A database thus notices that a client has disconnected and rolls back its transaction.
 func (p *Proxy) forward(from, to net.Conn) {
 	_, _ = io.Copy(gate{p, to}, from)
 	_ = to.Close()
@@ -172,7 +173,7 @@ type gate struct {
 	to    net.Conn
 }
 
-// Write implements io.Writer. It blocks while the proxy is frozen.
+// Write implements io.Writer.
 func (g gate) Write(bytes []byte) (int, error) {
 	g.proxy.mutex.Lock()
 	open := g.proxy.open

@@ -2,8 +2,8 @@
 // Director use the package. Each client classifies the errors itself, because the same error has different meanings for different
 // upstreams.
 //
-// Errors of this package never contain URLs, which may contain credentials. At most LogCause quotes a short, printable excerpt of a
-// response, and never quotes a confidential response.
+// Errors of this package never contain URLs, because a URL may contain credentials. Only LogCause quotes a short, printable
+// excerpt of a response, unless the response is confidential.
 package graphqlclient
 
 import (
@@ -62,8 +62,8 @@ var ErrNoData = errors.New("returned no data")
 // Error returns the text.
 func (u *Unexpected) Error() string { return u.Text }
 
-// LogCause returns what a log may show about the response, and a text for users may not: the error of the decoder and an excerpt of
-// the response, which may be the error page of a proxy with internal names. It returns nil if there is neither.
+// LogCause returns details for the log: the error of the decoder and an excerpt of the response. Users must not see them, because
+// the response may be the error page of a proxy with internal names. LogCause returns nil if there are no details.
 func (u *Unexpected) LogCause() error {
 	switch {
 	case u.excerpt == "":
@@ -202,8 +202,7 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// Excerpt returns an untrusted text as one printable line. Of a long text, it returns the start and the end, 400 characters in
-// total.
+// Excerpt returns an untrusted text as one printable line of at most 400 characters. It omits the middle of a longer text.
 func Excerpt(text string) string {
 	// The middle of a long text is dropped first, because the code below processes each character. The cut is generous: a
 	// character has at most four bytes, and runs of white space shrink to one character.

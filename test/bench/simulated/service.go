@@ -35,7 +35,7 @@ type service struct {
 
 	// mutex guards the fields below.
 	mutex sync.Mutex
-	// behaviour is the current behaviour. release removes its delays.
+	// behaviour defines how the service responds now. release sets its delays to zero.
 	behaviour Behaviour
 	calls     Calls
 	// byKey maps idempotency keys to IDs of runtimes.

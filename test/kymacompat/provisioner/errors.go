@@ -79,7 +79,7 @@ func checkTenant(caller caller, runtime *runtime) error {
 	return nil
 }
 
-// toGraphQL converts an error of a field. Errors of other types than problem become internal errors.
+// toGraphQL converts an error of a field. An error that is not a problem becomes an internal error.
 func toGraphQL(field *ast.Field, err error) *gqlerror.Error {
 	known, ok := errors.AsType[*problem](err)
 	if !ok {

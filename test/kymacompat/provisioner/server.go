@@ -66,7 +66,7 @@ func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	}, nil
 }
 
-// Calls returns all calls so far in order of arrival, including calls that a fault prevented.
+// Calls returns all calls so far in order of arrival, including calls that a fault kept from being executed.
 func (p *Provisioner) Calls() []Call {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

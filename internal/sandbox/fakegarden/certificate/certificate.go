@@ -1,5 +1,5 @@
-// Package certificate issues the certificates of both gardens: certificate authorities for servers and users, serving
-// certificates and client certificates. Other tests use it as well.
+// Package certificate issues the certificates of both gardens, and of tests: certificate authorities for servers and users,
+// serving certificates and client certificates.
 package certificate
 
 import (
@@ -26,7 +26,8 @@ import (
 const (
 	keyBits           = 2048
 	authorityValidity = 10 * 365 * 24 * time.Hour
-	// clockSkew is how far the validity of a certificate starts in the past, because the clocks of other machines may be behind.
+	// clockSkew is how long before its creation the validity of a certificate starts, because the clocks of other machines may be
+	// behind.
 	clockSkew = time.Minute
 
 	certificateFile = "ca.crt"
@@ -41,7 +42,7 @@ type Authority struct {
 
 // NewKey generates the private key of an authority. It is an RSA key, because Gardener reads the key of a runtime's client
 // authority as PKCS#1. Generating a key takes about 0.1 seconds of CPU time. Several authorities can share a key: each has a
-// unique subject, and a certificate is accepted only by the authority that it names as its issuer.
+// unique subject, and a certificate is verified only with the authority that it names as its issuer.
 func NewKey() (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -114,7 +115,7 @@ func createAuthority(dir, commonName string) (*Authority, error) {
 	return authority, atomicfile.Write(filepath.Join(dir, certificateFile), authority.CertificatePEM())
 }
 
-// CertificatePEM returns the certificate that verifies everything that the authority signs.
+// CertificatePEM returns the authority's certificate, which verifies the certificates that the authority has signed.
 func (a *Authority) CertificatePEM() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
 
 // KeyPEM returns the private key in PKCS#1 form. The result is a secret.
@@ -145,7 +146,7 @@ type Client struct {
 }
 
 // IssueClient signs a client certificate for a new key. Certificates cannot be revoked: a certificate is valid until it expires
-// or until the server trusts another authority.
+// or the server no longer trusts the authority.
 func (a *Authority) IssueClient(client Client) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: client.CommonName, Organization: client.Organizations},
@@ -192,8 +193,8 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return Pair{Certificate: encode("CERTIFICATE", signed.Raw), Key: encode("EC PRIVATE KEY", der), NotAfter: template.NotAfter}, nil
 }
 
-// sign signs a certificate for the key with the issuer's key. Without an issuer, the certificate is self-signed. It sets the
-// start of the validity; x509 chooses the serial number and, for an authority, the key ID.
+// sign signs a certificate for key. signer is the key of the issuer; if issuer is nil, the certificate is self-signed. sign sets
+// the start of the validity; x509 chooses the serial number and, for an authority, the key ID.
 func sign(template, issuer *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
 	template.NotBefore = time.Now().Add(-clockSkew)
 	if issuer == nil {

@@ -34,7 +34,7 @@ const (
 //go:embed shoot.yaml
 var shootText []byte
 
-// Garden is a garden under test. It contains the seed of fakegarden, and its gardenlet is running.
+// Garden is a garden under test. It contains the initial objects of fakegarden (seed.yaml), and its gardenlet is running.
 type Garden struct {
 	// Client has the rights of a garden operator.
 	Client client.WithWatch

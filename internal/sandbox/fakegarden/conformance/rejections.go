@@ -22,27 +22,28 @@ import (
 var rejectionsText []byte
 
 // rejection is a request that every garden rejects. The expected reason and text are those of Gardener's API server: the local
-// garden proves them, and the fake garden must match. Exactly one of Create, Update and request is set.
+// garden verifies them, and the fake garden must return the same. Exactly one of Create, Update and request is set.
 type rejection struct {
 	Name   string
 	Reason metav1.StatusReason
 	// Text is part of the error message.
 	Text string
-	// Create makes a valid Shoot invalid before its creation. If a garden accepts the Shoot, the test fails and the Shoot remains.
+	// Create is a patch that makes a valid Shoot invalid before its creation. If a garden accepts the Shoot, the test fails and the
+	// Shoot remains.
 	Create jsonpatch.Patch
-	// Update makes the stored Shoot invalid. Only the changed fields are sent, as a merge patch, so that every rejection has one
-	// cause.
+	// Update is a patch that makes the stored Shoot invalid. Only the changed fields are sent, as a merge patch, so that every
+	// rejection has one cause.
 	Update  jsonpatch.Patch
 	request request
 }
 
-// request sends a request. The Shoot exists but its runtime does not: the fault FaultStuck keeps the creation in progress, so
-// that no state changes between two rejections.
+// request sends an invalid request and returns the garden's error. The Shoot exists, but FaultStuck keeps its creation in
+// progress, so that its state does not change between two requests.
 type request func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error
 
 // Rejections sends invalid requests and checks that the garden rejects them with the errors of Gardener's API server. The invalid
-// Shoots are in rejections.yaml, all other invalid requests in requests. Users and the Provisioner see these errors, so both the
-// reason and the text are compared.
+// Shoots are in rejections.yaml; the function requests returns all other invalid requests. Users and the Provisioner see these
+// errors, so both the reason and the text are compared.
 func Rejections(t *testing.T, g Garden) {
 	ctx := t.Context()
 	var rejections []rejection

@@ -150,8 +150,8 @@ func checkAccess(t *testing.T, config *rest.Config) {
 	}
 }
 
-// discoverer returns a discovery client. Every runtime serves version and discovery, even one that serves nothing else, so the
-// client depends on no kinds.
+// discoverer returns a discovery client. It works with every runtime, because even a runtime without any kinds serves version and
+// discovery.
 func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
@@ -178,8 +178,8 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 	}
 }
 
-// checkDeletion deletes the runtime and checks that all of its objects are gone: the Shoot and the authorities that sign
-// kubeconfigs. A later runtime with the same name must not accept old kubeconfigs.
+// checkDeletion deletes the runtime and checks that the Shoot and its certificate authorities are gone. A later runtime with the
+// same name must have a new client authority, so that it rejects old kubeconfigs.
 func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	var last *gardencorev1beta1.LastOperation

@@ -28,7 +28,7 @@ const (
 	// FaultFailOnce fails the operation halfway. The gardenlet then sets the Shoot's key to FaultSpent, so that the next attempt
 	// succeeds: a retry by annotation, a change of the spec, or a new Shoot with the same name.
 	FaultFailOnce Fault = "fail-once"
-	// FaultSpent replaces FaultFailOnce after it has failed an operation. It has no effect.
+	// FaultSpent has no effect. It is the value of the Shoot's key after FaultFailOnce has failed an operation.
 	FaultSpent Fault = "failed-once"
 	// FaultStuck keeps the operation in Processing until the fault is removed.
 	FaultStuck Fault = "stuck"
@@ -40,7 +40,7 @@ const (
 )
 
 // fault returns the fault for a Shoot, or an empty Fault if there is none. An unknown value is logged and ignored, because a
-// typing error must not stop the operations of all Shoots.
+// typo must not stop the operations of all Shoots.
 func (g *Gardenlet) fault(ctx context.Context, shoot string) (Fault, error) {
 	faults := &corev1.ConfigMap{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: FaultsConfigMap}, faults)
@@ -62,8 +62,8 @@ func (g *Gardenlet) fault(ctx context.Context, shoot string) (Fault, error) {
 	return "", nil
 }
 
-// spendFailure records that FaultFailOnce has failed a Shoot. It runs after the status was changed and in every later
-// reconciliation, so a crash in between cannot make the Shoot fail twice or never.
+// spendFailure records that FaultFailOnce has failed a Shoot. It runs in every reconciliation of a failed Shoot, so a crash
+// after the failure was reported cannot make the Shoot fail twice.
 func (g *Gardenlet) spendFailure(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last == nil || last.State != gardencorev1beta1.LastOperationStateFailed {

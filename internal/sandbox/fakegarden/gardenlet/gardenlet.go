@@ -62,7 +62,7 @@ type Options struct {
 	Project  string
 	Runtimes Runtimes
 	// Creation is how long the creation or a change of a Shoot takes; Deletion is how long its deletion takes. Kubernetes stores
-	// times in whole seconds, so an operation can end up to a second early.
+	// times in whole seconds, so an operation can be shorter by up to one second.
 	Creation time.Duration
 	Deletion time.Duration
 	// SeedName is the Seed to which Shoots are bound. If it is empty, Shoots are not bound.

@@ -65,7 +65,8 @@ func progressAfter(elapsed, duration time.Duration, fault Fault) progress {
 	return faultless(elapsed, duration)
 }
 
-// faultless returns the progress of an operation that succeeds after its duration, in equal steps.
+// faultless returns the progress of an operation without a fault. The percentage increases in equal steps until the operation
+// succeeds after its duration.
 func faultless(elapsed, duration time.Duration) progress {
 	if elapsed >= duration {
 		return progress{state: gardencorev1beta1.LastOperationStateSucceeded, percent: complete}

@@ -16,9 +16,9 @@ import (
 // reconcile advances a Shoot by one step. It returns the time until the Shoot is due again, or 0 if it waits for a change. Every
 // step is idempotent, because the gardenlet can die after any of them.
 //
-// The order of the steps matters. The finalizer is added before anything is created that the deletion must remove. After a
-// restart, the runtime is started before the status changes. FaultFailOnce is recorded as spent before a retry starts, because
-// the retry would fail otherwise.
+// The order of the steps matters. The finalizer is added before the runtime exists, so that a deleted Shoot never leaves a
+// runtime behind. After a restart, the runtime is started before the status changes. FaultFailOnce is recorded as spent before a
+// retry starts, because the retry would fail otherwise.
 func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, shoot)
@@ -44,9 +44,8 @@ func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, 
 	return g.advance(ctx, shoot)
 }
 
-// adopt prepares a new Shoot: it binds the Shoot to the seed, adds the finalizer and sets the domain. It adds the finalizer
-// before anything is created that the deletion must remove, so that no runtime outlives its Shoot. It does not write a Shoot that
-// is already prepared.
+// adopt prepares a new Shoot: it binds the Shoot to the seed, adds the finalizer and sets the domain. It does not write a Shoot
+// that is already prepared.
 func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if g.SeedName != "" && shoot.Spec.SeedName == nil {
 		shoot.Spec.SeedName = &g.SeedName
@@ -73,8 +72,8 @@ func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 }
 
 // startOperation starts an operation for a new Shoot and for every new generation, which results from a change of the spec or a
-// retry. As in Gardener, an unfinished creation remains a creation. A change during an operation does not restart the operation's
-// clock.
+// retry. As in Gardener, an unfinished creation remains a creation. If the Shoot changes during an operation, the operation keeps
+// its start time.
 func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last != nil && shoot.Status.ObservedGeneration == shoot.Generation {
@@ -138,8 +137,8 @@ func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	return now.next, err
 }
 
-// remove advances the deletion of a Shoot. It removes the finalizer after the runtime and its objects: if the gardenlet restarts
-// before that, it repeats all steps.
+// remove advances the deletion of a Shoot. It removes the finalizer last, after the runtime and its objects, so that a gardenlet
+// that restarts in between repeats all steps.
 func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
 		return 0, g.stop(ctx, shoot.Name)

@@ -22,8 +22,8 @@ const (
 	authorityKey           = "ca.key"
 )
 
-// start starts the runtime of a Shoot and publishes its authorities, which admin kubeconfigs need. It stores them before the
-// Shoot gets an address, because users request kubeconfigs as soon as the address exists. It is idempotent.
+// start starts the runtime of a Shoot and stores the certificate authorities that admin kubeconfigs need. The caller must set the
+// address of the Shoot afterwards, because users request kubeconfigs as soon as the address exists. start is idempotent.
 func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Endpoint, error) {
 	clientCA, err := g.clientAuthority(ctx, shoot)
 	if err != nil {
@@ -77,8 +77,8 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	return authority.CertificatePEM(), nil
 }
 
-// publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of admin kubeconfigs. It
-// writes only if the authority has changed.
+// publishAuthority stores the certificate of the authority that signed the runtime's serving certificate. Admin kubeconfigs
+// contain it. publishAuthority writes only if the certificate has changed.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
 	published := &corev1.ConfigMap{ObjectMeta: g.authorityMeta(shoot, clusterAuthoritySuffix)}
 	_, err := controllerutil.CreateOrUpdate(ctx, g.Client, published, func() error {
@@ -113,7 +113,7 @@ func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoo
 	return nil
 }
 
-// stop stops the runtime of a Shoot by the Shoot's name. The Shoot may already be deleted, and the runtime may already be
+// stop stops the runtime of the Shoot with the name. It succeeds even if the Shoot no longer exists or the runtime is already
 // stopped.
 func (g *Gardenlet) stop(ctx context.Context, shoot string) error {
 	if err := g.Runtimes.Stop(ctx, TechnicalID(g.Project, shoot)); err != nil {

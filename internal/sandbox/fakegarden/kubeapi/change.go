@@ -29,7 +29,7 @@ import (
 )
 
 // create stores a new object. The body must contain the name: the server does not generate names, so an object that sets only
-// metadata.generateName is invalid. If several requests create the same name concurrently, exactly one succeeds.
+// metadata.generateName is invalid. If several requests create objects with the same name concurrently, exactly one succeeds.
 func (s *Server) create(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *Server) patched(r *request, old object, patch []byte) (client.Object, e
 }
 
 // apply performs server-side apply. If the applied configuration has a resource version, it must be the current one. Setting a
-// field to a value that differs from the value of its owner is a conflict, unless the request has force=true; the field then
-// changes its owner.
+// field of another manager to a different value is a conflict, unless the request has force=true; the field manager of the
+// request then owns the field.
 func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	applied := &unstructured.Unstructured{}
 	if yaml.Unmarshal(body, &applied.Object) != nil || applied.GroupVersionKind() != r.resource.GroupVersionKind {
@@ -162,9 +162,9 @@ func (r *request) modified() error {
 		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// restrict removes changes that the request may not make: a request for the subresource status can change only the status, any
-// other request everything but the status. Clients send whole objects, so the rest is ignored instead of rejected, as on a real
-// API server. It modifies changed.
+// restrict undoes changes that the request may not make. If the kind has the subresource status, a request for the subresource
+// can change only the status, and any other request everything except the status. As on a real API server, other changes are
+// ignored instead of rejected, because clients send whole objects. restrict modifies changed.
 func (r *request) restrict(old object, changed runtime.Object) (client.Object, error) {
 	limited, err := asObject(changed)
 	if err != nil || !r.resource.Status {
@@ -193,8 +193,8 @@ type merge func(fields *managedfields.FieldManager, old object, live runtime.Obj
 
 // change merges a change into the stored object, admits the result and stores it. A dry run stores nothing.
 //
-// change holds the lock writing from reading the stored object until it returns. Two changes of an object therefore never start
-// from the same version, and the rules in Admit see the state to which the change applies.
+// change holds the lock writing for its whole duration. Two changes of an object therefore never start from the same version,
+// and the rules in Admit see the state to which the change applies.
 func (s *Server) change(r *request, merge merge) (object, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -222,8 +222,8 @@ func (s *Server) change(r *request, merge merge) (object, error) {
 }
 
 // write admits an object and stores it, unless the request is a dry run or nothing has changed. An unchanged object keeps its
-// resource version, so that idle controllers cause no events. If the object is marked for deletion and has no finalizers, write
-// removes it.
+// resource version, so that repeated writes of controllers cause no events. If the object is marked for deletion and has no
+// finalizers, write removes it.
 //
 // write stores the file before the object becomes visible. If the process dies in between, the change still takes effect: it is
 // in the file when the server restarts. The caller must hold the lock writing.
@@ -307,8 +307,8 @@ func (s *Server) erase(r *request, old object) error {
 	return nil
 }
 
-// newFieldManager returns a function that creates the field manager of a kind. Field managers need no lock, because changes are
-// serialized.
+// newFieldManager returns a function that creates the field manager of a kind. Field managers need no lock, because
+// Server.writing serializes changes.
 func (s *Server) newFieldManager(kind schema.GroupVersionKind) func() (*managedfields.FieldManager, error) {
 	return func() (*managedfields.FieldManager, error) {
 		scheme := s.options.Scheme
@@ -341,8 +341,8 @@ func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 }
 
 // setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names,
-// which also ensures that file paths stay within the server's folder. Times are cut to whole seconds, because files contain no
-// fractions. A deletion timestamp cannot be removed.
+// which also ensures that file paths stay within the server's folder. The creation time is truncated to whole seconds, because
+// files contain no fractions. A deletion timestamp cannot be removed.
 func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())

@@ -67,7 +67,7 @@ type transport struct {
 }
 
 // RoundTrip implements http.RoundTripper. The handler's context ends with the request's context or when the response body is
-// closed. Once a response has started, it can be read to the end even after the request's context has ended.
+// closed. A handler that has started its response can complete it even after its context has ended.
 //
 // RoundTrip returns only after the handler has started its response or has ended. If a caller cancels a request, the change is
 // therefore complete or will never happen, and the caller can safely remove the server's folder.

@@ -87,7 +87,8 @@ func versionInfo(kubernetes string) version.Info {
 	return info
 }
 
-// NotServed returns an error that satisfies apierrors.IsNotFound for a path. Unlike the errors of apierrors, it contains no kind.
+// NotServed returns the error for a path that the server does not serve. It satisfies apierrors.IsNotFound but, unlike the errors
+// of apierrors, names no kind.
 func NotServed(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: message, Code: http.StatusNotFound,

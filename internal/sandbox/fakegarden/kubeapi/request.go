@@ -165,7 +165,8 @@ type objectList struct {
 	Items []object `json:"items"`
 }
 
-// list returns the selected objects of a namespace, or of all namespaces if the request names none. It ignores limits.
+// list returns the selected objects of a namespace, or of all namespaces if the request names none. It ignores the parameter
+// limit, so a response always contains the whole list.
 func (s *Server) list(r *request) (int, any, error) {
 	selects, err := r.selection()
 	if err != nil {
@@ -231,7 +232,8 @@ func (s *Server) decode(body []byte, wanted schema.GroupVersionKind, into runtim
 	return nil
 }
 
-// readObject decodes the object in the request body. For a new object, it also sets the name of the request.
+// readObject decodes the object in the request body. If the path contains no name, readObject sets the name in the request's key
+// to that of the object.
 func (s *Server) readObject(r *request) (client.Object, error) {
 	object, err := s.empty(r.resource)
 	if err != nil {
@@ -246,7 +248,8 @@ func (s *Server) readObject(r *request) (client.Object, error) {
 	return object, r.setNamespace(object)
 }
 
-// setNamespace sets the object's namespace to the one in the path. It returns an error if the object has a different namespace or name.
+// setNamespace sets the object's namespace to that in the path if the object has none. It returns an error if the object's
+// namespace or name differs from the path.
 func (r *request) setNamespace(object client.Object) error {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(r.key.Namespace)

@@ -24,13 +24,15 @@ type Kind struct {
 	schema.GroupVersionKind
 
 	Namespaced bool
-	// ReadOnly reports that clients can only get, list and watch objects of the kind. The kind then has no objects, except those that
-	// an earlier version has stored.
+	// ReadOnly means that clients can only get, list and watch objects of the kind. A read-only kind has no objects, except those
+	// that an earlier version of the program has stored.
 	ReadOnly bool
-	// ShortNames and Categories are names that clients accept instead of the resource, such as ns for namespaces, and all.
+	// ShortNames and Categories are names that clients accept instead of the resource, such as the short name ns for namespaces, or
+	// the category all.
 	ShortNames []string
 	Categories []string
-	// Status reports that only the subresource status can change the field Status. The kind must be a Go type with this field.
+	// Status means that only requests for the subresource status can change the field Status. The kind must be a Go type with this
+	// field.
 	Status bool
 }
 
@@ -51,8 +53,8 @@ func (k Kind) verbs() metav1.Verbs {
 // plural returns the resource without its version, as used in error messages.
 func (k Kind) plural() schema.GroupResource { return k.Resource().GroupResource() }
 
-// Subresource handles a POST request for a subresource of an object, which need not exist. decode decodes the request body
-// and fails if its kind differs from the kind of into. The result is the response body.
+// Subresource handles a POST request for a subresource of an object. The object need not exist. decode decodes the request body;
+// it returns an error if the body has a different kind than into. The result is the response body.
 type Subresource func(ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error) (runtime.Object, error)
 
 // Options configures a server.
@@ -100,19 +102,19 @@ var (
 	_ http.Handler  = (*Server)(nil)
 )
 
-// resource is a served kind with its objects. The map of resources needs no lock, because it does not change after Open.
+// resource is a served kind with its objects. Server.resources needs no lock, because the map does not change after Open.
 type resource struct {
 	Kind
 
 	// objects contains the objects by key. It is guarded by Server.mu.
 	objects map[types.NamespacedName]object
-	// fields returns the field manager, which merges changes. The field manager is created by the first change, because creating it
-	// is slow.
+	// fields returns the field manager, which merges changes. Creating a field manager is slow, so the first change of the kind
+	// creates it.
 	fields func() (*managedfields.FieldManager, error)
 }
 
-// object is a stored object. If its interface is nil, there is no object. Objects are immutable: a change replaces the object, so
-// readers share it without a lock.
+// object is a stored object. If the embedded Object is nil, there is no object. Objects are immutable: a change replaces the
+// object, so readers share it without a lock.
 type object struct {
 	client.Object
 

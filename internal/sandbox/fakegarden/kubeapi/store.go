@@ -79,8 +79,8 @@ func (s *Server) path(resource *resource, object client.Object) string {
 }
 
 // load restores the objects from all files and removes temporary files of a killed process. The version counter continues from
-// the highest version of the objects. Versions of deleted objects can therefore be used again, but no watch outlives the process.
-// load needs no lock, because Open calls it before other goroutines can access the server.
+// the highest version of the objects. The versions of deleted objects can therefore be reused; this is safe, because no watch
+// outlives the process. load needs no lock, because Open calls it before other goroutines can access the server.
 func (s *Server) load() error {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return err
@@ -172,7 +172,7 @@ func encoded(of client.Object) ([]byte, error) {
 	return content, nil
 }
 
-// asObject returns an object with metadata. It fails only for lists and options.
+// asObject converts a runtime.Object to a client.Object. It fails only for kinds without object metadata: lists and options.
 func asObject(of runtime.Object) (client.Object, error) {
 	if object, ok := of.(client.Object); ok {
 		return object, nil

@@ -292,8 +292,8 @@ func TestCanceledRequest(t *testing.T) {
 	}
 }
 
-// TestCanceledChangeIsOver cancels a request while the server processes it. The server must not write files after the client has
-// returned, because tests then remove the folder.
+// TestCanceledChangeIsOver checks that the call of a client whose request is canceled returns only after the server has finished
+// processing the request. Tests remove the server's folder after their last request, so the server must not write files later.
 func TestCanceledChangeIsOver(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 )
 
 // historyLength is the minimum number of changes that are retained for watches that start at an earlier resource version. The
-// server retains up to two times as many, so that it drops old changes in large blocks.
+// server retains up to twice as many, so that it can drop old changes in large blocks.
 const historyLength = 4096
 
-// change is one change of an object. old is empty if the object was created, object is empty if it was removed.
+// change is one change of an object. old is empty if the object was created, and object is empty if it was removed.
 type change struct {
 	resource *resource
 	old      object
@@ -121,7 +121,7 @@ func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// event is a watch event in the form of the API. Its object is a stored object, a bookmark or a Status.
+// event is a watch event as the Kubernetes API encodes it. Its object is a stored object, a bookmark or a Status.
 type event struct {
 	Type   watch.EventType `json:"type"`
 	Object any             `json:"object"`
@@ -146,8 +146,8 @@ func (s eventStream) send(events []event) error {
 	return s.Flush()
 }
 
-// initialEvents returns an event for each selected object, and the version of this state. If bookmark is true, a bookmark
-// follows, which marks the end of the initial events for informers.
+// initialEvents returns an event for each selected object, and the resource version to which they belong. If bookmark is true, a
+// bookmark follows, which marks the end of the initial events for informers.
 func (s *Server) initialEvents(resource *resource, selects func(client.Object) bool, bookmark bool) ([]event, uint64) {
 	objects, version := s.selected(resource, selects)
 	var events []event

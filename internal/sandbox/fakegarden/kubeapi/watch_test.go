@@ -28,7 +28,7 @@ func startWatch(t *testing.T, c client.WithWatch, namespace string, options meta
 	return c.Watch(t.Context(), &corev1.ConfigMapList{}, &client.ListOptions{Namespace: namespace, Raw: &options})
 }
 
-// received returns the pending events of a watch, formatted like "ADDED name".
+// received returns the pending events of a watch, formatted like "ADDED name", followed by "closed" if the watch has ended.
 func received(watching watch.Interface) []string {
 	var events []string
 	for {

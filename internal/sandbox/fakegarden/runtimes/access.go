@@ -33,8 +33,8 @@ const (
 
 	tokenKeyFile = "token.key"
 	tokenKeySize = 32
-	// Limits for the lifetime of a token, in seconds. There is no maximum. A real API server can grant less than requested; the
-	// simulated one never does.
+	// The minimum and the default lifetime of a token, in seconds. There is no maximum: unlike a real API server, the simulated
+	// one always grants the requested lifetime.
 	minTokenSeconds     = 600
 	defaultTokenSeconds = 3600
 )
@@ -52,7 +52,7 @@ type userKey struct{}
 
 // authenticate returns the user of a request, identified by a client certificate or a token. It returns 401 without valid
 // credentials and 403 for a user without a role, like a real API server. If a request has both, the certificate takes precedence.
-// The error does not say why credentials are invalid, because the reason would help an attacker to guess them.
+// The error does not say why credentials are invalid, because the reason would help an attacker.
 func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	found, ok := runtime.byCertificate(r)
 	if !ok {
@@ -117,9 +117,9 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	return user{name: claims.Subject, roles: runtime.rolesOf(request.Context(), account)}, true
 }
 
-// rolesOf returns the ClusterRoles that are bound to an account. It ignores bindings of groups, and RoleBindings are not served.
-// An account without a role is authenticated but has no permissions. If the bindings cannot be listed, rolesOf returns no roles,
-// so that a failure never grants permissions.
+// rolesOf returns the ClusterRoles that are bound to an account. It ignores bindings of groups. RoleBindings cannot exist,
+// because that kind is read-only. An account without a role is authenticated but has no permissions. If the bindings cannot be
+// listed, rolesOf returns no roles, so that a failure never grants permissions.
 func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
 	if err := r.api.List(ctx, bindings); err != nil {
@@ -151,8 +151,9 @@ type accountReference struct {
 	UID  string `json:"uid"`
 }
 
-// issueToken sets the status of a token request for an account. The token is a JWT with the same claims as a Kubernetes
-// service account token, signed with the server's key. Its audience is the technical ID, so it is valid only in this runtime.
+// issueToken sets the status of a token request for an account. The token is a JWT signed with the server's key. Its subject and
+// private claims are those of a Kubernetes service account token; its audience is the technical ID, so it is valid only in this
+// runtime.
 func (s *Server) issueToken(
 	ctx context.Context, objects client.Reader, technicalID string, key client.ObjectKey, request *authenticationv1.TokenRequest,
 ) error {

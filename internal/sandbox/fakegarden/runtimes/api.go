@@ -18,8 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// newScheme returns a scheme with the kinds. Each runtime needs its own scheme, because clients add kinds to it. Custom resources
-// have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the subresource token.
+// newScheme returns a scheme with the kinds of a runtime. Each runtime needs its own scheme, because clients add kinds to it.
+// Custom resources have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the
+// subresource token.
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)
@@ -77,8 +78,8 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 }
 
 // admit implements kubeapi.Options.Admit. The namespace of a new object must exist; otherwise admit returns a not-found error for
-// the Namespace. A new Namespace is active. As on a real API server, the role of a binding is immutable, because a change would silently extend the
-// permissions of all subjects.
+// the Namespace. A new Namespace is active. As on a real API server, the role of a binding is immutable, because a change would
+// silently extend the permissions of all subjects.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	if namespace, is := object.(*corev1.Namespace); is && old == nil {
 		namespace.Status.Phase = corev1.NamespaceActive
@@ -110,7 +111,7 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 
 // allows reports whether a ClusterRole allows a request for a kind. It implements the default roles of every cluster, simplified
 // to reading and writing; other roles allow nothing. As in a real cluster, the role view cannot read Secrets, because they
-// contain the tokens of other accounts. Neither view nor edit can read roles and their bindings.
+// contain the tokens of other accounts. Neither view nor edit can read roles or role bindings.
 func allows(role, method string, kind kubeapi.Kind) bool {
 	reads := method == http.MethodGet
 	switch {

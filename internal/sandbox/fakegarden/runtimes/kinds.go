@@ -38,7 +38,7 @@ func storedKinds() []kubeapi.Kind {
 	}
 }
 
-// emptyKinds returns the usual kinds of which a runtime has no objects, so that clients get empty lists instead of errors. They are
+// emptyKinds returns common kinds that never have objects here, so that clients get empty lists instead of errors. They are
 // read-only: nothing runs workloads, so an object would never become ready. They need no Go types.
 func emptyKinds() []kubeapi.Kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// TestKindsOfANewRuntime lists the kinds that users of a new cluster look at first, as kubectl does: it finds each kind by its name or
-// short name in the discovery documents, then lists its objects.
+// TestKindsOfANewRuntime checks that users can list the usual kinds of a new cluster. Like kubectl, it finds each kind by its
+// name or short name in the discovery documents and then lists the objects.
 func TestKindsOfANewRuntime(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own := startRuntime(t, server, "own")
@@ -83,8 +83,8 @@ func categories(t *testing.T, discover func() ([]*metav1.APIResourceList, error)
 	return found
 }
 
-// TestEmptyKindsAreReadOnly checks that clients cannot create a Pod, which would never run, and that roles are as private as in a
-// real cluster.
+// TestEmptyKindsAreReadOnly checks that clients can list and get objects of an empty kind but cannot create or delete them, and
+// that the role view cannot read roles, as in a real cluster.
 func TestEmptyKindsAreReadOnly(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own := startRuntime(t, server, "own")

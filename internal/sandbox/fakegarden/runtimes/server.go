@@ -82,7 +82,7 @@ type Server struct {
 // change.
 type runtime struct {
 	technicalID string
-	// clients contains the authorities of client certificates.
+	// clients contains the authorities whose client certificates the runtime accepts.
 	clients *x509.CertPool
 	api     *kubeapi.Server
 }
@@ -125,8 +125,9 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 	}, nil
 }
 
-// listen opens the address in the file. If the file does not exist or the address is in use, it opens a free address and writes
-// it to the file. The gardenlet then publishes the new addresses of all runtimes, and older kubeconfigs stop working.
+// listen listens on the address that the file contains. If the file does not exist or the address is in use, it listens on a free
+// port and writes the new address to the file. The gardenlet then publishes the new addresses of all runtimes, and older
+// kubeconfigs stop working.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	var config net.ListenConfig
 	last, err := os.ReadFile(path)

@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 )
 
-// TestConformance runs the tests that both gardens must pass.
+// TestConformance runs the tests that the local garden and the fake garden must both pass.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"own", "shared"} {

@@ -52,7 +52,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestSecondGarden starts a garden in the folder of a running garden, which must fail.
+// TestSecondGarden checks that a garden fails to start in the folder of a running garden.
 func TestSecondGarden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

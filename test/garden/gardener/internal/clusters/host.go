@@ -157,8 +157,8 @@ func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	return server, nil
 }
 
-// report waits until an API server has exited and logs this, unless the host was stopped. The next use of the runtime starts the
-// API server again.
+// report waits until an API server has exited, and logs the exit unless the host was stopped. The next use of the runtime starts
+// the API server again.
 func (h *host) report(server *apiserver.Server) {
 	<-server.Exited()
 	if h.detach(server) {
@@ -167,7 +167,7 @@ func (h *host) report(server *apiserver.Server) {
 }
 
 // control runs a controller of an API server until the context ends. The context ends when the process of the API server exits.
-// task is the work of the controller, for the log.
+// task describes the controller's work in log messages.
 func (h *host) control(ctx context.Context, server *apiserver.Server, task string,
 	run func(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error,
 ) {

@@ -22,9 +22,9 @@ import (
 // aggregates edit.
 const maxAggregations = 10
 
-// aggregateRoles adds to the aggregated ClusterRoles of a runtime, such as view and edit, the rules of the roles that they select.
-// It returns after all of them are complete. In a real cluster, the controller-manager does this. Without it, these roles allow
-// nothing.
+// aggregateRoles adds the rules of the selected roles to each aggregated ClusterRole of a runtime, such as view and edit. It
+// returns when all aggregated roles are complete. In a real cluster, the controller-manager does this. Without it, these roles
+// allow nothing.
 func aggregateRoles(ctx context.Context, client kubernetes.Interface) error {
 	for range maxAggregations {
 		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
@@ -103,7 +103,7 @@ func updateAggregated(ctx context.Context, client kubernetes.Interface, roles []
 	return changed, nil
 }
 
-// aggregatedRules returns the distinct rules of the roles that the role selects, in the order of the names of these roles.
+// aggregatedRules returns the distinct rules of all roles that role selects, ordered by the name of the selected role.
 func aggregatedRules(role *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
 	var selectors []labels.Selector
 	for _, each := range role.AggregationRule.ClusterRoleSelectors {

@@ -32,7 +32,7 @@ type Config struct {
 	// Binaries is the folder that contains etcd, kube-apiserver and gardener-apiserver.
 	Binaries string
 	Runtimes RuntimesMode
-	// Creation is the minimum duration of the creation or a change of a Shoot, Deletion that of its deletion. The API server of the
+	// Creation is the minimum time to create or change a Shoot, and Deletion the minimum time to delete it. The API server of the
 	// runtime can take longer.
 	Creation time.Duration
 	Deletion time.Duration
