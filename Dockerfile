@@ -1,5 +1,7 @@
 # One image with broker, provisioner and ebctl, as in releases. It starts the broker; `docker run IMAGE /usr/local/bin/provisioner` starts the provisioner.
-FROM golang:1.26 AS build
+# Only the compiler comes from outside, and nothing of it is in the image. To pin it: `--build-arg GO_IMAGE=golang@sha256:…`.
+ARG GO_IMAGE=golang:1.26
+FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

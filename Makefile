@@ -101,7 +101,7 @@ postgres: ## Find or install PostgreSQL for the tests.
 	@test/postgres.sh
 
 .PHONY: patroni
-patroni: postgres ## Find or install Patroni, etcd, HAProxy and PgBouncer for the tests of test/ha.
+patroni: postgres ## Find or install Patroni, etcd, HAProxy, PgBouncer and sqlite3 for the tests.
 	@test/patroni.sh
 
 .PHONY: lint

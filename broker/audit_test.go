@@ -215,3 +215,53 @@ func (away) Authenticate(*http.Request) (auth.Identity, error) {
 }
 
 func (away) Challenge() string { return "" }
+
+// TestNoCredentialsWithoutAnEntry blocks the audit log and sends each request whose response contains credentials of a binding. No
+// response may contain them. When the audit log works, each of these responses has an entry.
+func TestNoCredentialsWithoutAnEntry(t *testing.T) {
+	onRunning(t, func(b *fixture) {
+		requests := map[string]func() reply{
+			"bind":           func() reply { return b.bind("new", "") },
+			"repeated bind":  func() reply { return b.bind("one", "") },
+			"fetch":          func() reply { return b.getBinding("one") },
+			"repeated later": func() reply { return b.bindLater("one", "") },
+		}
+
+		b.want("a binding", b.bind("one", ""), 201)
+
+		if _, err := storage.Exec(b.Context(), b.options.DB.Writer(), `ALTER TABLE audit RENAME TO audit_away`); err != nil {
+			b.Fatal(err)
+		}
+
+		b.faulty = true
+
+		for name, send := range requests {
+			if got := send(); got.Status < 500 || strings.Contains(got.Raw, `"kubeconfig"`) {
+				b.Errorf("%s: the response without an entry is %d %s", name, got.Status, got.Raw)
+			}
+		}
+
+		if _, err := storage.Exec(b.Context(), b.options.DB.Writer(), `ALTER TABLE audit_away RENAME TO audit`); err != nil {
+			b.Fatal(err)
+		}
+
+		for name, send := range requests {
+			before := len(b.issued())
+			if got := send(); got.Status >= 300 || !strings.Contains(got.Raw, `"kubeconfig"`) || len(b.issued()) != before+1 {
+				b.Errorf("%s: response %d with %d more entries, want credentials with an entry", name, got.Status, len(b.issued())-before)
+			}
+		}
+	})
+}
+
+// issued returns the entries about responses with credentials.
+func (b *fixture) issued() []auditlog.Entry {
+	b.Helper()
+
+	entries, err := b.entries.List(b.Context(), auditlog.Filter{Action: auditlog.ActionCredentials, Limit: 1000})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return entries
+}

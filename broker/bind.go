@@ -45,8 +45,9 @@ type bindResult struct {
 	binding environment.Binding
 }
 
-// bind handles PUT …/service_bindings/{binding_id}. The response is 202 with the operation, or 200 if the binding
-// is ready. If the platform does not poll, bind waits for the operation and responds with 201 and the credentials.
+// bind handles PUT …/service_bindings/{binding_id}. If the binding already exists and is ready, the response is 200
+// with the credentials. Otherwise it is 202 with the operation, or, if the platform does not poll, 201 with the
+// credentials after the operation has succeeded.
 func (a *api) bind(r request) (httpserver.Response, error) {
 	request, err := readBindRequest(r)
 	if err != nil {
@@ -61,7 +62,7 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 	a.started(r.Context(), result.outcome)
 
 	if result.operation == "" {
-		return bindingResponse(r.Request, http.StatusOK, result.binding, nil)
+		return a.issueBinding(r.Request, http.StatusOK, result.binding, nil)
 	}
 
 	if request.async {
@@ -83,11 +84,11 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	return bindingResponse(r.Request, http.StatusCreated, ready, nil)
+	return a.issueBinding(r.Request, http.StatusCreated, ready, nil)
 }
 
-// readBindRequest reads and checks the request. Its errors are responses for the platform. decideBind checks the
-// service and plan IDs against the instance, because a request with a predecessor may omit them.
+// readBindRequest reads and checks the request. Its errors can be sent to the platform. decideBind checks the service
+// and plan IDs against the instance, because a request with a predecessor may omit them.
 func readBindRequest(r request) (bindRequest, error) {
 	sent, request := r.body, bindRequest{instanceID: r.instanceID, bindingID: r.bindingID}
 	request.predecessor = sent.label("predecessor_binding_id")
@@ -195,8 +196,8 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 }
 
 // repeatedBind handles a request for a binding that already exists. free reports whether the request can reuse the ID
-// for a new binding: the existing credentials do not work, or their creation or removal failed. The account of the old
-// binding in the cluster is removed in the background.
+// for a new binding, because the existing credentials do not work or their creation or removal failed. The
+// ServiceAccount of the old binding is then removed from the cluster in the background.
 func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance,
 	existing environment.Binding,
 ) (result bindResult, free bool, err error) {

@@ -29,7 +29,7 @@ const (
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
 	textNotOffered      = "This plan is not available for new instances. Choose a different plan."
 	textWrongIDs        = "service_id or plan_id does not match the instance."
-	textPlanChange      = "An instance of plan %s cannot be changed to plan %s."
+	textPlanChange      = "The catalog does not allow a change from plan %s to plan %s. Keep the plan, or order a new instance with the requested plan."
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."
 	textNotSuspendable  = "Instances of plan %s cannot be suspended, because a suspension deletes the cluster and everything in it."
 	textSuspensionOpen  = "The suspension of this instance did not finish. Suspend it again, or delete it."
@@ -69,8 +69,8 @@ func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRe
 // concurrent rejects a request because another operation is in progress. Platforms repeat such a request later.
 func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
 
-// unprocessable returns a 422: the request is valid, but the state of the instance does not allow it. The code may
-// be empty.
+// unprocessable returns a 422, for a valid request that the broker does not support in this form or in the current
+// state of the instance. The code may be empty.
 func unprocessable(code, description string) error {
 	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
 }

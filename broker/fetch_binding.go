@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // fetchBinding handles GET …/service_bindings/{binding_id}. The response contains the credentials and the
@@ -25,7 +26,7 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	return bindingResponse(r.Request, http.StatusOK, binding, &bindingParameters{
+	return a.issueBinding(r.Request, http.StatusOK, binding, &bindingParameters{
 		Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second),
 	})
 }
@@ -84,7 +85,7 @@ type bindingOperation struct {
 	Operation string `json:"operation"`
 }
 
-// bindingBody is the response to a bind or a fetch. It adds metadata and endpoints, which the library's type lacks.
+// bindingBody is the response to a bind or a fetch. It adds metadata and endpoints, which brokerapi's type lacks.
 type bindingBody struct {
 	Credentials credentials       `json:"credentials"`
 	Endpoints   []bindingEndpoint `json:"endpoints,omitempty"`
@@ -105,7 +106,7 @@ type bindingParameters struct {
 	ExpirationSeconds int              `json:"expiration_seconds"`
 }
 
-// bindingEndpoint is an address that the application connects to. Platforms may open their network for it.
+// bindingEndpoint is an address that the application connects to. Platforms can use it to allow the network traffic.
 type bindingEndpoint struct {
 	Host     string   `json:"host"`
 	Ports    []string `json:"ports"`
@@ -119,18 +120,30 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// bindingResponse returns the response to a bind or a fetch, which proxies must not cache. The parameters may be
-// nil.
-func bindingResponse(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters) (httpserver.Response, error) {
+// issueBinding returns the response to a bind or a fetch. It forbids caching, because only this response contains the credentials of a
+// binding. If it cannot write the entry of the response to the audit log, it fails and returns no credentials. The parameters may be nil.
+func (a *api) issueBinding(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters,
+) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if err := a.Recorder.RecordAlone(r.Context(), auditlog.Entry{
+		Action: auditlog.ActionCredentials, InstanceID: binding.InstanceID, BindingID: binding.BindingID, Status: status,
+		After: auditlog.Fields{"role": binding.Role, "expiresAt": binding.ExpiresAt.UTC()},
+	}); err != nil {
+		return httpserver.Response{}, err
+	}
+
 	body.Parameters = parameters
 
-	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}, err
+	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}, nil
 }
 
-// bindingBodyOf converts a binding for the platform. Endpoints are omitted for API versions without them: the
-// Kubernetes client uses 2.14, expects ports to be numbers, and would reject the whole response. The error never
-// quotes the kubeconfig.
+// bindingBodyOf converts a binding for the platform. Endpoints are omitted for API versions without them: the OSB client of
+// Kubernetes uses version 2.14, expects ports to be numbers, and would reject the whole response. The error never quotes the
+// kubeconfig.
 func bindingBodyOf(r *http.Request, binding environment.Binding) (bindingBody, error) {
 	server, err := url.Parse(binding.Access.Server)
 	if err != nil || server.Hostname() == "" {

@@ -1,19 +1,20 @@
 package broker_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 )
 
-// repeated returns an array with the number of equal elements.
+// repeated returns a JSON array of count equal elements.
 func repeated(element string, count int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", count), ",") + "]"
 }
 
-// TestHostileParameters sends parameters that once cost seconds of CPU time, gigabytes of memory, or a panic. Each must be refused with a
-// short text, on every endpoint that reads parameters.
+// TestHostileParameters sends parameters that once cost seconds of CPU time, gigabytes of memory, or a panic. Each must be
+// refused with a short text, on every endpoint that reads parameters.
 func TestHostileParameters(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
@@ -24,7 +25,7 @@ func TestHostileParameters(t *testing.T) {
 		"HugeBound":       {"the number is compared with the maximum", `{"autoScalerMax":1e999000}`},
 		"ManyZeros":       {"each zero breaks a rule", `{"administrators":` + repeated("0", 500_000) + `}`},
 		"FewerZeros":      {"below the limit of values", `{"administrators":` + repeated("0", 9000) + `}`},
-		"ManyNames":       {"each name breaks a rule", `{` + strings.TrimSuffix(strings.Repeat(`"%d":0,`, 0), ",") + unknownFields(4000) + `}`},
+		"ManyNames":       {"each name breaks a rule", `{` + unknownFields(4000) + `}`},
 		"LongText":        {"texts have a limit", `{"name":"` + strings.Repeat("n", 900_000) + `"}`},
 		"ManyTexts":       {"a cluster has at most 100 administrators", `{"administrators":` + distinct(5000) + `}`},
 		"LongKubeconfig":  {"kubeconfigs have a limit", `{"kubeconfig":"` + strings.Repeat("n", 900_000) + `"}`},
@@ -66,7 +67,7 @@ func TestHostileParameters(t *testing.T) {
 	}
 }
 
-// unknownFields returns the number of fields that no plan has.
+// unknownFields returns count JSON fields whose names no plan has.
 func unknownFields(count int) string {
 	var fields strings.Builder
 	for i := range count {
@@ -103,12 +104,12 @@ func TestViolationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestProvisionerLimitsApply checks that the broker refuses orders that exceed a limit of the Provisioner, because such an order would fail
-// after it was accepted.
+// TestProvisionerLimitsApply checks that the broker refuses orders that exceed a limit of the Provisioner, because such an order
+// would fail after it was accepted.
 func TestProvisionerLimitsApply(t *testing.T) {
 	b := newFixture(t)
 
-	b.want("20,000 administrators", b.put("new", order(with("parameters", map[string]any{"administrators": strings.Fields(strings.Repeat("x ", 200))}))), 400)
+	b.want("200 administrators", b.put("new", order(with("parameters", map[string]any{"administrators": json.RawMessage(distinct(200))}))), 400)
 
 	for reason, context := range map[string]map[string]any{
 		"a user ID of 300 characters, who would become the administrator": {"user_id": strings.Repeat("u", 300)},

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 
@@ -26,10 +25,14 @@ type provisionResult struct {
 	instance environment.Instance
 }
 
-// acceptance returns the statement that stores the first operation of a new instance. It is Operations.First for an
-// ID that was never used, and Operations.Next for the ID of a deleted instance. Operations.First is faster; if the
-// ID was used before, it fails with a duplicate.
-type acceptance func(process.New) storage.Statement
+// acceptance is how the first operation of a new instance is stored.
+type acceptance struct {
+	// statement is Operations.First for an ID that was never used, and Operations.Next for the ID of a deleted instance.
+	// Operations.First is faster; if the ID was used before, it fails with a duplicate.
+	statement func(process.New) storage.Statement
+	// former is the ID of the newest operation of the deleted instance, or empty.
+	former string
+}
 
 // provision handles PUT /v2/service_instances/{instance_id}. The response is 202 with the operation of this request
 // or of an identical earlier one, and 200 if the instance is ready. It is 409 if the ID belongs to a different
@@ -40,7 +43,16 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	result, err := retryLostRace(func() (provisionResult, error) { return a.decideProvision(r.Context(), request) })
+	taken := 0
+
+	result, err := retryLostRace(func() (provisionResult, error) {
+		result, err := a.decideProvision(r.Context(), request, taken)
+		if storage.IsDuplicate(err) { // maybe of the Shoot's name
+			taken++
+		}
+
+		return result, err
+	})
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -60,29 +72,39 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// decideProvision creates an instance, or returns the operation of an identical earlier request. It checks first
-// whether the instance exists, without a write lock, because platforms such as Korifi repeat a request until the
-// instance is ready. If nothing but an already used ID can reject the new instance, it inserts the instance without
-// further reads.
-func (a *api) decideProvision(ctx context.Context, request provisionRequest) (provisionResult, error) {
-	exists, err := a.Instances.Exists(ctx, a.DB.Reader(), request.instance.ID)
+// decideProvision creates an instance, or returns the operation of an identical earlier request. If only an ID that
+// was used before can prevent the creation, it inserts the instance without further reads. The parameter taken is the
+// number of names of Shoots that must not be used.
+func (a *api) decideProvision(ctx context.Context, request provisionRequest, taken int) (provisionResult, error) {
+	repeated, err := a.repeatsOnSQLite(ctx, request.instance.ID)
 	if err != nil {
 		return provisionResult{}, err
 	}
 
-	if !exists && request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
-		result, err := a.createInstance(ctx, request, a.Operations.First)
+	if !repeated && request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
+		result, err := a.createInstance(ctx, request, acceptance{statement: a.Operations.First}, taken)
 		if !storage.IsDuplicate(err) {
 			return result, err
 		}
 	}
 
 	result, accept, err := a.findExisting(ctx, request)
-	if err != nil || accept == nil {
+	if err != nil || accept.statement == nil {
 		return result, err
 	}
 
-	return a.createInstance(ctx, request, accept)
+	return a.createInstance(ctx, request, accept, taken)
+}
+
+// repeatsOnSQLite reports whether the database is SQLite and the instance exists. Platforms such as Korifi repeat a
+// request until the instance is ready. On SQLite, an insert that fails waits for the only write lock, so a read
+// before it serves repeated requests sooner. On PostgreSQL, the read would only make each new instance slower.
+func (a *api) repeatsOnSQLite(ctx context.Context, instanceID string) (bool, error) {
+	if a.DB.Driver() != storage.DriverSQLite {
+		return false, nil
+	}
+
+	return a.Instances.Exists(ctx, a.DB.Reader(), instanceID)
 }
 
 // findExisting returns the outcome of an identical earlier request. If the ID is free, it returns an acceptance for
@@ -94,7 +116,7 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 	missing := errors.Is(err, storage.ErrNotFound)
 
 	if err != nil && !missing {
-		return provisionResult{}, nil, err
+		return provisionResult{}, acceptance{}, err
 	}
 
 	if !missing && !callerOf(ctx).reaches(existing) {
@@ -102,33 +124,33 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 			audit.Mark(ctx, auditlog.CodeOtherPlatform)
 		}
 
-		return provisionResult{}, nil, conflict(textOther)
+		return provisionResult{}, acceptance{}, conflict(textOther)
 	}
 
 	newest, used, err := a.latest(ctx, a.DB.Reader(), request.instance.ID, lifecycleKinds()...)
 
 	switch {
 	case err != nil:
-		return provisionResult{}, nil, err
+		return provisionResult{}, acceptance{}, err
 	case !used:
-		return provisionResult{}, a.Operations.First, nil
+		return provisionResult{}, acceptance{statement: a.Operations.First}, nil
 	case beingDeleted(newest):
-		return provisionResult{}, nil, concurrent()
+		return provisionResult{}, acceptance{}, concurrent()
 	case missing:
-		return provisionResult{}, a.Operations.Next, nil
+		return provisionResult{}, acceptance{a.Operations.Next, newest.ID}, nil
 	case newest.ID != known, newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisionResult{}, nil, errLostRace // the instance was deleted, and maybe ordered again, between the two reads
+		return provisionResult{}, acceptance{}, errLostRace // the instance was deleted, and maybe ordered again, between the two reads
 	default:
 		result, err := repeatedProvision(existing, newest, request)
 
-		return result, nil, err
+		return result, acceptance{}, err
 	}
 }
 
 // createInstance stores the new instance and its first operation in one transaction. The error is a duplicate if a
-// concurrent request took the ID or the quota, or if the random name of the Shoot is taken. The caller then decides
-// again with the stored rows.
-func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance) (provisionResult, error) {
+// concurrent request took the ID or the quota, or if another instance has the name of the Shoot. The caller then
+// decides again with the stored rows.
+func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance, taken int) (provisionResult, error) {
 	switch {
 	case request.unavailable != nil:
 		return provisionResult{}, request.unavailable
@@ -141,7 +163,7 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 		return provisionResult{}, err
 	}
 
-	instance.ShootName = newShootName() // each attempt needs a new name, because the last one may be taken
+	instance.ShootName = shootName(instance, accept.former, taken)
 
 	insertion, err := a.Instances.Insertion(instance)
 	if err != nil {
@@ -153,7 +175,7 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 		return provisionResult{}, err
 	}
 
-	err = a.DB.ExecBatch(ctx, insertion, accept(operation))
+	err = a.DB.ExecBatch(ctx, insertion, accept.statement(operation))
 
 	return provisionResult{outcome{operation.ID, true}, instance}, err
 }
@@ -175,22 +197,4 @@ func repeatedProvision(existing environment.Instance, newest process.Record, req
 	default:
 		return provisionResult{outcome{operation: newest.ID}, existing}, nil
 	}
-}
-
-const (
-	// shootNameLetters omits letters that are easily confused.
-	shootNameLetters = "0123456789abcdefghjkmnpqrstvwxyz"
-	// shootNameLength is the number of random letters. It allows 34 billion names. Gardener limits the names of a
-	// Shoot and of its project to 21 characters together.
-	shootNameLength = 7
-)
-
-// newShootName returns a random name for a Shoot. A unique index in the database rejects duplicates.
-func newShootName() string {
-	name := []byte("c-")
-	for range shootNameLength {
-		name = append(name, shootNameLetters[rand.IntN(len(shootNameLetters))])
-	}
-
-	return string(name)
 }

@@ -84,6 +84,26 @@ func TestEachIDIsAResource(t *testing.T) {
 	}
 }
 
+// TestRepeatedOrderOfALostInstance checks the name of the Shoot when an order is repeated after the database has lost the instance.
+func TestRepeatedOrderOfALostInstance(t *testing.T) {
+	name := func(order string) string {
+		b := newFixture(t)
+		b.want("an order", b.put("lost", order), 202)
+
+		return b.stored("lost").ShootName
+	}
+
+	first := name(order())
+	if repeated := name(order()); repeated != first {
+		t.Errorf("the repeated order has the Shoot %s, want the existing one, %s", repeated, first)
+	}
+
+	other := order(with("context", map[string]any{"globalaccount_id": "other", "subaccount_id": "other"}))
+	if name(other) == first {
+		t.Error("an order of another tenant has the Shoot of the lost instance")
+	}
+}
+
 func TestTenantOfTheInstance(t *testing.T) {
 	type tenancy struct{ Tenant, SubAccount string }
 

@@ -45,7 +45,7 @@ func TestBindDuringTheEndOfTheSameBind(t *testing.T) {
 
 		b.awaitsLock()
 
-		row, err := storage.Get[string](b.Context(), tx, `SELECT id FROM all_bindings`)
+		row, err := storage.Get[environment.Binding](b.Context(), tx, `SELECT id, instance_id, binding_id, runtime_id, role FROM all_bindings`)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/gorilla/mux"
@@ -60,7 +61,7 @@ func readRequest(r *http.Request) (request, error) {
 	}
 
 	if _, named := mux.Vars(r)["binding_id"]; named {
-		if parsed.bindingID, err = segment(r, "binding_id"); err != nil {
+		if parsed.bindingID, err = resourceID(r, "binding_id"); err != nil {
 			return parsed, err
 		}
 
@@ -87,7 +88,7 @@ func readRequest(r *http.Request) (request, error) {
 
 // instanceID returns the instance ID in the path, and adds it to the log line of the request.
 func instanceID(r *http.Request) (string, error) {
-	id, err := segment(r, "instance_id")
+	id, err := resourceID(r, "instance_id")
 	if err == nil {
 		httpserver.Note(r.Context(), logging.InstanceID, id)
 	}
@@ -105,7 +106,8 @@ func (r request) planID() string {
 	return cmp.Or(planID, r.query.Get("plan_id"))
 }
 
-// key returns the key of the operations on the binding if the request names one, otherwise of those on the instance.
+// key returns the key under which the operations are stored: a BindingKey if the request names a binding, and otherwise
+// the instance ID.
 func (r request) key() string {
 	if r.bindingID != "" {
 		return environment.BindingKey(r.instanceID, r.bindingID)
@@ -134,11 +136,26 @@ func (a *api) region(r *http.Request) (string, error) {
 	return segment(r, "region")
 }
 
+// resourceID returns an ID in the path. IDs of new instances and bindings must be visible. Earlier releases accepted invisible
+// characters, so other requests find resources with such IDs.
+func resourceID(r *http.Request, name string) (string, error) {
+	creates := r.Method == http.MethodPut || r.Method == http.MethodPost
+	if _, ofBinding := mux.Vars(r)["binding_id"]; ofBinding && name != "binding_id" {
+		creates = false // the instance exists
+	}
+
+	if id, ok := unescapeID(mux.Vars(r)[name]); ok && !creates && !strings.Contains(id, environment.BindingPath) {
+		return id, nil
+	}
+
+	return segment(r, name)
+}
+
 // segment returns the decoded value of a variable in the path, such as a-b for a%2Db. It rejects values that are empty
 // or too long, and values with invisible characters or environment.BindingPath.
 func segment(r *http.Request, name string) (string, error) {
 	value, ok := unescapeID(mux.Vars(r)[name])
-	if !ok || strings.Contains(value, environment.BindingPath) {
+	if !ok || !bounds.Visible(value) || strings.Contains(value, environment.BindingPath) {
 		return "", invalid(fmt.Sprintf("The %s must have 1 to %d bytes and must not contain control characters, invisible characters or %s.",
 			name, bounds.ID, environment.BindingPath))
 	}
@@ -146,10 +163,11 @@ func segment(r *http.Request, name string) (string, error) {
 	return value, nil
 }
 
-// unescapeID decodes an ID in a path. It returns an empty string and false if the ID is invalid.
+// unescapeID decodes an ID in a path. It returns an empty string and false if the ID is too long, is not UTF-8 or has control
+// characters. No release has accepted such an ID.
 func unescapeID(escaped string) (string, bool) {
 	id, err := url.PathUnescape(escaped)
-	if err != nil || len(id) > bounds.ID || !bounds.Visible(id) {
+	if err != nil || len(id) > bounds.ID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		return "", false
 	}
 
@@ -177,8 +195,9 @@ type body struct {
 	err    error
 }
 
-// readBody reads the body of a request, and rejects it if it exceeds the limits of package bounds. A request without a content type is accepted as JSON, and so is a request
-// with the content type of a form, which is curl's default.
+// readBody reads the JSON object in the body of a request. It rejects an object that exceeds the limits of package
+// bounds. A request without a content type is accepted as JSON, and so is a request with the content type of a form,
+// which is curl's default.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)

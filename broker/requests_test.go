@@ -11,7 +11,11 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 // routes returns the methods of the API by path.
@@ -169,18 +173,59 @@ func TestPathIDs(t *testing.T) {
 		}
 	}
 
-	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b", "a%E2%80%8Bb", "a%E2%80%AEb", "a%C2%ADb"} {
+	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b"} {
 		for _, method := range []string{"PUT", "GET", "PATCH", "DELETE"} {
-			b.want("IDs have at most 255 bytes and no control or invisible characters: "+bad,
+			b.want("IDs have at most 255 bytes and no control characters: "+bad,
 				b.do(call{method: method, path: path(bad) + "?accepts_incomplete=true" + ids, body: order()}), 400)
 		}
 
 		b.want("the same applies to regions", b.do(call{method: "PUT", path: "/oauth/" + bad + path("y") + "?accepts_incomplete=true", body: order()}), 400)
 	}
 
+	for _, invisible := range []string{"a%E2%80%8Bb", "a%E2%80%AEb", "a%C2%ADb"} {
+		b.want("new IDs have no invisible characters: "+invisible, b.put(invisible, order()), 400)
+		b.want("the same applies to validations", b.validate(invisible, order()), 400)
+		b.want("and to bindings", b.do(call{method: "PUT", path: path("a-b") + "/service_bindings/" + invisible, body: bindOf(role)}), 400)
+		b.want("and to regions", b.do(call{method: "PUT", path: "/oauth/" + invisible + path("y") + "?accepts_incomplete=true", body: order()}), 400)
+		b.want("there is no such instance", b.get(invisible), 404)
+		b.want("so a deletion has nothing to do", b.remove(invisible), 410)
+	}
+
 	for _, nothing := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/v2/catalog/", "/oauth//v2/catalog"} {
 		b.want("D1: an unknown path: "+nothing, b.do(call{method: "PUT", path: nothing, body: order()}), 404)
 	}
+}
+
+// TestInstanceOfAnOlderReleaseWithInvisibleID sends requests for an instance whose ID earlier releases accepted.
+func TestInstanceOfAnOlderReleaseWithInvisibleID(t *testing.T) {
+	const id, escaped = "a\u200bb", "a%E2%80%8Bb"
+
+	b := newFixture(t)
+	payload := b.payload(b.provisioned("usual"))
+
+	former := b.stored("usual")
+	former.ID, former.ShootName = id, "c-former"
+
+	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
+		if err := storagetest.Insert(b.Context(), tx, b.instances, former); err != nil {
+			return err
+		}
+
+		return b.operations.Accept(b.Context(), tx, process.New{
+			ID: "operation", Kind: environment.KindProvision, InstanceID: id, Payload: payload, Audit: "{}", At: b.clock.Now(),
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	b.move("operation", process.Succeeded)
+
+	b.want("it can be fetched", b.get(escaped), 200)
+	b.want("it can be polled", b.poll(escaped, ""), 200)
+	b.want("it can be updated", b.patch(escaped, map[string]any{"service_id": serviceID}), 200)
+	b.want("its bindings can be fetched", b.do(call{method: "GET", path: path(escaped) + "/service_bindings/none"}), 404)
+	b.want("it cannot be ordered again", b.put(escaped, order()), 400)
+	b.want("it can be deleted", b.remove(escaped), 202)
 }
 
 func TestOriginatingIdentityIsReadLeniently(t *testing.T) {

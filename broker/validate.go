@@ -9,14 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Rules in violations that do not concern a parameter. Clients depend on the names, so they never change.
+// Rules in violations that do not concern a parameter. Clients depend on the names, so they must never change.
 const (
 	ruleExists  = "exists"  // the ID belongs to another instance
 	ruleQuota   = "quota"   // the account has used up its quota of the plan
 	ruleOffered = "offered" // the plan is closed for new instances
 )
 
-// validation is the response to a validation.
+// validation is the body of the response to a validate request.
 type validation struct {
 	// Valid reports whether a provision request with the same body would be accepted now.
 	Valid bool `json:"valid"`
@@ -28,7 +28,7 @@ type validation struct {
 	Quota *quota `json:"quota,omitempty"`
 }
 
-// quota contains the number of instances of the plan that an account may have, and the number it can still create.
+// quota contains the number of instances of the plan that an account may have, and how many it can still create.
 type quota struct {
 	Limit int `json:"limit"`
 	Left  int `json:"left"`
@@ -52,8 +52,8 @@ func (a *api) validate(r request) (httpserver.Response, error) {
 	return httpserver.OK(result), nil
 }
 
-// validationOf runs the checks of a creation without storing anything. It returns an error only for failures of the
-// database; the result contains the reasons to reject the order.
+// validationOf runs the checks of a creation without storing anything. It returns an error only if the database fails
+// or a concurrent request interferes; the result contains the reasons to reject the order.
 func (a *api) validationOf(ctx context.Context, request provisionRequest) (validation, error) {
 	result := validation{Errors: []catalog.Violation{}}
 
@@ -72,7 +72,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 		result.Resolved = catalog.ResolvedOf(request.instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
 	}
 
-	if accept != nil { // the rules do not apply to a repeated request for an existing instance
+	if accept.statement != nil { // the rules do not apply to a repeated request for an existing instance
 		result.Errors = append(result.Errors, request.violations...)
 
 		if !request.plan.Offered() {
@@ -89,7 +89,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 	return result, nil
 }
 
-// validateQuota adds the quota of the account to the result, and an error if the quota is used up.
+// validateQuota adds the quota of the account to the result, and a violation if the quota is used up.
 func (a *api) validateQuota(ctx context.Context, request provisionRequest, result *validation) error {
 	if !request.plan.OnePerAccount() {
 		return nil

@@ -15,9 +15,9 @@ import (
 )
 
 // errPanic marks the error that guard returns, to distinguish a panic from an error that the step returned.
-var errPanic = errors.New("step panicked")
+var errPanic = errors.New("panic")
 
-// runStep runs a step once, records the result, and reports whether the step is done.
+// runStep runs a step once, records the result, and reports whether the run may continue with the next step.
 func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool {
 	attempt := r.begin(stage.Name, step.Name())
 
@@ -94,7 +94,7 @@ func (r *run[D]) begin(stage, step string) Attempt {
 // call runs the step. If the step panics, call returns the unchanged operation and the error of guard.
 func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
 ) (result Operation[D], wait time.Duration, err error) {
-	panicked := guard(log, func() { result, wait, err = step.Run(ctx, operation, log) })
+	panicked := guard(log, "step", func() { result, wait, err = step.Run(ctx, operation, log) })
 	if panicked != nil {
 		return operation, 0, panicked
 	}
@@ -102,12 +102,12 @@ func call[D any](ctx context.Context, step Step[D], operation Operation[D], log 
 	return result, wait, err
 }
 
-// guard calls work. It turns a panic into an internal failure of this operation and logs the stack. Other operations of the
-// replica continue.
-func guard(log logrus.FieldLogger, work func()) (err error) {
+// guard calls work. It turns a panic into an internal failure of this operation and logs the stack, with the name of the work,
+// such as "step". Other operations of the replica continue.
+func guard(log logrus.FieldLogger, name string, work func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			log.WithField(logging.Stack, string(debug.Stack())).Errorf("step panicked: %v", value)
+			log.WithField(logging.Stack, string(debug.Stack())).Errorf("%s panicked: %v", name, value)
 
 			err = failure.Wrap(failure.Internal, errPanic, "internal error")
 		}
@@ -119,7 +119,7 @@ func guard(log logrus.FieldLogger, work func()) (err error) {
 }
 
 // checkResult rejects results that break the contract of Step. The operation then fails, because continuing would lose data or
-// hide an error. last reports that the step is the last one of the process.
+// hide an error. last is true for the last step of the process.
 func checkResult[D any](before, after Operation[D], wait time.Duration, err error, last bool) error {
 	var violation string
 
@@ -154,8 +154,9 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 
 	r.clear(attempt)
 
-	// When a stage restarts, the timeline already has the successes of the steps before the one that waits or failed. Without
-	// their repetitions, all attempts of that step share one entry, however long an outage lasts.
+	// When a stage restarts, the steps before the one that waits or failed succeed again, and the timeline already has their
+	// successes. Repeating them would separate the attempts of the waiting step, which otherwise share one entry, however long an
+	// outage lasts.
 	if outcome == Done && attempt.Number == 1 && r.restarted(attempt.Stage) {
 		r.report(attempt, outcome, message)
 
@@ -187,7 +188,7 @@ func (r *run[D]) clear(attempt Attempt) {
 }
 
 // succeed ends the operation together with the effect that its last step has set. If the effect fails, nothing is stored: succeed
-// discards the recorded success and treats the error as that of the step.
+// discards the recorded success and handles the error like one that the step returned.
 func (r *run[D]) succeed(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt) {
 	before := *r
 

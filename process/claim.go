@@ -7,8 +7,13 @@ import (
 )
 
 // One in reservedShare workers is reserved, divided equally among the kinds. A kind may use its reserved workers and all
-// unreserved ones. No kind can therefore starve another, and a kind that alone has work gets more than half of the workers.
+// unreserved ones. With at least two workers per kind, no kind can therefore starve another, and a kind that alone has work gets
+// more than half of the workers.
 const reservedShare = 2
+
+// One in busyShare workers runs operations while requests are waiting. A waiting client notices each millisecond, and an
+// operation takes minutes.
+const busyShare = 15
 
 // claimWork claims due operations for the free workers and starts them. Each call starts with a different kind, and alternates
 // between resumed and pending work. claimWork reports whether more operations may be due. If the store fails, the pause before
@@ -95,8 +100,9 @@ func (e *Engine[D]) capacity(kind string) int {
 		running[lease.kind]++
 	}
 
-	capacity := e.config.Workers - len(e.leases)
-	share := e.config.Workers / (reservedShare * len(e.kinds))
+	workers := e.workers()
+	capacity := workers - len(e.leases)
+	share := workers / (reservedShare * len(e.kinds))
 
 	for _, other := range e.kinds {
 		if other != kind {
@@ -111,8 +117,17 @@ func (e *Engine[D]) capacity(kind string) int {
 	return max(0, capacity)
 }
 
+// workers returns how many operations may run at the same time: all workers, or one in busyShare if requests are waiting.
+func (e *Engine[D]) workers() int {
+	if e.config.Busy == nil || !e.config.Busy() {
+		return e.config.Workers
+	}
+
+	return min(e.config.Workers, max(1, e.config.Workers/busyShare))
+}
+
 // storePause returns the pause before the next call to the store: 0 after a success, and longer after each consecutive failure.
-// It grows from a tenth of the poll interval to five times the poll interval, so that the engine soon notices a recovery.
+// It grows from a tenth of the poll interval to at most five times the poll interval, so that the engine soon notices a recovery.
 // Jitter prevents all replicas from returning to a recovering database at the same time.
 func (e *Engine[D]) storePause() time.Duration {
 	if e.storeFailures == 0 {
@@ -128,15 +143,15 @@ func (e *Engine[D]) storePause() time.Duration {
 }
 
 const (
-	// expireInterval is the time between searches for pending operations that are too old. Each search reads all pending
-	// operations.
+	// expireInterval is the time between searches for pending operations that are too old. It is long because each search reads
+	// all pending operations.
 	expireInterval = time.Minute
 	// expireBatch limits the number of operations that fail in one transaction, to keep the transaction short.
 	expireBatch = 100
 )
 
-// expirePending fails operations that have been pending for longer than the limit, until the context ends. Every replica runs
-// it. The store returns each expired operation to only one replica.
+// expirePending regularly fails operations that have been pending for longer than Config.PendingLimit. It returns when the
+// context ends. Every replica runs it; the store returns each expired operation to only one of them.
 func (e *Engine[D]) expirePending(ctx context.Context) {
 	ticker := e.clock.NewTicker(expireInterval)
 	defer ticker.Stop()

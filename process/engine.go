@@ -28,10 +28,10 @@ type Config struct {
 	Poll time.Duration
 	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, is the acceptance time from which the engine runs operations. Of the operations accepted earlier, it
-	// only finishes those that are being canceled.
+	// CreatedAfter, if set, excludes operations that were accepted earlier. Of these, the engine only finishes those that are
+	// being canceled.
 	CreatedAfter time.Time
-	// Component identifies this service. A problem gets it if its error names no component.
+	// Component identifies this service. It is the component of a Problem whose error names none.
 	Component string
 	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration
@@ -39,10 +39,13 @@ type Config struct {
 	Observer Observer
 	// Tracer traces attempts. It may be nil.
 	Tracer Tracer
+	// Busy reports whether requests wait for a processor of this replica. While they do, the engine uses only one in 15 of the
+	// workers, and at least one. Operations that already run continue. Busy must not block. It may be nil.
+	Busy func() bool
 }
 
-// DefaultConfig returns the defaults of the services: 60 workers, leases of 6 s, and 48 h for pending operations. A replica that
-// is killed is replaced within 10 s.
+// DefaultConfig returns the defaults of the services: 60 workers, leases of 6 s, and 48 h for pending operations. If a replica is
+// killed, others take over its operations within 10 s.
 func DefaultConfig() Config {
 	const (
 		workers      = 60
@@ -60,7 +63,7 @@ type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
 	kinds     []string
-	// schedule is the order in which kinds are claimed next. It rotates with each claim. Only the dispatcher uses it.
+	// schedule is the order in which kinds are claimed. startDue rotates it on every call. Only the dispatcher uses it.
 	schedule []Due
 	// storeFailures counts the consecutive failed calls of the dispatcher to the store. storePause uses it.
 	storeFailures int
@@ -226,7 +229,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 			continue
 		}
 
-		// A wake-up must not cause a call to a store that is failing.
+		// While the store fails, only the pause determines the next call; wake-ups must not cause additional ones.
 		if pause := e.storePause(); pause > 0 {
 			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 

@@ -3,10 +3,13 @@ package process_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -175,8 +178,8 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	}}}
 
 	stages := map[string]process.Stage[data]{
-		"in a condition": conditional,
-		"in a step": stage("only", &step{name: "Panic", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+		"condition of the step": conditional,
+		"step": stage("only", &step{name: "Panic", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			unlucky(o)
 
 			return o, 0, nil
@@ -186,6 +189,9 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	for name, panics := range stages {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *fixture) {
+				logger, logged := logtest.NewNullLogger()
+				b.log = logger
+
 				b.start(b.engine(b.store, panics))
 				b.accept("bad", "unlucky")
 				b.accept("good", "lucky")
@@ -196,6 +202,11 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 
 				if record := b.await("good"); record.State != process.Succeeded {
 					b.Errorf("the other operation ended as %s", record.State)
+				}
+
+				want := name + " panicked: an injected panic"
+				if !slices.ContainsFunc(logged.AllEntries(), func(entry *logrus.Entry) bool { return entry.Message == want }) {
+					b.Errorf("the log lacks %q", want)
 				}
 			})
 		})

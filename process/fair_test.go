@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,8 +104,8 @@ func TestInvalidLimits(t *testing.T) {
 	}
 }
 
-// TestTenantsTakeTurns runs one worker. The operation of another tenant runs second, although a thousand operations were
-// accepted before it.
+// TestTenantsTakeTurns checks that with one worker, the operation of another tenant runs second although a thousand operations
+// were accepted before it.
 func TestTenantsTakeTurns(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const flood = 1000
@@ -143,5 +144,41 @@ func TestTenantsTakeTurns(t *testing.T) {
 		}
 
 		b.await(fmt.Sprintf("flood-%d", flood-1))
+	})
+}
+
+// TestRequestsComeFirst checks that an engine uses one in 15 of its workers while requests wait, and all of them afterwards.
+func TestRequestsComeFirst(t *testing.T) {
+	inBubble(t, func(b *fixture) {
+		for i := range 60 {
+			b.acceptNew(process.New{ID: fmt.Sprintf("slow-%d", i), Kind: "slow", InstanceID: fmt.Sprintf("instance-%d", i)})
+		}
+
+		var busy atomic.Bool
+
+		busy.Store(true)
+
+		config := process.DefaultConfig()
+		config.Workers, config.Busy, config.Grace = 45, busy.Load, time.Second
+		slow := blocking("Slow")
+
+		engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
+			process.Process[data]{Kind: "slow", Limit: limit, Stages: []process.Stage[data]{stage("s", slow)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.start(engine)
+
+		for _, want := range []int{3, 45} {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+
+			if slow.runs() != want {
+				b.Errorf("%d operations run while busy is %t, want %d", slow.runs(), busy.Load(), want)
+			}
+
+			busy.Store(false)
+		}
 	})
 }

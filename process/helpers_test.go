@@ -99,6 +99,8 @@ type fixture struct {
 
 	db    *storage.DB
 	store *operations.Store
+	// log receives the log of the engines.
+	log logrus.FieldLogger
 }
 
 // inBubble runs the test on both databases, each time in a synctest bubble with fake time. Time stands still while a goroutine
@@ -136,7 +138,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 		t.Fatal(err)
 	}
 
-	return &fixture{T: t, db: db, store: store}
+	return &fixture{T: t, db: db, store: store, log: logging.Discard()}
 }
 
 // engine returns an engine that uses the store. Its only process has the kind "test".
@@ -146,7 +148,7 @@ func (b *fixture) engine(store process.Store, stages ...process.Stage[data]) *pr
 	config := process.DefaultConfig()
 	config.Component = service
 
-	engine, err := process.NewEngine(store, config, clock.RealClock{}, logging.Discard(),
+	engine, err := process.NewEngine(store, config, clock.RealClock{}, b.log,
 		process.Process[data]{Kind: "test", Limit: limit, Stages: stages})
 	if err != nil {
 		b.Fatal(err)

@@ -110,7 +110,8 @@ func (r *run[D]) decode() error {
 	return nil
 }
 
-// runStage runs the steps of a stage and reports whether all of them are done.
+// runStage runs the steps of a stage that are enabled and not skipped. It reports whether the stage is finished and the run
+// continues.
 func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D]) bool {
 	for _, task := range stage.Steps {
 		if !r.mayContinue(ctx, process) {
@@ -143,14 +144,13 @@ func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 		return true, nil
 	}
 
-	err = guard(r.log.WithField(logging.Step, task.Step.Name()), func() { enabled = task.When(r.operation) })
+	err = guard(r.log.WithField(logging.Step, task.Step.Name()), "condition of the step", func() { enabled = task.When(r.operation) })
 
 	return enabled, err
 }
 
-// skipped reports whether the run omits the step, because an operator requested the skip now or earlier. It records a new
-// request in the timeline, and clears what the step has left in the operation: the problem, the progress and the event that it
-// waits for.
+// skipped reports whether the run omits the step, because an operator requested the skip now or earlier. It records a new request
+// in the timeline, and clears the problem, the progress and the awaited event that the step has left in the operation.
 func (r *run[D]) skipped(stage, step string) bool {
 	if r.operation.Skip.Step == step {
 		now := r.engine.clock.Now()

@@ -1,12 +1,16 @@
 package storage
 
 import (
+	"bytes"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // timeLayout is the format of stored times in SQLite. Times are in UTC with microseconds, so the texts sort chronologically.
@@ -59,12 +63,73 @@ type SealedColumn struct {
 	// Place returns the additional data that binds an envelope to its row and column, so an envelope that is copied elsewhere cannot
 	// be decrypted. The result for an ID must never change, because stored envelopes would become unreadable.
 	Place func(id string) string
+	// Bound are the columns that the store seals together with the secret part of a row, or nil. Key rotation adds them to rows of
+	// older releases, except for columns that are empty: an older replica may fill them later.
+	Bound []string
 }
 
 // Bound has the values of the columns, by name, that decide whose cluster a row is. A store seals them together with the secret part
 // of the row and compares them when it reads the row, so that somebody who can change the columns but has no key cannot give one
 // tenant the cluster of another.
 type Bound map[string]string
+
+// boundField is the field of a sealed JSON object that has its Bound.
+const boundField = "columns"
+
+// BoundOf returns the values that are sealed in the JSON object, or nil if an older release has sealed it.
+func BoundOf(object []byte) (Bound, error) {
+	var sealed struct {
+		Columns Bound `json:"columns"`
+	}
+
+	err := json.Unmarshal(object, &sealed)
+
+	return sealed.Columns, failure.While(err, "decoding a sealed value")
+}
+
+// Prepend adds the values to a JSON object, as its first field. Older releases ignore the field.
+func (b Bound) Prepend(object []byte) ([]byte, error) {
+	first, err := json.Marshal(map[string]Bound{boundField: b})
+	if err != nil {
+		return nil, fmt.Errorf("encoding sealed columns: %w", err)
+	}
+
+	object = bytes.TrimSpace(object)
+
+	switch {
+	case !bytes.HasPrefix(object, []byte("{")):
+		return nil, errors.New("encoding sealed columns: the value is not a JSON object")
+	case bytes.HasPrefix(bytes.TrimSpace(object[1:]), []byte("}")):
+		return first, nil
+	default:
+		return append(append(first[:len(first)-1], ','), object[1:]...), nil
+	}
+}
+
+// CutBound returns a JSON object to which Prepend has added values, without them, and the values. It returns any other object
+// unchanged.
+func CutBound(object []byte) ([]byte, Bound, error) {
+	bound, err := BoundOf(object)
+	if err != nil || bound == nil {
+		return object, nil, err
+	}
+
+	first, err := bound.Prepend([]byte("{}"))
+	if err != nil {
+		return nil, nil, err
+	}
+
+	rest, found := bytes.CutPrefix(object, first[:len(first)-1])
+
+	switch {
+	case !found:
+		return nil, nil, errors.New("decoding a sealed value: its columns are not its first field")
+	case bytes.HasPrefix(rest, []byte(",")):
+		return append([]byte("{"), rest[1:]...), bound, nil
+	default:
+		return []byte("{}"), bound, nil
+	}
+}
 
 // ErrChangedColumn reports that a column differs from its sealed value: somebody has changed the row without the service.
 var ErrChangedColumn = errors.New("a column was changed outside of the service; restore the row from a backup")

@@ -1,6 +1,8 @@
 package storage_test
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +121,39 @@ func TestInvalidTimesAreRejected(t *testing.T) {
 				t.Errorf("got %s, %v", got, err)
 			}
 		})
+	}
+}
+
+func TestSealedColumns(t *testing.T) {
+	bound := storage.Bound{"tenant": `a"b`, "runtime": ""}
+
+	for object, want := range map[string]string{
+		`{}`:              `{"columns":{"runtime":"","tenant":"a\"b"}}`,
+		`{"a": [1] }`:     `{"columns":{"runtime":"","tenant":"a\"b"},"a": [1] }`,
+		`{"b":{"c":"}"}}`: `{"columns":{"runtime":"","tenant":"a\"b"},"b":{"c":"}"}}`,
+	} {
+		sealed, err := bound.Prepend([]byte(object))
+		if err != nil || string(sealed) != want || !json.Valid(sealed) {
+			t.Errorf("%s: got %s, %v", object, sealed, err)
+		}
+
+		cut, found, err := storage.CutBound(sealed)
+		if err != nil || string(cut) != strings.TrimSpace(object) || !maps.Equal(found, bound) {
+			t.Errorf("%s: got %s, %v, %v", object, cut, found, err)
+		}
+
+		if same, found, err := storage.CutBound([]byte(object)); err != nil || string(same) != object || found != nil {
+			t.Errorf("an object without columns: got %s, %v, %v", same, found, err)
+		}
+	}
+
+	for _, other := range []string{``, `[1]`, `null`, `1`} {
+		if got, err := bound.Prepend([]byte(other)); err == nil {
+			t.Errorf("%q: got %s", other, got)
+		}
+	}
+
+	if got, _, err := storage.CutBound([]byte(`{"a":1,"columns":{"tenant":"x"}}`)); err == nil {
+		t.Errorf("columns that are not the first field: got %s", got)
 	}
 }

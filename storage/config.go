@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -17,7 +18,10 @@ const (
 
 // idleSetting limits how long PostgreSQL keeps the locks of an idle transaction, in milliseconds. A replica that is frozen or
 // disconnected must not block the replicas that take over its operations when its leases expire.
-const idleSetting = "idle_in_transaction_session_timeout=5000"
+const (
+	idleSetting = "idle_in_transaction_session_timeout"
+	idleLimit   = "5000"
+)
 
 // Config configures the connection to a database. Package internal/replica reads it from the environment variables of a service.
 type Config struct {
@@ -41,6 +45,9 @@ type Config struct {
 	// Pooler is the host and port of a pooler in transaction mode, or empty. Migrations and notifications use Host and Port, all other
 	// calls use the pooler.
 	Pooler string
+
+	// silenceLimit replaces defaultSilenceLimit in tests.
+	silenceLimit time.Duration
 }
 
 // postgresDSN returns the connection string for the server or, if pooled is true, for the pooler, including the password. All values are quoted, so parsing the string cannot fail.
@@ -69,7 +76,7 @@ func (c Config) postgresDSN(pooled bool) string {
 		return strings.Join(append(words, "host="+quote(host), "port="+quote(port), "binary_parameters=yes"), " ")
 	}
 
-	words = append(words, "host="+quote(c.Host), "port="+quote(c.Port), idleSetting)
+	words = append(words, "host="+quote(c.Host), "port="+quote(c.Port), idleSetting+"="+idleLimit)
 	if c.severalHosts() {
 		words = append(words, "target_session_attrs=primary")
 	}

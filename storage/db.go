@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 	"golang.org/x/sync/semaphore"
 	"modernc.org/sqlite"
 
@@ -110,12 +110,13 @@ func openSQLite(config Config, connections int) (pool, error) {
 
 // openPostgres opens connections to the server or, if pooled is true, to the pooler.
 func openPostgres(config Config, pooled bool) (pool, error) {
-	connector, err := pq.NewConnector(config.postgresDSN(pooled))
+	hosts, err := hostsOf(config.postgresDSN(pooled))
 	if err != nil {
 		return pool{}, err
 	}
 
-	db := sqlx.NewDb(sql.OpenDB(guarding{connector, !pooled && config.severalHosts(), pooled}), DriverPostgres)
+	newest := &primary{opened: time.Now(), silenceLimit: cmp.Or(config.silenceLimit, defaultSilenceLimit)}
+	db := sqlx.NewDb(sql.OpenDB(guarding{hosts, newest, pooled}), DriverPostgres)
 	db.SetConnMaxLifetime(connectionAge)
 
 	return newPool(db, postgresConnections), nil

@@ -72,7 +72,7 @@ func IsUnavailable(err error) bool {
 		return false
 	}
 
-	for _, passing := range []error{errStandby, errNoPrimary, errUnreplicated, driver.ErrBadConn, sql.ErrConnDone} {
+	for _, passing := range []error{errStandby, errNoPrimary, errFormerPrimary, errOtherCluster, errUnreplicated, driver.ErrBadConn, sql.ErrConnDone} {
 		if errors.Is(err, passing) {
 			return true
 		}

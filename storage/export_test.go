@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -85,3 +86,10 @@ func statementOf(query string, args []driver.NamedValue) PreparedQuery {
 
 // Cause gives tests access to cause.
 var Cause = cause
+
+// WithSilenceLimit returns the configuration with another limit of silence.
+func WithSilenceLimit(config Config, limit time.Duration) Config {
+	config.silenceLimit = limit
+
+	return config
+}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -20,10 +18,10 @@ const cancelGrace = time.Second
 // cancel a call and then waits for the response. If the server is frozen or the network drops packets, this wait takes 15
 // minutes.
 type guarding struct {
-	*pq.Connector
-
-	// severalHosts is true if the connector tries several hosts. Its error then has no type by which IsUnavailable could recognize it.
-	severalHosts bool
+	// hosts contains one connector for each host.
+	hosts []host
+	// primary is the newest primary that a connection of the pool has reached.
+	primary *primary
 	// pooled is true for connections to a pooler in transaction mode.
 	pooled bool
 }
@@ -33,6 +31,10 @@ type guardedConnection struct {
 	*preparedConnection
 
 	line *line
+	// primary is shared by all connections of the pool. server and silences are its state when the connection was opened.
+	primary  *primary
+	server   server
+	silences uint32
 	// inTransaction is true between BeginTx and the end of the transaction.
 	inTransaction bool
 	// unreplicated is true if the server has reported, since the last call, a commit that no synchronous standby has confirmed.
@@ -41,27 +43,58 @@ type guardedConnection struct {
 	broken atomic.Bool
 }
 
-// Connect implements driver.Connector.
+// Connect implements driver.Connector. From several hosts, it chooses the primary with the newest timeline.
 func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
-	line, own, unreplicated := &line{}, *g.Connector, &atomic.Bool{}
-	own.Dialer(line)
+	var (
+		opened *guardedConnection
+		err    error
+	)
 
-	inner, err := preparing{unnamed: g.pooled, Connector: pq.ConnectorWithNoticeHandler(&own, reportUnreplicated(unreplicated))}.connect(ctx)
-	if err != nil && g.severalHosts {
-		return nil, errors.Join(errNoPrimary, err)
+	if len(g.hosts) == 1 {
+		opened, err = g.open(ctx, g.hosts[0].Connector)
+	} else {
+		opened, err = g.newest(ctx)
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
-	line.connected = true
-
-	if err := checkPrimary(ctx, inner); err != nil {
-		return nil, errors.Join(err, inner.Close())
+	if err := g.primary.admit(opened); err != nil {
+		return nil, errors.Join(err, opened.Close())
 	}
 
-	return &guardedConnection{preparedConnection: inner, line: line, unreplicated: unreplicated}, nil
+	return opened, nil
+}
+
+// Driver implements driver.Connector.
+func (guarding) Driver() driver.Driver { return &pq.Driver{} }
+
+// open opens a connection to one host and fails if the host is not a primary.
+func (g guarding) open(ctx context.Context, host *pq.Connector) (*guardedConnection, error) {
+	line, own, unreplicated := &line{opening: ctx}, *host, &atomic.Bool{}
+	own.Dialer(line)
+
+	silences := g.primary.silences.Load()
+
+	inner, err := preparing{unnamed: g.pooled, Connector: pq.ConnectorWithNoticeHandler(&own, reportUnreplicated(unreplicated))}.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	line.connected = true
+	opened := &guardedConnection{preparedConnection: inner, line: line, unreplicated: unreplicated, primary: g.primary, silences: silences}
+
+	opened.server, err = readServer(ctx, opened)
+	if !line.stop() {
+		err = errors.Join(ctx.Err(), err)
+	}
+
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+
+	return opened, nil
 }
 
 // during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
@@ -107,8 +140,8 @@ func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOption
 		finish()
 	}}
 
-	if c.unnamed { // the pooler accepts this setting only in a transaction
-		if _, err := c.driven.ExecContext(ctx, `SET LOCAL `+idleSetting, nil); err != nil {
+	if c.unnamed {
+		if err := c.beginPooled(ctx); err != nil {
 			return nil, errors.Join(err, tx.Rollback())
 		}
 	}
@@ -150,12 +183,14 @@ func (c *guardedConnection) PrepareContext(ctx context.Context, query string) (d
 func (c *guardedConnection) Ping(ctx context.Context) error {
 	defer c.during(ctx, false)()
 
-	return c.preparedConnection.Ping(ctx) //nolint:wrapcheck // database/sql inspects the driver's own errors
+	return c.checked(c.preparedConnection.Ping(ctx))
 }
 
 // ResetSession implements driver.SessionResetter.
 func (c *guardedConnection) ResetSession(ctx context.Context) error {
-	if c.broken.Load() {
+	c.primary.noticeSilence()
+
+	if c.broken.Load() || c.outdated() {
 		return driver.ErrBadConn
 	}
 
@@ -163,7 +198,9 @@ func (c *guardedConnection) ResetSession(ctx context.Context) error {
 }
 
 // IsValid implements driver.Validator.
-func (c *guardedConnection) IsValid() bool { return !c.broken.Load() && c.preparedConnection.IsValid() }
+func (c *guardedConnection) IsValid() bool {
+	return !c.broken.Load() && !c.outdated() && c.preparedConnection.IsValid()
+}
 
 // guardedTx is a transaction that stops watching its context when it ends.
 type guardedTx struct {
@@ -205,8 +242,15 @@ type guardedRows struct {
 // Next implements driver.Rows.
 func (r guardedRows) Next(row []driver.Value) error {
 	err := r.Rows.Next(row)
-	if errors.Is(err, io.EOF) && r.connection.unreplicated.Load() {
+	if !errors.Is(err, io.EOF) {
+		return err //nolint:wrapcheck // database/sql inspects the driver's own errors
+	}
+
+	switch {
+	case r.connection.unreplicated.Load():
 		return errUnreplicated
+	case r.connection.outdated():
+		return errFormerPrimary
 	}
 
 	return err //nolint:wrapcheck // database/sql inspects the driver's own errors
@@ -217,108 +261,4 @@ func (r guardedRows) Close() error {
 	defer r.finish()
 
 	return r.connection.checked(r.Rows.Close())
-}
-
-// line dials the network connection of a database connection and stores it, so that deadlines can be set. lib/pq reaches the
-// network only through line.
-type line struct {
-	net.Conn
-
-	// connected is true once the database connection exists. lib/pq sends each cancel request on a new connection, so all later
-	// dials are for cancel requests.
-	connected bool
-	// committing is true while a call may be committing. Such a call must not be canceled: if the server waits for a synchronous
-	// standby, it would stop waiting, and clients would see rows that a failover loses. A call that is only abandoned stays
-	// invisible until a standby has confirmed it.
-	committing atomic.Bool
-}
-
-// errCommitting is the result of a request to cancel a commit.
-var errCommitting = errors.New("a commit is not canceled")
-
-// Dial implements pq.Dialer.
-func (l *line) Dial(network, address string) (net.Conn, error) {
-	return l.DialContext(context.Background(), network, address)
-}
-
-// DialTimeout implements pq.Dialer.
-func (l *line) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-
-	return l.DialContext(ctx, network, address)
-}
-
-// DialContext implements pq.DialerContext.
-func (l *line) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	until := time.Now().Add(cancelGrace)
-
-	if l.connected && l.committing.Load() {
-		return nil, errCommitting
-	}
-
-	if l.connected {
-		bounded, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-
-		ctx = bounded
-	}
-
-	dialed, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // lib/pq and database/sql inspect this error
-	}
-
-	if l.connected {
-		return cancelConn{dialed, until}, nil
-	}
-
-	l.Conn = dialed
-
-	return dialed, nil
-}
-
-// cancelConn is the connection of a cancel request. It caps every deadline, because lib/pq would otherwise wait for the server
-// without one.
-type cancelConn struct {
-	net.Conn
-
-	until time.Time
-}
-
-// SetDeadline sets the given deadline or the cap, whichever is earlier.
-func (c cancelConn) SetDeadline(at time.Time) error {
-	if at.IsZero() || at.After(c.until) {
-		at = c.until
-	}
-
-	return c.Conn.SetDeadline(at)
-}
-
-// errStandby reports a server that replicates another server. A standby is read-only, and its data may be outdated.
-var errStandby = errors.New("the server is a standby, not the primary")
-
-// errNoPrimary reports that no host of a list is the primary, for example during a failover.
-var errNoPrimary = errors.New("none of the hosts is the primary")
-
-// codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
-const codeReadOnly = "25006"
-
-// checkPrimary fails if the server is a standby. During a failover the host name may resolve to the old or the new primary.
-func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
-	rows, err := opened.QueryContext(ctx, `SELECT pg_is_in_recovery()`, nil)
-	if err != nil {
-		return fmt.Errorf("checking whether the server is the primary: %w", err)
-	}
-
-	follows := make([]driver.Value, 1)
-	if err := errors.Join(rows.Next(follows), rows.Close()); err != nil {
-		return fmt.Errorf("reading whether the server is the primary: %w", err)
-	}
-
-	if follows[0] == true {
-		return errStandby
-	}
-
-	return nil
 }

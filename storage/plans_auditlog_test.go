@@ -2,8 +2,15 @@ package storage_test
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -18,6 +25,46 @@ func (s stores) auditlogCalls() map[string]call {
 
 			return err
 		},
+	}
+
+	chainer := s.auditlog.Chain(auditlog.ChainOptions{
+		Clock: clock.RealClock{}, Log: logging.Discard(), Metrics: prometheus.NewRegistry(),
+	})
+	calls["auditlog.Pass"] = chainer.Pass
+	calls["auditlog.Remove with an archive"] = func(ctx context.Context) error {
+		archiving := *s.auditlog
+		archiving.ArchiveTo(auditlog.Archive{Dir: s.archive, Service: "broker", Chainer: chainer})
+
+		if err := chainer.Pass(ctx); err != nil {
+			return err
+		}
+
+		// The hashes of the filled rows are invalid, so the archive is refused after the segment was read.
+		if _, err := archiving.Remove(ctx, filledAt.AddDate(2, 0, 0), page); !errors.Is(err, auditlog.ErrBroken) {
+			return fmt.Errorf("want a broken chain, got %w", err)
+		}
+
+		return nil
+	}
+	calls["auditlog.ChainHead"] = func(ctx context.Context) error {
+		_, err := s.auditlog.ChainHead(ctx)
+
+		return err
+	}
+	calls["auditlog.ChainRecords"] = func(ctx context.Context) error {
+		_, err := s.auditlog.ChainRecords(ctx, 50_000, page)
+
+		return err
+	}
+
+	for name, cursor := range map[string]string{
+		"of records": "\n\n50000", "of entries": "entry\n2029-05-01T00:00:00.000000Z\ne1", "of rows": "operation\n2029-05-01T00:00:00.000000Z\np1",
+	} {
+		calls["auditlog.ChainPage "+name] = func(ctx context.Context) error {
+			_, err := s.auditlog.ChainPage(ctx, base64.RawURLEncoding.EncodeToString([]byte(cursor)), page)
+
+			return err
+		}
 	}
 
 	for name, filter := range map[string]auditlog.Filter{

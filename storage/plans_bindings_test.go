@@ -32,7 +32,7 @@ func (s stores) bindingCalls() map[string]call {
 			return err
 		}),
 		"bindings.SaveAccess": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			return s.bindings.SaveAccess(ctx, tx, "b10", environment.Access{ExpiresAt: filledAt})
+			return s.bindings.SaveAccess(ctx, tx, environment.Binding{ID: "b10"}, environment.Access{ExpiresAt: filledAt})
 		}),
 		"bindings.MarkDeleting": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.bindings.MarkDeleting(ctx, tx, binding, "p11")

@@ -34,6 +34,8 @@ type stores struct {
 	runtimes   *runtimes.Store
 	auditlog   *auditlog.Store
 	endpoints  *endpoints.Store
+	// archive is a folder for archives of the audit log.
+	archive string
 }
 
 // call calls one method of a store. Maps of calls have the keys `store.Method`, or `store.Method variant` if a method has several
@@ -335,7 +337,7 @@ func (s stores) runtimeCalls() map[string]call {
 
 	return map[string]call{
 		"runtimes.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.runtimes.Insert(ctx, tx, runtimes.Runtime{ID: "new", ShootName: "new", CreatedAt: filledAt})
+			_, err := s.runtimes.Insert(ctx, tx, runtimes.Runtime{ID: "new", ShootName: "new", Configuration: json.RawMessage(`{}`), CreatedAt: filledAt})
 
 			return err
 		}),
@@ -351,6 +353,21 @@ func (s stores) runtimeCalls() map[string]call {
 		},
 		"runtimes.Summaries": func(ctx context.Context) error {
 			_, err := s.runtimes.Summaries(ctx, []string{"r10", "r11", "r100001"})
+
+			return err
+		},
+		"operations.InsertSucceeded": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.operations.InsertSucceeded(ctx, tx, process.New{
+				ID: "restored", Kind: "provision", InstanceID: "i8", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
+			})
+		}),
+		"runtimes.Tenants": func(ctx context.Context) error {
+			_, err := s.runtimes.Tenants(ctx, "account-1", page)
+
+			return err
+		},
+		"runtimes.UnsettledLabels": func(ctx context.Context) error {
+			_, err := s.runtimes.UnsettledLabels(ctx, "account-1", []string{"a", "b"})
 
 			return err
 		},
@@ -378,7 +395,7 @@ func (s stores) runtimeCalls() map[string]call {
 			return s.runtimes.Reassign(ctx, tx, "account-10", "key-10", "p11")
 		}),
 		"runtimes.Configured": func(ctx context.Context) error {
-			return s.runtimes.Configured(ctx, "r10", json.RawMessage(`{}`), 1)
+			return s.runtimes.Configured(ctx, runtimes.Runtime{ID: "r10", Configuration: json.RawMessage(`{}`)}, 1)
 		},
 		"runtimes.MarkDeleted": func(ctx context.Context) error { return s.runtimes.MarkDeleted(ctx, "r10", filledAt) },
 		"runtimes.Recall": func(ctx context.Context) error {

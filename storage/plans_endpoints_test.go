@@ -35,6 +35,7 @@ func (s stores) endpointCalls() map[string]call {
 
 			return err
 		},
+		"endpoints.Add":    s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.endpoints.Add(ctx, tx, "i13", filledAt) }),
 		"endpoints.Remove": func(ctx context.Context) error { return s.endpoints.Remove(ctx, "i12") },
 	}
 }

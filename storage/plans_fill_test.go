@@ -44,6 +44,12 @@ func fillTables() []string {
 			FROM sources WHERE state IN ('in progress', 'failed')`,
 		`INSERT INTO audit SELECT 'e' || i, at, CASE WHEN i % 100 = 0 THEN 'cancel' ELSE 'provision' END, 'i' || i, '', 'user-' || i % 100, 409, '{}',
 			at + interval '400 days' FROM sources WHERE i % 3 = 0`,
+		// The rows of the last hours are not chained.
+		`INSERT INTO audit_chain SELECT row_number() OVER (ORDER BY at, id), at, source, id, NULL, 'salt', 'personal', 'content', 'hash' FROM (
+			SELECT id, at, 'entry' AS source FROM audit UNION ALL SELECT id, created_at, 'operation' FROM operations) AS rows
+			WHERE at < (SELECT MAX(at) - interval '1 day' FROM audit)`,
+		`UPDATE audit_chain_head SET number = (SELECT MAX(number) FROM audit_chain), hash = 'hash',
+			entries_at = (SELECT MAX(chained_at) FROM audit_chain), operations_at = (SELECT MAX(chained_at) FROM audit_chain)`,
 		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,
 	}
 }

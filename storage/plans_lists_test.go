@@ -59,6 +59,7 @@ func (s stores) listCalls() map[string]call {
 	for name, filter := range map[string]instances.Filter{
 		"of all":          {},
 		"of an ID":        {InstanceID: "i11"},
+		"of some Shoots":  {ShootNames: []string{"shoot-10", "shoot-11"}},
 		"of an account":   {GlobalAccountID: "account-10"},
 		"of no account":   {GlobalAccountID: "none"},
 		"of a subaccount": {SubAccountID: "subaccount-10"},
@@ -95,6 +96,7 @@ func (s stores) listCalls() map[string]call {
 		"of all":         {},
 		"with deleted":   {Deleted: true},
 		"of an id":       {ID: "r10", Deleted: true},
+		"of some ids":    {Among: []string{"r10", "r11"}},
 		"of a tenant":    {Tenant: "account-10"},
 		"of no tenant":   {Tenant: "none"},
 		"of a Shoot":     {ShootName: "c-10"},

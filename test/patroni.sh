@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks that the tests of test/ha find Patroni, etcd, HAProxy and PgBouncer. As root on Debian it installs the missing packages.
+# Checks that the tests of test/ha find Patroni, etcd, HAProxy and PgBouncer, and TestBackup in test/e2e sqlite3. As root on Debian it installs the missing packages.
 # Otherwise it fails and explains how to install them. PostgreSQL itself comes from test/postgres.sh.
 set -euo pipefail
 
 PATH="$PATH:/usr/sbin"
 packages=()
-for each in patroni:patroni etcd:etcd-server haproxy:haproxy pgbouncer:pgbouncer; do
+for each in patroni:patroni etcd:etcd-server haproxy:haproxy pgbouncer:pgbouncer sqlite3:sqlite3; do
 	command -v "${each%%:*}" >/dev/null || packages+=("${each#*:}")
 done
 [[ ${#packages[@]} == 0 ]] && exit 0
@@ -18,7 +18,7 @@ if [[ "$(id -u)" == 0 ]] && command -v apt-get >/dev/null; then
 fi
 
 cat >&2 <<HELP
-The tests of test/ha need Patroni, etcd, HAProxy and PgBouncer. Missing: ${packages[*]}. Install them; on Debian and Ubuntu:
-apt-get install --no-install-recommends patroni etcd-server haproxy pgbouncer
+The tests need Patroni, etcd, HAProxy, PgBouncer and sqlite3. Missing: ${packages[*]}. Install them; on Debian and Ubuntu:
+apt-get install --no-install-recommends patroni etcd-server haproxy pgbouncer sqlite3
 HELP
 exit 1

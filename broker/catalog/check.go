@@ -79,8 +79,10 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	ids, names := map[string]bool{}, map[string]bool{}
 	c.checkID(&errs, ids, "service", c.service.ID)
 
-	for _, plan := range c.plans {
+	for i, plan := range c.plans {
 		place := "plan " + plan.Name
+		file := c.service.Plans[i]
+		errs.require(plan.Name == file, "%s: the name %q differs from the name of the file plans/%s.yaml", place, plan.Name, file)
 		c.checkID(&errs, ids, place, plan.ID)
 		errs.require(!names[plan.Name], "%s: another plan has the same name", place)
 
@@ -154,12 +156,19 @@ func (p *Plan) check(errs *problems, place string) {
 	p.checkOffers(errs, place)
 }
 
-// checkParameters checks that the plan's parameters exist, and that Gardener can change the parameters of updates
-// in a running cluster.
+// checkParameters checks that all listed parameters exist, that Required and Updates are subsets of Parameters, and
+// that updatable contains all of Updates.
 func (p *Plan) checkParameters(errs *problems, place string) {
 	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
 		errs.require(p.schemas[parameter] != nil, "%s: parameter %q does not exist", place, parameter)
-		errs.require(p.takes(parameter), "%s: parameter %q of updates must also be a parameter of orders", place, parameter)
+	}
+
+	for _, parameter := range p.Updates {
+		errs.require(p.takes(parameter), "%s: parameter %q is in updates, but not in parameters", place, parameter)
+	}
+
+	for _, parameter := range p.Required {
+		errs.require(p.takes(parameter), "%s: parameter %q is in required, but not in parameters", place, parameter)
 	}
 
 	for _, parameter := range p.Updates {
@@ -204,8 +213,8 @@ func containsAll(names, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// checkOffers checks that the offers refer to existing regions and machine types of their providers. It also checks
-// that an order without parameters gets a provider and a region for every platform region.
+// checkOffers checks that the offers refer to existing providers, regions and machine types, that the default regions
+// and areas are offered, and that a plan with several providers can choose one for every order.
 func (p *Plan) checkOffers(errs *problems, place string) {
 	errs.require(len(p.Offers) > 0, "%s: the plan has no offers", place)
 	errs.require(len(p.Offers) < 2 || p.takes(paramProvider) != p.ProviderByPlatform,
@@ -274,8 +283,8 @@ func (p providerFile) check(errs *problems, place, name string) {
 	}
 }
 
-// check reports regions and providers that do not exist. Without this check, a wrong name would be noticed only
-// when an order comes from the platform region.
+// check reports regions and providers that do not exist. Without this check, a wrong name would be noticed only when an
+// order for the platform region arrives.
 func (p platformsFile) check(errs *problems, providers map[string]providerFile) {
 	known := func(name, provider, region string) {
 		errs.require(len(providers[provider].Regions[region].Zones) > 0, "platform region %s: %s has no region %q", name, provider, region)

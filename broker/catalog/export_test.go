@@ -1,8 +1,12 @@
 package catalog
 
-import "errors"
+import (
+	"errors"
 
-// CheckBounds returns the errors of a schema that does not limit the size of what it accepts.
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// CheckBounds returns an error that lists the parts of the schema that accept values of unlimited size, or nil.
 func CheckBounds(schema map[string]any) error {
 	var found problems
 
@@ -10,3 +14,6 @@ func CheckBounds(schema map[string]any) error {
 
 	return errors.Join(found...)
 }
+
+// PatternText returns the description of a violated pattern.
+func PatternText(pattern string) string { return ruleText(&kind.Pattern{Want: pattern}) }

@@ -41,7 +41,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 
 	_, err := catalog.Load(shipped(t, map[string]string{
 		"catalog.yaml": strings.Replace(string(file(t, "catalog.yaml")), "imageUrl: \"data:", "imageUrl: \"ftp:", 1),
-		"plans/aws.yaml": `{id: nonsense, name: a/w/s, parameters: [name, wishes], purpose: fun, nodes: {min: 3, max: 2},
+		"plans/aws.yaml": `{id: nonsense, name: a/w/s, parameters: [name, wishes], updates: [administrators], required: [region], purpose: fun, nodes: {min: 3, max: 2},
 			offers: [{provider: aws, defaultRegion: atlantis, regions: [eu-central-1, utopia], machines: [m9.huge]}]}`,
 		"plans/trial.yaml": `{id: 4deee563-e5ec-4731-b9b1-53b42d855f0c, name: trial, displayName: Trial, description: To try,
 			purpose: evaluation, zonesCount: 1, nodes: {min: 1, max: 1}, volume: {size: 80},
@@ -61,7 +61,10 @@ func TestLoadReportsEveryError(t *testing.T) {
 		`plan a/w/s: description is missing`,
 		`plan a/w/s: maintenance version "" is not a semantic version`,
 		`plan a/w/s: purpose "fun" is not one of`,
+		`plan a/w/s: the name "a/w/s" differs from the name of the file plans/aws.yaml`,
 		`plan a/w/s: parameter "wishes" does not exist`,
+		`plan a/w/s: parameter "administrators" is in updates, but not in parameters`,
+		`plan a/w/s: parameter "region" is in required, but not in parameters`,
 		`plan a/w/s: nodes need 0 < min <= max`,
 		`plan a/w/s on aws: a volume needs both a size`,
 		`plan a/w/s on aws: the provider has no machine type "m9.huge"`,

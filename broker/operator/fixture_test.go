@@ -62,7 +62,7 @@ type bench struct {
 	kubeconfigs *fakeKubeconfigs
 	expirer     *fakeExpirer
 	woken       int
-	// accounts has the account of each instance.
+	// accounts maps the IDs of instances to their accounts.
 	accounts map[string]string
 }
 
@@ -243,6 +243,16 @@ func list[Body any](b *bench, path string) Body {
 	b.Helper()
 
 	return read[Body](b, b.want("a list", b.do("viewer", "GET", path), http.StatusOK))
+}
+
+// instanceIDs returns the IDs of the instances in a list, or nil for an empty list.
+func instanceIDs(runtimes []operatorapi.Runtime) []string {
+	var ids []string
+	for _, runtime := range runtimes {
+		ids = append(ids, runtime.InstanceID)
+	}
+
+	return ids
 }
 
 // instance stores an instance and its creation in the given state. Each instance is created one second after the

@@ -69,8 +69,8 @@ type Options struct {
 	// Kubeconfigs creates the kubeconfigs for administrators. Endpoints has the addresses in the kubeconfigs for users.
 	Kubeconfigs Kubeconfigs
 	Endpoints   *endpoints.Store
-	// KubeconfigLogin requires a login for the kubeconfigs for users. KubeconfigLimit bounds the requests of each
-	// address for them; nil means no limit.
+	// KubeconfigLogin requires a login for the kubeconfigs for users. KubeconfigLimit limits how often each client
+	// address may request them; nil means no limit.
 	KubeconfigLogin bool
 	KubeconfigLimit *auth.Limiter
 	// OIDC is the issuer at which users of runtimes log in, unless the runtime has another one. If it is empty,
@@ -93,6 +93,8 @@ type Options struct {
 	Estimator *estimate.Estimator
 	// UserText returns the description of an operation in last_operation. Nil means that operations have none.
 	UserText func(record process.Record, left time.Duration) string
+	// Differences compares the instances with the runtimes of the Provisioner.
+	Differences operatorserver.Differences
 	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be
 	// loaded.
 	Catalog *catalog.Catalog
@@ -109,7 +111,7 @@ func NewHandler(options Options) http.Handler {
 	shared := operatorserver.New(operatorserver.Options{
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
-		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances}, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
 		UserText:     options.UserText,
 		EstimatedEnd: func(record process.Record) time.Time { return options.Estimator.End(record.Kind, "", record.StartedAt) },
 	})

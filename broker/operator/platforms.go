@@ -87,7 +87,7 @@ func (a *api) MovePlatform(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// without returns the names except one, or nil if none is left.
+// without returns the names that differ from name, or nil if there are none.
 func without(names []string, name string) []string {
 	var left []string
 
@@ -120,7 +120,7 @@ func (a *api) checkPlatform(instance environment.Instance, name string) error {
 			names = append(names, configured.Name)
 		}
 
-		return operatorserver.Invalid(fmt.Sprintf("The platform %q is unknown. Use %s.", name, strings.Join(names, ", ")))
+		return operatorserver.Invalid(fmt.Sprintf("The platform %q is unknown. Use one of: %s.", name, strings.Join(names, ", ")))
 	case !platform.AllowsRegion(instance.PlatformRegion), !platform.AllowsTenant(instance.GlobalAccountID):
 		return operatorserver.Conflict(fmt.Sprintf(textExcluded, name, instance.PlatformRegion, instance.GlobalAccountID))
 	default:
@@ -128,8 +128,8 @@ func (a *api) checkPlatform(instance environment.Instance, name string) error {
 	}
 }
 
-// changePlatforms changes the platforms of the instance in the path, and records the change in the audit log, in one transaction. If
-// nothing changes, it records nothing.
+// changePlatforms changes the platforms of the instance in the path, and records the change in the audit log, in one transaction.
+// If nothing changes, it records nothing.
 func (a *api) changePlatforms(r *http.Request, action string,
 	change func(instance environment.Instance, name string) (environment.Instance, error),
 ) (httpserver.Response, error) {

@@ -21,7 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// eachWithPlatforms runs the test on both databases, with an instance of the platform alpha.
+// eachWithPlatforms runs the test on both databases, with instance one of platform alpha and instance two of platform
+// beta.
 func eachWithPlatforms(t *testing.T, test func(b *bench)) {
 	t.Helper()
 
@@ -45,7 +46,7 @@ platforms:
 	})
 }
 
-// changes sends a change of the platforms of an instance.
+// changes sends a change of the platforms of an instance as the user admin. The verb is grant, revoke or move.
 func (b *bench) changes(verb, instance, platform, reason string) reply {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
@@ -120,7 +121,7 @@ func TestChangesOfPlatforms(t *testing.T) {
 	})
 }
 
-// TestConcurrentShares shares an instance with several platforms at once. No share is lost.
+// TestConcurrentShares shares an instance with several platforms at once. No share may be lost.
 func TestConcurrentShares(t *testing.T) {
 	eachWithPlatforms(t, func(b *bench) {
 		var senders sync.WaitGroup
@@ -150,11 +151,7 @@ func TestListsOfPlatforms(t *testing.T) {
 		}
 
 		for query, want := range map[string][]string{"?platform=alpha": {"one"}, "?platform=beta": {"two"}, "?platform=none": nil} {
-			var found []string
-			for _, runtime := range list[operatorapi.RuntimeList](b, "/runtimes"+query).Data {
-				found = append(found, runtime.InstanceID)
-			}
-
+			found := instanceIDs(list[operatorapi.RuntimeList](b, "/runtimes"+query).Data)
 			if diff := cmp.Diff(want, found); diff != "" {
 				b.Errorf("%s: -want +got\n%s", query, diff)
 			}

@@ -20,6 +20,7 @@ func TestRoles(t *testing.T) {
 		"Runtimes":    {"viewers may read", "GET", "/runtimes", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
 		"Runtime":     {"viewers may read", "GET", "/runtimes/x", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
 		"AuditEntry":  {"admins read the audit log", "GET", "/audit/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
+		"AuditChain":  {"admins read the audit log", "GET", "/auditchain", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 200}},
 		"Bindings":    {"viewers may read", "GET", "/runtimes/x/bindings", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
 		"Operations":  {"viewers may read", "GET", "/operations", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
 		"Operation":   {"viewers may read", "GET", "/operations/x", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},

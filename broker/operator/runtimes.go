@@ -46,7 +46,7 @@ func stateRules() operatorserver.StateRules {
 	}
 }
 
-// inState adds a state of runtimes to the filter. If the state is unknown, the error lists the valid states.
+// inState restricts the filter to runtimes in the state. If the state is unknown, the error lists the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
 	rule, err := stateRules().Find(state)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
-		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
+		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use one of: %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
 	}
 
 	return httpserver.OK(list), err
@@ -211,8 +211,8 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// ExpireInstance expires an instance before its time. The response is 202 with the suspension, or 200 if the
-// runtime is already gone. The timeline of the suspension, the audit log and the log contain the name of the user.
+// ExpireInstance expires an instance before the end of its lifetime. The response is 202 with the suspension, or 200 if
+// the runtime is already gone. The timeline of the suspension, the audit log and the log contain the name of the user.
 func (a *api) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {

@@ -126,11 +126,7 @@ func TestFiltersOfRuntimes(t *testing.T) {
 		"?state=succeeded&plan=aws":  {"b", "a"},
 		"?account=" + "%27%20OR%201": nil,
 	} {
-		var got []string
-		for _, runtime := range list[operatorapi.RuntimeList](b, "/runtimes"+query).Data {
-			got = append(got, runtime.InstanceID)
-		}
-
+		got := instanceIDs(list[operatorapi.RuntimeList](b, "/runtimes"+query).Data)
 		if diff := cmp.Diff(want, got); diff != "" {
 			b.Errorf("%s: -want +got\n%s", query, diff)
 		}

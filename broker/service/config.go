@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -28,6 +31,7 @@ type Config struct {
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance tries to reach a cluster that the tenant brings"`
 	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
+	ReconcileInterval    time.Duration     `env:"RECONCILE_INTERVAL"     help:"interval at which the broker compares its instances with the Provisioner, Gardener and Director, for metrics and the log; 0 turns it off"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
@@ -66,6 +70,10 @@ func (c Config) Check() error {
 
 	if _, err := clusterclient.ParseNetworks(c.OwnClusterNetworks); err != nil {
 		errs = append(errs, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err))
+	}
+
+	if c.ReconcileInterval < 0 {
+		errs = append(errs, errors.New("APP_RECONCILE_INTERVAL: must not be negative; 0 turns the comparison off"))
 	}
 
 	if c.UnbindWait < 0 {
@@ -118,6 +126,16 @@ type Kubeconfigs struct {
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
 const kubeconfigBurst = 50
 
+// limiter returns the limit of the requests of each address.
+func (k Kubeconfigs) limiter() (*auth.Limiter, error) {
+	limit, err := auth.NewLimiter(k.RateLimit, kubeconfigBurst, clock.RealClock{})
+	if err != nil {
+		return nil, fmt.Errorf("APP_KUBECONFIG_RATE_LIMIT: %w", err)
+	}
+
+	return limit, nil
+}
+
 // DefaultConfig returns the defaults. They suit a single machine; only the keys of the database are missing. The
 // Provisioner is expected at its default address.
 func DefaultConfig() Config {
@@ -135,6 +153,7 @@ func DefaultConfig() Config {
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
 		OwnClusterTimeout:    10 * time.Minute,
+		ReconcileInterval:    time.Hour,
 		BindingLimit:         10,
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
@@ -17,16 +18,18 @@ const pollEvery = 100 * time.Millisecond
 
 // brokerOptions returns the options of the broker's handler. It copies shared dependencies from the options of the
 // operator API, which the handler serves as well.
-func brokerOptions(config Config, operators operator.Options) broker.Options {
+func brokerOptions(config Config, operators operator.Options, requests *httpserver.Load) broker.Options {
 	return broker.Options{
-		DB:              operators.DB,
-		Instances:       operators.Instances,
-		Operations:      operators.Operations,
-		Bindings:        operators.Bindings,
-		Catalog:         operators.Catalog,
-		BindingLimit:    config.BindingLimit,
-		UnbindWait:      config.UnbindWait,
-		Pause:           func(ctx context.Context) error { return lifecycle.Pause(ctx, clock.RealClock{}, pollEvery) },
+		DB:           operators.DB,
+		Instances:    operators.Instances,
+		Operations:   operators.Operations,
+		Bindings:     operators.Bindings,
+		Catalog:      operators.Catalog,
+		BindingLimit: config.BindingLimit,
+		UnbindWait:   config.UnbindWait,
+		Pause: func(ctx context.Context) error {
+			return requests.Exclude(func() error { return lifecycle.Pause(ctx, clock.RealClock{}, pollEvery) })
+		},
 		Wake:            operators.Wake,
 		Clock:           operators.Clock,
 		Log:             operators.Log,

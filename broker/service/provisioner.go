@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/reload"
@@ -22,13 +23,14 @@ func upstreamOf(config Provisioner) *upstream.System {
 	})
 }
 
-// provisionerClient returns a client that respects the call limit and the circuit breaker of the system.
+// provisionerClient returns clients of the GraphQL API and of the operator API that respect the call limit and the circuit breaker of the system.
 // Certificates and keys are reloaded when their files change. Errors name the variable, but never quote the URL,
 // because it may contain a password.
-func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher) (*provisionerclient.Client, error) {
+func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher,
+) (*provisionerclient.Client, *reconcile.Provisioner, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
-		return nil, errors.New("APP_PROVISIONER_URL: malformed") // do not wrap the cause: it quotes the URL with its credentials
+		return nil, nil, errors.New("APP_PROVISIONER_URL: malformed") // do not wrap the cause: it quotes the URL with its credentials
 	}
 
 	if config.User != "" {
@@ -40,7 +42,7 @@ func provisionerClient(config Provisioner, system *upstream.System, files *reloa
 		IdleConnections: config.Calls + 1, // for all concurrent calls and the feed
 	}.Transport(files, "provisioner")
 	if err != nil {
-		return nil, fmt.Errorf("APP_PROVISIONER_CA_FILE, APP_PROVISIONER_CERT_FILE, APP_PROVISIONER_KEY_FILE: %w", err)
+		return nil, nil, fmt.Errorf("APP_PROVISIONER_CA_FILE, APP_PROVISIONER_CERT_FILE, APP_PROVISIONER_KEY_FILE: %w", err)
 	}
 
 	client, err := provisionerclient.New(provisionerclient.Options{
@@ -48,8 +50,8 @@ func provisionerClient(config Provisioner, system *upstream.System, files *reloa
 		HTTPClient: &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
+		return nil, nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
 	}
 
-	return client, nil
+	return client, reconcile.NewProvisioner(address, system.Transport(transport)), nil
 }

@@ -24,7 +24,7 @@ type rows struct {
 	clock clock.PassiveClock
 }
 
-// NewRows returns the rows of the processes. The stores must use the database db.
+// NewRows returns Rows that are backed by the stores. The stores must use the database db.
 func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
 	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
 }
@@ -58,21 +58,21 @@ func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 }
 
 // SaveAccess stores the credentials of the binding and marks it as ready.
-func (r rows) SaveAccess(id string, access environment.Access) process.Effect {
+func (r rows) SaveAccess(binding environment.Binding, access environment.Access) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
-		return explain(r.bindings.SaveAccess(ctx, tx, id, access), "the binding")
+		return explain(r.bindings.SaveAccess(ctx, tx, binding, access), "the binding")
 	})
 }
 
-// RuntimeEnding reports whether the runtime of the instance is being removed or was removed. It checks the newest
-// operation that creates or removes the runtime: a deletion or suspension that is in progress or has succeeded.
+// RuntimeEnding reports whether the runtime of the instance is being removed or was removed, according to the newest
+// operation that creates or removes the runtime.
 func (r rows) RuntimeEnding(ctx context.Context, instanceID string) (bool, error) {
 	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instanceID)
 
 	return environment.PhaseOf(past).WithoutRuntime(), explain(err, "the operations of the instance")
 }
 
-// RemoveBinding removes the row of the binding. It is called after the account in the cluster was removed.
+// RemoveBinding removes the row of the binding. It is called after the ServiceAccount was removed from the cluster.
 func (r rows) RemoveBinding(id string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		return explain(r.bindings.Delete(ctx, tx, id), "the binding")

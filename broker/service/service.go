@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -14,12 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/broker/refresh"
 	"github.com/environment-broker/environment-broker/internal/audit"
-	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -34,6 +36,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
 // expireEvery is the interval between two searches for expired bindings. It need not be short, because runtimes
@@ -74,6 +77,9 @@ type stores struct {
 	bindings   *bindings.Store
 	entries    *auditlog.Store
 	endpoints  *endpoints.Store
+	reports    *reports.Store
+	// audit is the background work on the entries.
+	audit []lifecycle.Part
 }
 
 // openStores opens the stores and migrates their tables. Replicas that start at the same time wait for each other.
@@ -97,7 +103,15 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 		return stores{}, err
 	}
 
-	opened.entries, err = auditlog.Open(ctx, s.DB, retention)
+	if opened.reports, err = reports.Open(ctx, s.DB); err != nil {
+		return stores{}, err
+	}
+
+	if opened.entries, err = auditlog.Open(ctx, s.DB, retention); err != nil {
+		return stores{}, err
+	}
+
+	opened.audit, err = s.AuditParts("broker", opened.entries)
 
 	return opened, err
 }
@@ -112,7 +126,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	system := upstreamOf(config.Provisioner)
 
-	provisioner, err := provisionerClient(config.Provisioner, system, s.Access.Files)
+	provisioner, operatorAPI, err := provisionerClient(config.Provisioner, system, s.Access.Files)
 	if err != nil {
 		return err
 	}
@@ -142,7 +156,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 
-	if engine, err = s.newEngine(config, stores.operations, processes); err != nil {
+	requests := &httpserver.Load{}
+
+	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
 		return err
 	}
 
@@ -152,16 +168,15 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
-	expirer := expiry.Expirer{
-		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Recorder: recorder,
-		Wake: wake, Clock: clock.RealClock{},
-	}
+	expirer := stores.expirer(config.ExpirationPeriods, recorder, wake)
 	estimator := estimate.New(stores.instances)
+	comparer := s.comparer(stores, recorder, operatorAPI, access)
 
-	limit, err := auth.NewLimiter(config.Kubeconfigs.RateLimit, kubeconfigBurst, clock.RealClock{})
+	limit, err := config.Kubeconfigs.limiter()
 	if err != nil {
-		return fmt.Errorf("APP_KUBECONFIG_RATE_LIMIT: %w", err)
+		return err
 	}
+
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
@@ -169,24 +184,53 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
-	})
+		Differences:    comparer,
+	}, requests)
 
-	return s.Serve(ctx, broker.NewHandler(options),
-		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, []lifecycle.Part{
+		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
-		lifecycle.Part{Name: "feed", Run: follow.Run},
+		{Name: "feed", Run: follow.Run},
 		s.rotation(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
 		expirer.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
+		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.expiryOfBindings(options),
-		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
-		lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
-			System: system, Probe: provisioner.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
-		}.Run},
-		lifecycle.Part{Name: "engine", Run: engine.Run, StopsEarly: true},
-	)
+		s.recovery(system, provisioner, stores, wake),
+		{Name: "engine", Run: engine.Run, StopsEarly: true},
+	})...)
+}
+
+// comparer returns the comparison of the instances with the runtimes of the Provisioner.
+func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
+	return &reconcile.Comparer{
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
+		Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
+	}
+}
+
+// report returns the part that counts the differences at an interval, and registers its metrics.
+func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, interval time.Duration) lifecycle.Part {
+	reporter := reconcile.Reporter{Differences: comparer, Reports: reports, Interval: interval, Clock: clock.RealClock{}, Log: s.Log}
+	s.Metrics().MustRegister(reporter)
+
+	return reporter.Part()
+}
+
+// expirer returns the part that expires instances.
+func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake func()) expiry.Expirer {
+	return expiry.Expirer{
+		DB: s.db, Instances: s.instances, Operations: s.operations, Periods: periods, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// recovery returns the part that probes the Provisioner during an outage.
+func (s *Service) recovery(system *upstream.System, provisioner *provisionerclient.Client, stores stores, wake func()) lifecycle.Part {
+	return lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
+		System: system, Probe: provisioner.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+	}.Run}
 }
 
 // expiryOfBindings returns the part that removes expired bindings.
@@ -211,11 +255,12 @@ func runtimeAccess(config Config, provisioner *provisionerclient.Client, address
 
 // newEngine returns the engine that runs the processes, with metrics and spans. The store notifies the engine of
 // operations that are canceled while pending, because they end without running.
-func (s *Service) newEngine(config Config, store *operations.Store, processes []process.Process[environment.Data],
+func (s *Service) newEngine(config Config, store *operations.Store, processes []process.Process[environment.Data], requests *httpserver.Load,
 ) (*process.Engine[environment.Data], error) {
 	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = telemetry.New(s.Metrics()), telemetry.NewTracer(s.Tracing)
 	limits.Component = failure.ComponentBroker
+	limits.Busy = requests.Busy
 
 	engine, err := process.NewEngine(store, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -19,8 +20,8 @@ import (
 )
 
 const (
-	// keysInterval is the interval at which the background work fetches the keys. A withdrawn key is accepted for at most this
-	// long.
+	// keysInterval is the interval at which the background work fetches the keys. While the issuer is reachable, a withdrawn key
+	// is accepted for at most this long.
 	keysInterval = 5 * time.Minute
 	// keysPause is the minimum time between two fetches that requests trigger. Without the pause, a client could flood the issuer
 	// by sending tokens with unknown key IDs.
@@ -97,8 +98,8 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, errors.New("the token is not signed by a key of the issuer")
 }
 
-// matching returns the keys that may have signed a token with the header. If no cached key matches, the issuer may have rotated
-// its keys. matching then fetches the keys, at most once per keysPause for all requests together.
+// matching returns the keys that may have signed a token with this header. If no cached key matches, the issuer may have rotated
+// its keys, so matching fetches them. All requests together fetch the keys at most once per keysPause.
 func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWebKey, error) {
 	if found, _ := k.lookUp(header); len(found) > 0 {
 		return found, nil
@@ -204,19 +205,24 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, fmt.Errorf("fetching the keys: status %d", response.StatusCode)
 	}
 
+	return parseKeys(response.Body)
+}
+
+// parseKeys decodes a JSON Web Key Set and returns its usable keys.
+func parseKeys(from io.Reader) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 
-	if err := json.NewDecoder(response.Body).Decode(&set); err != nil {
+	if err := json.NewDecoder(from).Decode(&set); err != nil {
 		return nil, fmt.Errorf("reading the keys: %w", err)
 	}
 
 	return usable(set.Keys)
 }
 
-// usable returns the public keys for signatures. It skips encryption keys and keys of unknown kinds, which a key set may contain.
-// A key set without usable keys is an error: with no keys, the service would reject all tokens.
+// usable decodes a key set and returns its public signing keys. It skips encryption keys and keys of unknown types. It returns an
+// error if no keys remain, because the service would reject all tokens, or if there are more than maxKeys.
 func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 

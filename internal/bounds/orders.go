@@ -6,13 +6,15 @@ const (
 	Administrators = 100
 	// Name limits the names of runtimes, administrators, claims and cloud resources.
 	Name = 256
+	// ClientData limits the data that a client of the Provisioner stores with a runtime.
+	ClientData = 64 << 10
 	// URL limits the URL of an OIDC issuer.
 	URL = 1024
 	// Zones limits the zones of a worker pool: the network of the nodes is divided among at most four zones.
 	Zones = 4
-	// SigningAlgorithms limits the list of signing algorithms. Kubernetes knows nine.
+	// SigningAlgorithms limits the list of signing algorithms. Kubernetes supports nine.
 	SigningAlgorithms = 9
-	// Kubeconfig limits the kubeconfig of a cluster that the tenant brings, encoded as base64. Parsing YAML takes about 30 times as
-	// long as decoding JSON of the same size.
+	// Kubeconfig limits the base64 form of the kubeconfig of a tenant's own cluster. Parsing YAML takes about 30 times as long as
+	// decoding JSON of the same size.
 	Kubeconfig = 32 << 10
 )

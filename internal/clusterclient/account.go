@@ -2,6 +2,8 @@ package clusterclient
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +69,30 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 	})
 
 	return err
+}
+
+// maxAccounts bounds the accounts that Accounts returns.
+const maxAccounts = 500
+
+// Accounts returns the names of the accounts of bindings in the instance's runtime, of at most maxAccounts ServiceAccounts that have
+// the broker's label.
+func (a Access) Accounts(ctx context.Context, instance environment.Instance) ([]string, error) {
+	return inSession(ctx, a, instance, environment.Binding{}, func(ctx context.Context, _ *rest.Config, session account) ([]string, error) {
+		list := &corev1.ServiceAccountList{}
+
+		err := session.client.Get().AbsPath(serviceAccounts).Param("labelSelector", labelManagedBy+"="+managedBy).
+			Param("limit", strconv.Itoa(maxAccounts)).Do(ctx).Into(list)
+
+		var names []string
+
+		for _, found := range list.Items {
+			if strings.HasPrefix(found.Name, environment.Binding{}.Account()) && found.DeletionTimestamp == nil {
+				names = append(names, found.Name)
+			}
+		}
+
+		return names, actionError(err, "list the accounts of bindings")
+	})
 }
 
 // inSession requests an admin kubeconfig and runs work in a session with the instance's runtime. Each call requests a new

@@ -14,14 +14,14 @@ import (
 )
 
 // newAccountEraseCommand returns the command that erases the data of an account. The broker and the Provisioner have separate
-// databases, so both groups of commands have it.
+// databases, so there is one such command for each service.
 func newAccountEraseCommand(session *session) *cobra.Command {
 	var dryRun bool
 
 	command := addYes(session, &cobra.Command{
 		Use:   "erase GLOBAL_ACCOUNT",
-		Short: session.text("Erase the data of an account whose instances are deleted from the broker's database"),
-		Long: session.text("Erase the data of an account whose instances are deleted from the broker's database.\n\n" +
+		Short: session.text("Erase the data of an account from the broker's database, after its instances have been deleted"),
+		Long: session.text("Erase the data of an account from the broker's database, after its instances have been deleted.\n\n" +
 			"The command removes orders, errors and timelines, and the users in the audit log. Operations and entries of the audit log remain " +
 			"with their times, kinds and states, and the audit log records the erasure. If the command was interrupted, repeat it. It needs " +
 			"the role admin."),
@@ -65,8 +65,9 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 	return command
 }
 
-// erase sends requests until the account is erased, and returns the sum of the results with the last entry of the audit log. It
-// asks for confirmation only if the account can be erased.
+// erase erases the data of an account and returns the sum of the results, with the ID of the last audit entry. It repeats the
+// request until all data is erased, because each request erases a limited number of rows. It asks for confirmation only if the
+// account can be erased.
 func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored operatorapi.Account) (operatorapi.Erasure, error) {
 	if len(stored.Instances)+len(stored.UnfinishedOperations) == 0 {
 		if err := s.confirm(ctx, "Erase %s of account %s for good?", countsText(stored), stored.AccountID); err != nil {
@@ -96,7 +97,7 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 	return sum, nil
 }
 
-// countsText returns the numbers of rows for the question.
+// countsText returns the numbers of rows to erase, for the confirmation prompt.
 func countsText(stored operatorapi.Account) string {
 	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries and %d deleted runtimes",
 		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes)

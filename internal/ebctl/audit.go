@@ -17,7 +17,8 @@ import (
 
 // newAuditCommand returns the group of commands about the audit log of the broker.
 func newAuditCommand(session *session) *cobra.Command {
-	return group("audit", "Show the audit log", newAuditListCommand(session), newAuditGetCommand(session))
+	return group("audit", "Show, verify and export the audit log", newAuditListCommand(session), newAuditGetCommand(session),
+		newAuditVerifyCommand(session), newAuditExportCommand(session))
 }
 
 // newAuditListCommand returns the command that lists the audit log. It needs the role admin.

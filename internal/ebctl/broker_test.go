@@ -77,8 +77,11 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	})
 	broker.routes.HandleFunc("GET /audit", broker.listAudit)
 	broker.routes.HandleFunc("GET /audit/{id}", broker.auditEntry)
+	broker.routes.HandleFunc("GET /auditchain", broker.auditChain)
 	broker.routes.HandleFunc("GET /accounts/{id}", broker.account)
 	broker.routes.HandleFunc("POST /accounts/{id}/erase", broker.eraseAccount)
+	broker.routes.HandleFunc("GET /differences", broker.listDifferences)
+	broker.routes.HandleFunc("POST /differences/restore", broker.restore)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)
@@ -231,6 +234,23 @@ func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// auditChain serves each record on a page of its own, and then the rows without a record.
+func (b *fakeBroker) auditChain(w http.ResponseWriter, r *http.Request) {
+	chain, number := b.scenario.sealedChain(), 0
+	_, _ = fmt.Sscan(r.URL.Query().Get("position"), &number)
+
+	page := operatorapi.AuditChainPage{Records: []operatorapi.AuditRecord{}, Unchained: b.scenario.AuditUnchained}
+	if len(chain) > 0 {
+		page.Head = operatorapi.AuditChainHead{Number: int64(len(chain)), Hash: chain[len(chain)-1].Hash}
+	}
+
+	if number < len(chain) {
+		page.Records, page.Unchained, page.Next = chain[number:number+1], nil, strconv.Itoa(number+1)
+	}
+
+	answer(w, http.StatusOK, page)
+}
+
 func (b *fakeBroker) auditEntry(w http.ResponseWriter, r *http.Request) {
 	for _, entry := range b.scenario.Audit {
 		if entry.ID == r.PathValue("id") {
@@ -266,6 +286,39 @@ func (b *fakeBroker) eraseAccount(w http.ResponseWriter, r *http.Request) {
 	erased := b.scenario.Erasures[0]
 	erased.AccountID, b.scenario.Erasures = r.PathValue("id"), b.scenario.Erasures[1:]
 	answer(w, http.StatusOK, erased)
+}
+
+// pageAt returns the page at a cursor, which is the number of the page, and the cursor of the next page.
+func pageAt[Page any](pages []Page, cursor string) (page Page, next string) {
+	number, _ := strconv.Atoi(cursor) // 0 for the first page
+	if number < len(pages) {
+		page = pages[number]
+	}
+
+	if number+1 < len(pages) {
+		next = strconv.Itoa(number + 1)
+	}
+
+	return page, next
+}
+
+func (b *fakeBroker) listDifferences(w http.ResponseWriter, r *http.Request) {
+	list, next := pageAt(b.scenario.Differences, r.URL.Query().Get("cursor"))
+	list.Cursor, list.Count = next, len(list.Data)
+	answer(w, http.StatusOK, list)
+}
+
+func (b *fakeBroker) restore(w http.ResponseWriter, r *http.Request) {
+	var wanted operatorapi.Restore
+	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+
+		return
+	}
+
+	page, next := pageAt(b.scenario.Restorations, wanted.Cursor)
+	page.Cursor = next
+	answer(w, http.StatusOK, page)
 }
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {

@@ -37,7 +37,8 @@ type entry struct {
 	Provisioner login `json:"provisioner,omitzero"`
 }
 
-// login is the stored address of a service with the credentials of a user. ebctl writes secrets to no other file.
+// login is the stored address of a service with the credentials of a user. ebctl stores these credentials only in the
+// configuration file.
 type login struct {
 	Address  string        `json:"address,omitempty"`
 	Username string        `json:"username,omitempty"`
@@ -45,8 +46,8 @@ type login struct {
 	Token    secret.Stored `json:"token,omitempty"`
 }
 
-// settings returns the settings of the named context. If name is empty, it returns those of the selected context, or those
-// outside of all contexts. An unknown context is an error.
+// settings returns the settings of the named context. If name is empty, it returns those of the selected context or, if no
+// context is selected, those outside of all contexts. An unknown context is an error.
 func (c configuration) settings(name string, provisioner bool) (Settings, error) {
 	found := c.entry
 
@@ -80,7 +81,7 @@ func (c configuration) unknown(name string) error {
 		name, strings.Join(c.names(), ", "), failure.Suggestion(name, c.names()))
 }
 
-// configuration reads the configuration file. A file that the flag or the variable names must exist; the default file need not.
+// configuration reads the configuration file. If the user has set its path, the file must exist; the default file may be missing.
 func (s Sources) configuration() (configuration, error) {
 	path, named := s.file()
 	if path == "" {
@@ -123,16 +124,23 @@ func (s Sources) defaultFile() string {
 	return ""
 }
 
-// readConfiguration reads a configuration file. Unknown fields are an error, because they are usually typing errors.
+// readConfiguration reads a configuration file.
 func readConfiguration(path string) (configuration, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return configuration{}, fmt.Errorf("reading the configuration file: %w", err)
 	}
 
+	read, err := parseConfiguration(content)
+
+	return read, failure.While(err, "reading the configuration file %s", path)
+}
+
+// parseConfiguration decodes a configuration file. Unknown fields are an error, because they are usually typing errors.
+func parseConfiguration(content []byte) (configuration, error) {
 	var read configuration
 	if err := yaml.UnmarshalStrict(content, &read); err != nil {
-		return configuration{}, fmt.Errorf("reading the configuration file %s: %w", path, err)
+		return configuration{}, err
 	}
 
 	return read, nil

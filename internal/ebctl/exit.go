@@ -29,6 +29,8 @@ const (
 	ExitTimedOut
 	// ExitOperationFailed reports that the operation that the command waited for has failed or was canceled.
 	ExitOperationFailed
+	// ExitAuditBroken reports that the audit log was changed.
+	ExitAuditBroken
 )
 
 // usageError reports an invalid command line, variable or configuration file. Its hint refers to the help of the command.
@@ -49,8 +51,8 @@ type notFoundError struct {
 
 func (e *notFoundError) Error() string { return e.text + e.suggestion }
 
-// exit assigns an exit code and a hint for the user to a group of errors. The placeholders {command} and {operation} in the hint
-// are replaced.
+// exit assigns an exit code and a hint for the user to a group of errors. hintFor replaces the placeholders {command} and
+// {operation} in the hint.
 type exit struct {
 	applies func(error) bool
 	code    int
@@ -71,6 +73,7 @@ func exits() []exit {
 			"See 'ebctl operation explain {operation}' for the cause and the next steps.",
 		},
 		{isInterrupted, ExitError, ""},
+		{is[*brokenError], ExitAuditBroken, "See docs/operator/audit.md for what to do."},
 		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list', 'ebctl operation list' and 'ebctl catalog'."},
 		{
 			answered(http.StatusNotFound, http.StatusGone), ExitNotFound,

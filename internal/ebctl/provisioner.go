@@ -29,7 +29,7 @@ func newProvisionerCommand(session *session) *cobra.Command {
 			newProvisionerRuntimeListCommand(&provisioner),
 			newProvisionerRuntimeGetCommand(&provisioner),
 		),
-		group("operation", "Show, explain, cancel and retry operations, and skip steps of the Provisioner",
+		group("operation", "Show, explain, cancel and retry operations of the Provisioner, and skip their steps",
 			newOperationListCommand(&provisioner),
 			newOperationGetCommand(&provisioner),
 			newOperationExplainCommand(&provisioner),
@@ -37,13 +37,16 @@ func newProvisionerCommand(session *session) *cobra.Command {
 			newOperationRetryCommand(&provisioner),
 			newOperationSkipCommand(&provisioner),
 		),
-		group("audit", "Show the audit log of the Provisioner",
+		group("audit", "Show, verify and export the audit log of the Provisioner",
 			newAuditListCommand(&provisioner),
 			newAuditGetCommand(&provisioner),
+			newAuditVerifyCommand(&provisioner),
+			newAuditExportCommand(&provisioner),
 		),
 		group("account", "Erase the data of accounts from the Provisioner's database",
 			newAccountEraseCommand(&provisioner),
 		),
+		newReconcileCommand(&provisioner),
 	)
 	command.Long = "Show the runtimes of the Provisioner, and intervene in its operations.\n\n" +
 		"A runtime is named by its ID or by the name of its Shoot. Address and credentials come from --address, --username, --password and " +
@@ -122,8 +125,8 @@ func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
 	return append(fields, parameterFields("Order", shown.Resolved)...)
 }
 
-// lastOperationFields returns the newest operation of an instance or runtime, or nil if it has none. commands is the prefix of
-// the commands in the advice, "ebctl" or provisionerCommands.
+// lastOperationFields returns the newest operation of an instance or runtime as lines with a name and a value, or nil if there is
+// none. commands is the prefix of the command in the last line: "ebctl" or provisionerCommands.
 func lastOperationFields(last operatorapi.Operation, explanation explain.Explanation, commands string) output.Fields {
 	if last.ID == "" {
 		return nil

@@ -49,11 +49,40 @@ type scenario struct {
 	Platforms []operatorapi.Platform `json:"platforms"`
 	// Audit is the audit log, newest entry first.
 	Audit []operatorapi.AuditEntry `json:"audit"`
+	// AuditChain are the records of the audit log's chain. Their hashes are computed. AuditTampered is the number of the record whose user
+	// is changed afterwards, or 0. AuditUnchained are the rows without a record.
+	AuditChain     []operatorapi.AuditRecord    `json:"auditChain"`
+	AuditTampered  int64                        `json:"auditTampered"`
+	AuditUnchained []operatorapi.AuditUnchained `json:"auditUnchained"`
 	// Accounts are the accounts that have data. Erasures are the results of requests to erase an account, in order.
 	Accounts []operatorapi.Account `json:"accounts"`
 	Erasures []operatorapi.Erasure `json:"erasures"`
+	// Differences and Restorations are the pages of these responses, in order.
+	Differences  []operatorapi.DifferenceList `json:"differences"`
+	Restorations []operatorapi.Restoration    `json:"restorations"`
 	// Faults lists the calls that fail.
 	Faults []fault `json:"faults"`
+}
+
+// sealedChain returns the records with their hashes. Salts are random, so all calls after the first return the same records.
+func (s *scenario) sealedChain() []operatorapi.AuditRecord {
+	previous := ""
+
+	for i := range s.AuditChain {
+		record := &s.AuditChain[i]
+		if record.Hash == "" {
+			record.Number = int64(i) + 1
+			record.Seal(previous)
+
+			if record.Number == s.AuditTampered {
+				record.Row.OrderedBy = "mallory"
+			}
+		}
+
+		previous = record.Hash
+	}
+
+	return s.AuditChain
 }
 
 // script is an operation as a sequence of frames.

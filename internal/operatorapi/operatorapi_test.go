@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,5 +72,38 @@ func TestEveryOperationIsGenerated(t *testing.T) {
 				t.Errorf("%s %s: the call %s differs from openapi.yaml; run make generate", method, path, id)
 			}
 		}
+	}
+}
+
+// TestOnlyKubeconfigsAreCredentials lists the fields of the operator API that may contain credentials, by their names. Each needs an audit
+// entry before the response, and a test without one, as broker/operator.TestNoKubeconfigWithoutAnEntry.
+func TestOnlyKubeconfigsAreCredentials(t *testing.T) {
+	var description struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+
+	if err := yaml.Unmarshal([]byte(read(t, "internal/operatorapi/openapi.yaml")), &description); err != nil {
+		t.Fatal(err)
+	}
+
+	credential, found := regexp.MustCompile(`(?i)kubeconfig|token|credential|password|certificate|key$`), []string{}
+
+	for name, schema := range description.Components.Schemas {
+		for property := range schema.Properties {
+			if credential.MatchString(property) {
+				found = append(found, name+"."+property)
+			}
+		}
+	}
+
+	slices.Sort(found)
+
+	// The certificates of a platform are values of attributes, such as names.
+	if want := "AdminKubeconfig.kubeconfig Platform.certificates"; strings.Join(found, " ") != want {
+		t.Errorf("fields with credentials: want %s, got %v", want, found)
 	}
 }

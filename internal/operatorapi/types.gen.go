@@ -2,7 +2,22 @@
 
 package operatorapi
 
-import "time"
+import (
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+)
+
+// Defines values for DifferenceKind.
+const (
+	DifferenceKindInstanceWithoutRuntime     DifferenceKind = "instance-without-runtime"
+	DifferenceKindRegistrationWithoutRuntime DifferenceKind = "registration-without-runtime"
+	DifferenceKindRuntimeWithoutInstance     DifferenceKind = "runtime-without-instance"
+	DifferenceKindRuntimeWithoutRegistration DifferenceKind = "runtime-without-registration"
+	DifferenceKindRuntimeWithoutShoot        DifferenceKind = "runtime-without-shoot"
+	DifferenceKindShootWithoutRuntime        DifferenceKind = "shoot-without-runtime"
+	DifferenceKindUnknownBinding             DifferenceKind = "unknown-binding"
+)
 
 // Defines values for OperationState.
 const (
@@ -96,12 +111,26 @@ type AdminKubeconfig struct {
 	Kubeconfig string    `json:"kubeconfig"`
 }
 
+// AuditChainHead The last record of the chain.
+type AuditChainHead = auditchain.Head
+
+// AuditChainPage A page of the hash chain of the audit log.
+type AuditChainPage struct {
+	// Head The last record of the chain.
+	Head AuditChainHead `json:"head"`
+
+	// Next The position of the next page. Absent on the last page.
+	Next      string           `json:"next,omitempty,omitzero"`
+	Records   []AuditRecord    `json:"records"`
+	Unchained []AuditUnchained `json:"unchained"`
+}
+
 // AuditEntry An accepted or rejected action.
 type AuditEntry struct {
 	// AccountID The account, if neither the instance nor the operation identifies it.
 	AccountID string `json:"accountID,omitempty,omitzero"`
 
-	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, bind, unbind, erase. access stands for a rejected request that would not have changed anything.
+	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, credentials, bind, unbind, erase, restore. access stands for a rejected request that would not have changed anything.
 	//
 	// Example: provision
 	Action string `json:"action"`
@@ -143,6 +172,15 @@ type AuditList struct {
 	// Embedded fields due to inline allOf schema
 	Data []AuditEntry `json:"data"`
 }
+
+// AuditRecord A record of the chain. Times are in UTC with microseconds. The page on the audit log defines the digests.
+type AuditRecord = auditchain.Record
+
+// AuditRow The columns of the covered row, as texts. Absent if the row was removed.
+type AuditRow = auditchain.Row
+
+// AuditUnchained A row without a record.
+type AuditUnchained = auditchain.Unchained
 
 // Binding Temporary access to a runtime, without its credentials.
 type Binding struct {
@@ -186,6 +224,61 @@ type Catalog struct {
 type CatalogProblem struct {
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
+}
+
+// Difference An object that a service or another system lacks.
+type Difference struct {
+	// AccountID The global account.
+	AccountID string `json:"accountID,omitempty,omitzero"`
+
+	// Commands Commands that show the object or resolve the difference.
+	Commands []string `json:"commands,omitempty,omitzero"`
+
+	// ID The ID of the object that exists: of a runtime, an instance or an account. For shoot-without-runtime, the runtime ID of the Shoot.
+	ID string `json:"id"`
+
+	// InstanceID The platform's ID of the instance, if it is known.
+	InstanceID string `json:"instanceID,omitempty,omitzero"`
+
+	// Kind shoot-without-runtime: Gardener has a Shoot of a runtime that the Provisioner does not know.
+	// runtime-without-shoot: Gardener does not have the Shoot of a runtime.
+	// registration-without-runtime: Director has a runtime that the Provisioner does not know.
+	// runtime-without-registration: Director does not have a registered runtime.
+	// instance-without-runtime: the Provisioner does not know the runtime of an instance.
+	// runtime-without-instance: the Provisioner has a runtime that belongs to no instance.
+	// unknown-binding: a runtime has the account of a binding that the broker does not know.
+	Kind DifferenceKind `json:"kind"`
+
+	// Meaning The difference, for people.
+	Meaning string `json:"meaning"`
+
+	// Reason Why the missing row cannot be restored. Absent if it can be restored, or if no row is missing.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// Restorable Whether POST /differences/restore adds the missing row.
+	Restorable bool   `json:"restorable"`
+	RuntimeID  string `json:"runtimeID,omitempty,omitzero"`
+	ShootName  string `json:"shootName,omitempty,omitzero"`
+}
+
+// DifferenceKind shoot-without-runtime: Gardener has a Shoot of a runtime that the Provisioner does not know.
+// runtime-without-shoot: Gardener does not have the Shoot of a runtime.
+// registration-without-runtime: Director has a runtime that the Provisioner does not know.
+// runtime-without-registration: Director does not have a registered runtime.
+// instance-without-runtime: the Provisioner does not know the runtime of an instance.
+// runtime-without-instance: the Provisioner has a runtime that belongs to no instance.
+// unknown-binding: a runtime has the account of a binding that the broker does not know.
+type DifferenceKind string
+
+// DifferenceList defines model for DifferenceList.
+type DifferenceList struct {
+	// Embedded struct due to allOf(#/components/schemas/Page)
+	Page `yaml:",inline"`
+	// Embedded fields due to inline allOf schema
+	Data []Difference `json:"data"`
+
+	// Incomplete Systems that were not compared, each with the reason.
+	Incomplete []string `json:"incomplete,omitempty,omitzero"`
 }
 
 // Erasure The result of one request to erase the data of an account.
@@ -401,8 +494,31 @@ type Problem struct {
 	Reason string `json:"reason,omitempty,omitzero"`
 }
 
+// Restoration The result of one request to restore differences.
+type Restoration struct {
+	// Cursor The cursor for the next request. Absent if the page was the last one.
+	Cursor string `json:"cursor,omitempty,omitzero"`
+
+	// Incomplete Systems that were not compared, each with the reason.
+	Incomplete []string `json:"incomplete,omitempty,omitzero"`
+
+	// Remaining The differences of the page that remain.
+	Remaining []Difference `json:"remaining"`
+
+	// Restored The differences whose missing row was added.
+	Restored []Difference `json:"restored"`
+}
+
+// Restore A request to restore the differences of one page.
+type Restore struct {
+	// Cursor The cursor of the previous response, or an empty text in the first request.
+	Cursor string `json:"cursor"`
+}
+
 // Runtime A service instance with its cluster.
 type Runtime struct {
+	// ClientData The data that the client of the Provisioner has stored with the runtime; the broker stores its instance. Only on GET /runtimes/{instance_id} of the Provisioner.
+	ClientData      string `json:"clientData,omitempty,omitzero"`
 	DashboardURL    string `json:"dashboardURL,omitempty,omitzero"`
 	GlobalAccountID string `json:"globalAccountID"`
 	InstanceID      string `json:"instanceID"`
@@ -609,6 +725,22 @@ type ListAuditParams struct {
 	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 }
 
+// GetAuditChainParams defines parameters for GetAuditChain.
+type GetAuditChainParams struct {
+	// Position The field next of the previous page.
+	Position string `form:"position,omitempty" json:"position,omitempty,omitzero"`
+}
+
+// ListDifferencesParams defines parameters for ListDifferences.
+type ListDifferencesParams struct {
+	// Bindings Whether to look for unknown accounts of bindings in all runtimes. Each runtime takes several calls, among them one for an admin kubeconfig.
+	Bindings bool `form:"bindings,omitempty" json:"bindings,omitempty,omitzero"`
+
+	// Cursor The cursor of the previous page. Excludes page.
+	Cursor   Cursor   `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
 // ListOperationsParams defines parameters for ListOperations.
 type ListOperationsParams struct {
 	// InstanceID Only operations of this instance.
@@ -667,6 +799,9 @@ type ListRuntimesParams struct {
 	// Region A region by the provider's or the platform's name.
 	Region string `form:"region,omitempty" json:"region,omitempty,omitzero"`
 
+	// Ids Only the runtimes with these IDs, separated by commas, at most 100.
+	Ids string `form:"ids,omitempty" json:"ids,omitempty,omitzero"`
+
 	// Platform Only instances that this platform owns.
 	Platform string `form:"platform,omitempty" json:"platform,omitempty,omitzero"`
 
@@ -684,6 +819,9 @@ type ListRuntimesParams struct {
 	// Total Whether to count the entries on all pages.
 	Total Total `form:"total,omitempty" json:"total,omitempty,omitzero"`
 }
+
+// RestoreDifferencesJSONRequestBody defines body for RestoreDifferences for application/json ContentType.
+type RestoreDifferencesJSONRequestBody = Restore
 
 // CancelOperationJSONRequestBody defines body for CancelOperation for application/json ContentType.
 type CancelOperationJSONRequestBody = Intervention

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
@@ -52,6 +53,8 @@ type Client struct {
 	options Options
 	// wrapped sends all requests except those of Changes.
 	wrapped *http.Client
+	// noClientData is set once the Provisioner has rejected an order because of its client data, as the Kyma Provisioner does.
+	noClientData atomic.Bool
 }
 
 // New returns a client, or an error if the URL is invalid. It sends no request.
@@ -91,10 +94,9 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProvisionRuntime orders a runtime and returns the operation that creates it, with the ID of the runtime. An
-// order with an IdempotencyKey can be repeated: our Provisioner returns the same operation. The Kyma
-// Provisioner ignores the key and rejects a second order with the same Shoot name. Services call OrderRuntime,
-// which builds the input from an instance.
+// ProvisionRuntime orders a runtime and returns the operation that creates it, with the ID of the runtime. An order with an
+// IdempotencyKey can be repeated: our Provisioner returns the same operation. The Kyma Provisioner ignores the key and rejects
+// a second order with the same Shoot name. The broker calls OrderRuntime instead, which builds the input from an instance.
 func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wire.ProvisionRuntimeInput) (Operation, error) {
 	call := c.call("create the runtime", caller)
 
@@ -111,9 +113,9 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 	return operation, nil
 }
 
-// UpgradeShoot orders a change of a runtime's cluster. It can be repeated with the same IdempotencyKey: our
-// Provisioner returns the same operation. The Kyma Provisioner ignores the key and applies the same changes
-// again; while it is busy, the error is failure.Waiting.
+// UpgradeShoot orders a change of a runtime's cluster. It can be repeated with the same IdempotencyKey: our Provisioner returns
+// the same operation. The Kyma Provisioner ignores the key and applies the same changes again; while another operation of the
+// runtime is in progress, the error is failure.Waiting.
 func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, input *wire.UpgradeShootInput) (Operation, error) {
 	call := c.call("change the runtime", caller)
 
@@ -233,8 +235,7 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 	return changesOf(answer.Result), nil
 }
 
-// call returns the call for one request. The action completes error texts such as "the Provisioner could not
-// …".
+// call returns the call for one request. action completes error texts; see call.action.
 func (c *Client) call(action string, caller Caller) *call {
 	return &call{
 		client: c.wrapped, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,

@@ -24,8 +24,9 @@ const maxRuntimeName = 36
 // The order is derived only from the instance and the target secret, so the Provisioner recognizes a repeated call with the same
 // IdempotencyKey.
 //
-// If the name of the cluster is already taken, OrderRuntime repeats the order with each of the earlier target secrets. An
-// operation that is retried after a change of the configuration therefore finds the runtime of its first order.
+// If the name of the cluster is already taken, OrderRuntime repeats the order with the earlier target secrets, one after the
+// other. If the configured target secret has changed between two attempts of an operation, the later attempt therefore finds the
+// runtime that the first one has ordered.
 //
 // The Kyma Provisioner cannot set the IP ranges of pods and services. If the ranges are only the plan's defaults, OrderRuntime
 // repeats the order without them, and Gardener chooses the ranges. If the user chose the ranges, the error is failure.Permanent.
@@ -51,8 +52,15 @@ func (c *Client) orderWith(ctx context.Context, caller Caller, instance environm
 		return Operation{}, err
 	}
 
+	order.ClientData = c.clientData(instance)
+
 	return sendOrder(order, instance.Request.Parameters, func(order *wire.ProvisionRuntimeInput) (Operation, error) {
-		return c.ProvisionRuntime(ctx, caller, order)
+		return c.withoutUnknown(order.ClientData, func(clientData *string) (Operation, error) {
+			sent := *order
+			sent.ClientData = clientData
+
+			return c.ProvisionRuntime(ctx, caller, &sent)
+		})
 	})
 }
 

@@ -7,11 +7,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// UpgradeRuntime orders the change of the instance's runtime to the target cluster. Like UpgradeShoot, it can
+// UpgradeRuntime orders the change of the instance's runtime to the cluster of the changed instance. Like UpgradeShoot, it can
 // be repeated: for the same IdempotencyKey, our Provisioner returns the same operation.
-func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance environment.Instance, target environment.Cluster,
-) (Operation, error) {
-	return c.UpgradeShoot(ctx, caller, instance.RuntimeID, newUpgrade(instance.Request.Cluster, target))
+func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance, changed environment.Instance) (Operation, error) {
+	upgrade := newUpgrade(instance.Request.Cluster, changed.Request.Cluster)
+
+	return c.withoutUnknown(c.clientData(changed), func(clientData *string) (Operation, error) {
+		upgrade.ClientData = clientData
+
+		return c.UpgradeShoot(ctx, caller, instance.RuntimeID, upgrade)
+	})
 }
 
 // newUpgrade converts the target cluster to the Provisioner's input. The input has all fields that can change,

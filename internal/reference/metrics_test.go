@@ -23,20 +23,22 @@ import (
 
 const metricsPage = "../../docs/operator/metrics.md"
 
-// Only the broker has the metric leftOver and the metrics that start with one of the prefixes.
+// Metrics that only the broker has: leftOver, and all metrics whose names start with one of the prefixes.
 const (
 	brokerPrefix = "environment_broker_catalog_"
 	pollPrefix   = "environment_broker_poll_"
+	reportPrefix = "environment_broker_differences"
 	leftOver     = "environment_broker_runtimes_left_over_total"
 )
 
-// TestMetricsAreDocumented compares the metrics page with the metrics that both services register.
+// TestMetricsAreDocumented checks that the metrics page lists the metrics that the two services register, with their
+// labels and help texts.
 func TestMetricsAreDocumented(t *testing.T) {
 	for service, registry := range map[string]*prometheus.Registry{"broker": brokerMetrics(t), "provisioner": provisionerMetrics(t)} {
 		want := documented(t)
 		if service == "provisioner" {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
-				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || name == leftOver
+				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) || name == leftOver
 			})
 		}
 
@@ -115,6 +117,15 @@ func documented(t *testing.T) map[string][]string {
 	}
 
 	return rows
+}
+
+// TestHelpsNameTheKind checks that the help of each metric with the label kind says that there is a value for each kind.
+func TestHelpsNameTheKind(t *testing.T) {
+	for name, row := range documented(t) {
+		if labels, help := row[0], row[1]; slices.Contains(strings.Fields(labels), "kind") && !strings.Contains(help, "by kind") {
+			t.Errorf("the help of %s does not name the label kind: %s", name, help)
+		}
+	}
 }
 
 // description parses the text of a prometheus.Desc, because the type has no accessors for its fields.

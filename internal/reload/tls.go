@@ -98,8 +98,7 @@ func authorities(contents [][]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// watchIdentity adds a certificate to the watcher and sets the metric of its expiry. The use of the certificate is the label of
-// the metric.
+// watchIdentity adds a certificate to the watcher and sets the metric of its expiry. use is the value of the metric's label.
 func watchIdentity(watcher *Watcher, value *Value[identity], use string) {
 	Watch(watcher, value, func(used identity) {
 		watcher.expiry.WithLabelValues(use).Set(float64(used.certificate.Leaf.NotAfter.Unix()))
@@ -126,7 +125,8 @@ type Transport struct {
 	inner atomic.Pointer[http.Transport]
 }
 
-// Transport returns a transport with files that the watcher reloads. The use names the called system in errors, metrics and logs.
+// Transport returns a transport with files that the watcher reloads. use is the name of the called system in errors, metrics and
+// logs.
 func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errHalfPair
@@ -179,6 +179,9 @@ func (t *Transport) trust(roots *x509.CertPool) {
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.inner.Load().RoundTrip(request)
 }
+
+// TLSConfig returns a copy of the current configuration, for connections other than HTTP.
+func (t *Transport) TLSConfig() *tls.Config { return t.inner.Load().TLSClientConfig.Clone() }
 
 // CloseIdleConnections closes the connections without a request in progress.
 func (t *Transport) CloseIdleConnections() { t.inner.Load().CloseIdleConnections() }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/auditdelivery"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
@@ -33,7 +34,9 @@ type Config struct {
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required if other machines can reach the service, unless another kind of authentication is set"`
 	Access         auth.Config   `envPrefix:""`
 
-	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"how long new entries of the audit log are kept; 0 keeps them forever. The entry of an accepted operation is kept as long as the operation"`
+	AuditDelivery  auditdelivery.Config `envPrefix:"AUDIT_DELIVERY_"`
+	AuditArchive   string               `env:"AUDIT_ARCHIVE_DIR"     help:"folder to which segments of the audit log are written before retention removes entries; with several replicas, a folder that all of them share; empty removes entries without an archive"`
+	AuditRetention time.Duration        `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log are kept; 0 keeps them forever. The entry of an accepted operation is kept as long as the operation"`
 }
 
 const (
@@ -64,6 +67,7 @@ func DefaultConfig(name, driver string) Config {
 			PendingTimeout: engine.PendingLimit, TimelineRetention: defaultTimelineRetention,
 		},
 		Tracing: tracing.DefaultConfig(), Access: auth.Default(), AuditRetention: defaultAuditRetention,
+		AuditDelivery: auditdelivery.DefaultConfig(),
 	}
 }
 
@@ -77,6 +81,10 @@ func (c Config) Check() error {
 
 	if c.AuditRetention < 0 {
 		errs = append(errs, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries forever"))
+	}
+
+	if err := c.AuditDelivery.Check(); err != nil {
+		errs = append(errs, invalid("AUDIT_DELIVERY_URL", err.Error()))
 	}
 
 	return errors.Join(errs...)
@@ -111,8 +119,8 @@ func invalid(variable, reason string) error {
 	return fmt.Errorf("%s%s: %s", program.Prefix, variable, reason)
 }
 
-// Database contains the address and credentials of a service's database. Path is for SQLite; the fields from User to SSLRootCert
-// are for PostgreSQL.
+// Database contains the address and credentials of a service's database. Path is for SQLite; the fields from User to Pooler are
+// for PostgreSQL.
 type Database struct {
 	Driver      string        `env:"DRIVER"        help:"database driver: sqlite or postgres"`
 	Path        string        `env:"PATH"          help:"path of the SQLite file"`
@@ -128,7 +136,8 @@ type Database struct {
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,…; each has 32 bytes; the first key encrypts, and all keys decrypt"`
 }
 
-// Storage converts the settings to those of package storage. It returns an error for an unknown driver or an invalid port.
+// Storage converts the settings to those of package storage. It returns an error if the driver is unknown, or a port or the
+// pooler is invalid.
 func (d Database) Storage() (storage.Config, error) {
 	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
 		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown: use %s or %s",
@@ -206,7 +215,7 @@ type Engine struct {
 }
 
 // Process converts the settings to the configuration of package process. The result does not include OperationTimeout and
-// TimelineRetention: processes and the retention of timelines read them from Engine.
+// TimelineRetention, which the services read from Engine directly.
 func (e Engine) Process() process.Config {
 	engine := process.DefaultConfig()
 	engine.Workers, engine.Lease = e.Workers, e.LeaseDuration

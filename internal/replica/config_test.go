@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/environment-broker/environment-broker/internal/auditdelivery"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -22,7 +24,7 @@ func TestDatabaseSettings(t *testing.T) {
 	}
 
 	got, err := database.Storage()
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(storage.Config{})); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 
@@ -79,10 +81,11 @@ func TestCheck(t *testing.T) {
 
 	err := replica.Config{
 		Engine: replica.Engine{Workers: -1, TimelineRetention: -1}, ShutdownDelay: -1, AuditRetention: -1,
+		AuditDelivery: auditdelivery.Config{URL: "m4rk3d"},
 	}.Check()
 	for _, variable := range []string{
 		"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT", "APP_PENDING_TIMEOUT", "APP_TIMELINE_RETENTION",
-		"APP_SHUTDOWN_DELAY", "APP_AUDIT_RETENTION",
+		"APP_SHUTDOWN_DELAY", "APP_AUDIT_RETENTION", "APP_AUDIT_DELIVERY_URL",
 	} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s is missing from %v", variable, err)
@@ -165,7 +168,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestNewLogsWarnings fails at the keys, which New checks after it has logged the warnings.
+// TestNewLogsWarnings checks that New logs the warnings of the configuration. New then fails,
+// because the configuration has no keys.
 func TestNewLogsWarnings(t *testing.T) {
 	config := replica.DefaultConfig("broker", storage.DriverPostgres)
 	config.Address, config.AuthBasicUsers = ":8080", "cf:hush"

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/auditdelivery"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -20,6 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/sealcount"
 	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
 
@@ -43,8 +46,9 @@ type Replica struct {
 
 	config Config
 	health *httpserver.Health
-	// writes tests whether the database accepts writes. Health runs it for each probe of the readiness.
+	// writes tests whether the database accepts writes. Each readiness probe runs it.
 	writes *writecheck.Check
+	seals  *sealcount.Counter
 	api    *httpserver.Server
 	status *httpserver.Server
 	parts  []lifecycle.Part
@@ -93,14 +97,41 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 		return nil, errors.Join(err, replica.Close())
 	}
 
+	replica.seals, err = sealcount.Open(ctx, sealcount.Options{
+		DB: replica.DB, Keys: replica.Keys, Clock: clock.RealClock{}, Log: log, Metrics: replica.Metrics(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, replica.Close())
+	}
+
 	return replica, nil
+}
+
+// AuditParts returns the background work on the audit log: its hash chain, the delivery to the configured collector, and retention with the
+// configured archive. service is the name of the service.
+func (r *Replica) AuditParts(service string, entries *auditlog.Store) ([]lifecycle.Part, error) {
+	collector, err := auditdelivery.New(r.config.AuditDelivery, service, r.Access.Files)
+	if err != nil {
+		return nil, fmt.Errorf("%sAUDIT_DELIVERY_URL: %w", program.Prefix, err)
+	}
+
+	chainer := entries.Chain(auditlog.ChainOptions{Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics()})
+	delivery := entries.Delivery(auditlog.DeliveryOptions{
+		Collector: collector, Chainer: chainer, Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics(),
+	})
+
+	if r.config.AuditArchive != "" {
+		entries.ArchiveTo(auditlog.Archive{Dir: r.config.AuditArchive, Service: service, Chainer: chainer})
+	}
+
+	return []lifecycle.Part{chainer.Part(), delivery.Part(), entries.Retention(clock.RealClock{}, r.Log).Part()}, nil
 }
 
 // Metrics returns the registry for the metrics of the service.
 func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 
-// Serve binds the addresses and sets the order of the parts: tracing, the status server, the parts of Access, the given parts,
-// the API server, readiness. The parts stop in reverse order. So the replica first becomes not ready, and each part can use the
+// Serve binds the addresses and sets the order of the parts: tracing, the status server, the seal counter, the parts of Access, the
+// given parts, the API server, readiness. The parts stop in reverse order: the replica first becomes not ready, and each part can use the
 // parts before it until it has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
@@ -115,7 +146,7 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return fmt.Errorf("%sSTATUS_ADDRESS: %w", program.Prefix, err)
 	}
 
-	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}}, r.Access.Parts, parts, []lifecycle.Part{
+	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}, r.seals.Part()}, r.Access.Parts, parts, []lifecycle.Part{
 		{Name: "api server", Run: r.api.Run},
 		{Name: "readiness", Run: r.health.Run},
 	})

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // keySize is the length of an AES-256 key in bytes.
@@ -23,6 +24,8 @@ var ErrNoKeys = errors.New("no database secret key: create one with " +
 type Keyring struct {
 	current string
 	ciphers map[string]cipher.AEAD
+	// sealed is the number of values that Seal has sealed.
+	sealed atomic.Int64
 }
 
 // ParseKeyring parses comma-separated keys of the form `id:base64`. A key has 32 bytes; its ID contains neither `:` nor `,`. The
@@ -89,6 +92,8 @@ func NewKey(id string) String {
 // Seal encrypts a value and returns the sealed value in the form `id:base64`. The place identifies the row and column in which
 // the caller stores the sealed value. Sealing the same value again returns a different text.
 func (k *Keyring) Seal(plain []byte, place string) string {
+	k.sealed.Add(1)
+
 	ciphertext := k.ciphers[k.current].Seal(nil, nil, plain, []byte(place))
 
 	return k.current + ":" + base64.StdEncoding.EncodeToString(ciphertext)
@@ -120,6 +125,10 @@ func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 
 	return plain, nil
 }
+
+// Sealed returns the ID of the first key, and how many values Seal has sealed with it since ParseKeyring returned. Package sealcount
+// adds up the numbers of all replicas.
+func (k *Keyring) Sealed() (key string, values int64) { return k.current, k.sealed.Load() }
 
 // Prefix returns the common prefix of all values that are sealed with the first key. Queries use it to find values that are
 // sealed with other keys.

@@ -123,7 +123,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
 		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejected the order, and it is not yet known whether it supports idempotency keys")
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindKyma:
-		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left over from the canceled creation: "+
+		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left over from the unfinished creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
 	case failure.Is(err, failure.Permanent):
 		return "", nil

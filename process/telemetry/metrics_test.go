@@ -46,18 +46,18 @@ environment_broker_engine_claims_failed_total 1
 # HELP environment_broker_engine_leases_lost_total Runs that ended early because another replica had claimed the operation.
 # TYPE environment_broker_engine_leases_lost_total counter
 environment_broker_engine_leases_lost_total 1
-# HELP environment_broker_engine_operations_ended_total Operations that ended, by state: succeeded, failed, canceled.
+# HELP environment_broker_engine_operations_ended_total Operations that ended, by kind and state: succeeded, failed, canceled.
 # TYPE environment_broker_engine_operations_ended_total counter
 environment_broker_engine_operations_ended_total{kind="deprovision",state="canceled"} 1
 environment_broker_engine_operations_ended_total{kind="provision",state="failed"} 1
-# HELP environment_broker_engine_operations_failed_total Failed operations, by the reason shown to users. The label is empty if there is no reason.
+# HELP environment_broker_engine_operations_failed_total Failed operations, by kind and the reason shown to users. The label reason is empty if there is none.
 # TYPE environment_broker_engine_operations_failed_total counter
 environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_INFRA_QUOTA_EXCEEDED"} 1
-# HELP environment_broker_engine_operations_running Operations that the workers of this replica are running.
+# HELP environment_broker_engine_operations_running Operations that the workers of this replica are running, by kind.
 # TYPE environment_broker_engine_operations_running gauge
 environment_broker_engine_operations_running{kind="deprovision"} 0
 environment_broker_engine_operations_running{kind="provision"} 1
-# HELP environment_broker_engine_step_attempts_total Attempts of steps, by outcome as in the timeline of an operation: done, waiting, retrying, not completed, failed, handed back.
+# HELP environment_broker_engine_step_attempts_total Attempts of steps, by kind of the operation, step, and outcome as in its timeline: done, waiting, retrying, not completed, failed, handed back.
 # TYPE environment_broker_engine_step_attempts_total counter
 environment_broker_engine_step_attempts_total{kind="provision",outcome="done",step="Order"} 1
 environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying",step="Order"} 1
@@ -101,10 +101,10 @@ func (s depths) QueueDepths(context.Context) ([]operations.QueueDepth, error) { 
 
 func TestQueue(t *testing.T) {
 	const want = `
-# HELP environment_broker_engine_operations_oldest_seconds Age of the oldest unfinished operation, by state. All replicas report the same value.
+# HELP environment_broker_engine_operations_oldest_seconds Age of the oldest unfinished operation, by kind and state. All replicas report the same value.
 # TYPE environment_broker_engine_operations_oldest_seconds gauge
 environment_broker_engine_operations_oldest_seconds{kind="provision",state="pending"} 90
-# HELP environment_broker_engine_operations_unfinished Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same value.
+# HELP environment_broker_engine_operations_unfinished Unfinished operations in the database, by kind and state: pending, in progress, canceling. All replicas report the same value.
 # TYPE environment_broker_engine_operations_unfinished gauge
 environment_broker_engine_operations_unfinished{kind="provision",state="pending"} 3
 `

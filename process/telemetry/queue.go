@@ -41,9 +41,9 @@ func Queue(store QueueDepths, clock clock.PassiveClock, log logrus.FieldLogger) 
 	return queue{
 		store: store, clock: clock, log: log,
 		unfinished: describe("operations_unfinished",
-			"Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same value."),
+			"Unfinished operations in the database, by kind and state: pending, in progress, canceling. All replicas report the same value."),
 		oldest: describe("operations_oldest_seconds",
-			"Age of the oldest unfinished operation, by state. All replicas report the same value."),
+			"Age of the oldest unfinished operation, by kind and state. All replicas report the same value."),
 	}
 }
 

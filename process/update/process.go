@@ -18,8 +18,7 @@ type Step = process.Step[environment.Data]
 
 // Provisioner changes runtimes.
 type Provisioner interface {
-	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
-	) (provisionerclient.Operation, error)
+	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance, changed environment.Instance) (provisionerclient.Operation, error)
 }
 
 // Instances reads instances and records updates.

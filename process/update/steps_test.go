@@ -36,8 +36,7 @@ func (w *fixture) Probe(_ context.Context, instance environment.Instance) error 
 	return w.silent
 }
 
-func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
-) (provisionerclient.Operation, error) {
+func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Caller, instance, changed environment.Instance) (provisionerclient.Operation, error) {
 	if w.refusal != nil {
 		return provisionerclient.Operation{}, w.refusal
 	}
@@ -46,7 +45,7 @@ func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Cal
 		w.upgrades = map[string]environment.Cluster{}
 	}
 
-	w.upgrades[caller.IdempotencyKey], w.tenant, w.runtime = target, caller.Tenant, instance.RuntimeID
+	w.upgrades[caller.IdempotencyKey], w.tenant, w.runtime = changed.Request.Cluster, caller.Tenant, instance.RuntimeID
 
 	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
 }

@@ -30,9 +30,14 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
+	changed, err := operation.Data.Update.Apply(instance)
+	if err != nil {
+		return operation, 0, failure.Wrap(failure.Internal, err, "the change of instance %s cannot be applied", instance.ID)
+	}
+
 	upgrade, err := s.provisioner.UpgradeRuntime(ctx, provisionerclient.Caller{
 		Tenant: instance.RuntimeTenant(), IdempotencyKey: operation.ID,
-	}, instance, operation.Data.Update.Cluster)
+	}, instance, changed)
 
 	switch {
 	case failure.Is(err, failure.Waiting):

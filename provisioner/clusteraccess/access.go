@@ -26,6 +26,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 const (
@@ -204,7 +205,7 @@ func explain(err error, problem string, args ...any) error {
 
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		said = status.Status().Message
+		said = graphqlclient.Excerpt(status.Status().Message)
 	}
 
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {

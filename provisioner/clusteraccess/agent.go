@@ -112,8 +112,9 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters, by server-side apply. If configuration.Over is set and is no longer the version of
-// the Secret, the API server reports a conflict. The error is transient: the repeated step reads the Secret again.
+// ConfigureAgent implements agent.Clusters. It replaces a Secret by server-side apply. If configuration.Over is no longer the version
+// of the Secret, or is empty although there is a Secret, the API server reports a conflict. The error is transient: the repeated step
+// reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -131,7 +132,13 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 		}
 	}
 
-	if _, err = secrets(cluster, at).Apply(ctx, agentSecret, secretOf(at, configuration), options); err == nil {
+	if configuration.Over == "" { // an apply would also overwrite a Secret that another replica has created since the read
+		_, err = secrets(cluster, at).Create(ctx, secretOf(at, configuration), metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		_, err = secrets(cluster, at).Apply(ctx, agentSecret, secretOf(at, configuration), options)
+	}
+
+	if err == nil {
 		return nil
 	}
 
@@ -154,7 +161,7 @@ func namespaceOf(at agent.Place) *unstructured.Unstructured {
 }
 
 // secretOf returns the Secret with the keys that the agent reads. If configuration.Over is set, the Secret has this
-// resourceVersion, which makes the apply conditional. Otherwise, the API server creates or overwrites the Secret.
+// resourceVersion, which makes the apply conditional.
 func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.Unstructured {
 	data := map[string]any{}
 	for key, value := range map[string]string{

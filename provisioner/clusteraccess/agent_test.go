@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,11 @@ func TestAgentIsConfigured(t *testing.T) {
 		t.Errorf("the Secret must have the keys that agents read, -want +got:\n%s", diff)
 	}
 
+	// A replica that read the cluster before the Secret existed.
+	if err := access.ConfigureAgent(t.Context(), place(), configuration("op-0")); !failure.Is(err, failure.Transient) {
+		t.Errorf("want a transient error for a Secret that was created in the meantime: got %v", err)
+	}
+
 	first, err := access.Agent(t.Context(), place())
 	if err != nil || first.ConfiguredBy != "op-1" || first.Replaces != "" || first.Version == "" {
 		t.Fatalf("got %+v, %v", first, err)
@@ -216,6 +222,13 @@ func TestAgentFailures(t *testing.T) {
 	}))
 	t.Cleanup(quoting.Close)
 
+	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a\u001b[31m\u0000\n%s","reason":"Forbidden","code":403}`, strings.Repeat("x", 100_000))
+	}))
+	t.Cleanup(hostile.Close)
+
 	outage := failure.New(failure.Transient, "Gardener is unavailable").WithReason("unavailable", failure.ComponentGardener)
 
 	for name, tc := range map[string]struct {
@@ -225,6 +238,7 @@ func TestAgentFailures(t *testing.T) {
 	}{
 		"no kubeconfig": {"Gardener failed", &cluster{err: outage}, failure.ComponentGardener},
 		"unreachable":   {"the API server of the cluster failed", &cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.ComponentRuntime},
+		"hostile":       {"the cluster belongs to a tenant", &cluster{kubeconfig: kubeconfig(t, hostile.URL, nil, certificate.Pair{})}, failure.ComponentRuntime},
 		"forbidding":    {"the error of the cluster may quote the request", &cluster{kubeconfig: kubeconfig(t, quoting.URL, nil, certificate.Pair{})}, failure.ComponentRuntime},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,6 +252,10 @@ func TestAgentFailures(t *testing.T) {
 				known := failure.Of(err)
 				if known.Kind != failure.Transient || known.Component != tc.component || strings.Contains(known.Text, "127.0.0.1") {
 					t.Errorf("%s, %s: got %s of %s, %q", tc.reason, call, known.Kind, known.Component, known.Text)
+				}
+
+				if len(known.Text) > 2000 || strings.ContainsFunc(known.Text, unicode.IsControl) {
+					t.Errorf("%s, %s: got %d bytes: %.200q", tc.reason, call, len(known.Text), known.Text)
 				}
 
 				if call == "configure" && strings.Contains(fmt.Sprint(err), "hush") {

@@ -180,6 +180,44 @@ func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runti
 	return found, nil
 }
 
+// maxPages bounds the pages that List reads. With Director's page size of 200, that is 20,000 runtimes of one tenant.
+const maxPages = 100
+
+// List returns all of the tenant's runtimes that have the label, with any value. For an unknown tenant, it returns an error with
+// ErrTenantUnknown in its chain.
+func (c *Client) List(ctx context.Context, tenant, label string) ([]Runtime, error) {
+	var (
+		found []Runtime
+		after *string
+	)
+
+	for range maxPages {
+		call := c.call("list runtimes", tenant)
+
+		answer, err := wire.ListRuntimes(ctx, call, []*wire.LabelFilter{{Key: label}}, after)
+		if err != nil {
+			return nil, err
+		}
+
+		if answer.Result == nil || answer.Result.PageInfo == nil {
+			return nil, call.noResult()
+		}
+
+		for _, runtime := range answer.Result.Data {
+			found = append(found, runtimeOf(runtime))
+		}
+
+		if !answer.Result.PageInfo.HasNextPage || len(answer.Result.Data) == 0 {
+			return found, nil
+		}
+
+		after = &answer.Result.PageInfo.EndCursor
+	}
+
+	return nil, failure.New(failure.Permanent, "Director has too many runtimes of tenant %q to list them", tenant).
+		WithReason(failure.ReasonInternal, failure.ComponentDirector)
+}
+
 // Get returns the runtime with the ID, or a failure.NotFound.
 func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	call := c.call("read the runtime", tenant)

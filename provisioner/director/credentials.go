@@ -63,18 +63,23 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director: %w", err)
 	}
 
+	credentials, err := ParseCredentials(text)
+
+	return credentials, failure.While(err, "reading the credentials for Director from %s", string(f))
+}
+
+// ParseCredentials parses the content of a File. Its errors never contain a value.
+func ParseCredentials(text []byte) (ClientCredentials, error) {
 	var content struct {
 		Data map[string]string `json:"data"`
 	}
 
 	// The parser's error is dropped because it may quote a secret.
 	if yaml.Unmarshal(text, &content) != nil {
-		return ClientCredentials{}, fmt.Errorf("%s must be a YAML file whose field data maps names to strings", string(f))
+		return ClientCredentials{}, errors.New("it must be a YAML file whose field data maps names to strings")
 	}
 
-	credentials, err := credentialsOf(content.Data)
-
-	return credentials, failure.While(err, "reading the credentials for Director from %s", string(f))
+	return credentialsOf(content.Data)
 }
 
 // Secret is a Kubernetes Secret with the keys client_id, client_secret and tokens_endpoint.

@@ -1,6 +1,7 @@
 package gardener
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -58,9 +59,16 @@ func (c *Client) Probe(ctx context.Context) error {
 	return explain(c.list(ctx, &gardencorev1beta1.ShootList{}, client.Limit(1)), "listing one Shoot")
 }
 
-// Owned is the name of a Shoot and the ID of its runtime.
+// Owned is a Shoot that belongs to a runtime.
 type Owned struct {
 	Name, RuntimeID string
+	// Tenant is the label of the account, or the account's ID if that is not valid as a label.
+	Tenant string
+	// InstanceID and Record are the values of shoot.AnnotationInstanceID and shoot.AnnotationRecord, or empty.
+	InstanceID, Record string
+	// Deleting reports that Gardener is deleting the Shoot. Ready reports that its last operation has succeeded. Asleep reports that
+	// its spec requests hibernation.
+	Deleting, Ready, Asleep bool
 }
 
 // Owned lists the Shoots that belong to runtimes. Shoots without AnnotationRuntimeID, made by other clients of the project, are
@@ -76,13 +84,29 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 
 	var owned []Owned
 
-	for _, each := range shoots.Items {
-		if id := each.Annotations[shoot.AnnotationRuntimeID]; id != "" {
-			owned = append(owned, Owned{Name: each.Name, RuntimeID: id})
+	for i := range shoots.Items {
+		if each := &shoots.Items[i]; each.Annotations[shoot.AnnotationRuntimeID] != "" {
+			owned = append(owned, OwnedOf(each))
 		}
 	}
 
 	return owned, nil
+}
+
+// OwnedOf returns the Shoot as Owned returns it.
+func OwnedOf(each *gardencorev1beta1.Shoot) Owned {
+	last := each.Status.LastOperation
+
+	return Owned{
+		Name: each.Name, RuntimeID: each.Annotations[shoot.AnnotationRuntimeID],
+		Tenant: cmp.Or(each.Annotations[shoot.AnnotationAccount], each.Labels[shoot.LabelAccount]),
+		Record: each.Annotations[shoot.AnnotationRecord],
+
+		InstanceID: each.Annotations[shoot.AnnotationInstanceID],
+		Deleting:   each.DeletionTimestamp != nil,
+		Ready:      last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded,
+		Asleep:     shoot.ToSleep(each),
+	}
 }
 
 // OfRuntime returns the name of the runtime's Shoot, or "" if there is none. It compares AnnotationRuntimeID of all Shoots in

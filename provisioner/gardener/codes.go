@@ -7,6 +7,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // Meaning explains an error code in status.lastErrors of a Shoot. docs/operator/shoots.md lists all codes.
@@ -121,19 +122,22 @@ func reasonOfCodes(meanings []Meaning) string {
 	return strings.Join(texts, ", ")
 }
 
+// maxProblems is the maximum length of the last errors of a Shoot, in characters.
+const maxProblems = 1000
+
 // problems returns the texts of the last errors with the remedies for their codes. Without last errors it returns the description
-// of the last operation.
+// of the last operation. Texts of Gardener are shortened, because extensions and cloud providers write parts of them.
 func problems(shoot *gardencorev1beta1.Shoot) string {
 	texts := make([]string, 0, len(shoot.Status.LastErrors))
 	for _, problem := range shoot.Status.LastErrors {
-		texts = append(texts, problem.Description)
+		texts = append(texts, graphqlclient.Excerpt(problem.Description))
 	}
 
 	if len(texts) == 0 {
-		return shoot.Status.LastOperation.Description
+		return graphqlclient.Excerpt(shoot.Status.LastOperation.Description)
 	}
 
-	text := strings.Join(texts, "; ")
+	text := failure.Shorten(strings.Join(texts, "; "), maxProblems)
 
 	var remedies []string
 	for _, meaning := range meaningsOf(shoot) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // misbehaving is the text for errors that are not decisions of Gardener: timeouts, broken connections and internal errors.
@@ -40,7 +41,7 @@ func explain(err error, doing string, args ...any) error {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		text += fmt.Sprintf(": HTTP status %d", status.Status().Code)
 	default:
-		text += ": " + status.Status().Message
+		text += ": " + graphqlclient.Excerpt(status.Status().Message)
 	}
 
 	return failure.Wrap(kind, err, "%s", text).WithReason(reasonOf(err), failure.ComponentGardenerClient)

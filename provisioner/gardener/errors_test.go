@@ -77,6 +77,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		"timeout":        {reason: "the server was busy", err: apierrors.NewTimeoutError("etcd", 1), want: failure.Transient, wantReason: "Timeout"},
 		"internal":       {reason: "the server may recover", err: apierrors.NewInternalError(errors.New("webhook down")), want: failure.Transient, wantReason: "InternalError"},
 		"unavailable":    {reason: "the server may come back", err: apierrors.NewServiceUnavailable("rolling"), want: failure.Transient, wantReason: "ServiceUnavailable"},
+		"hostile":        {reason: "an admission plugin may write anything", err: apierrors.NewBadRequest(hostile), want: failure.Invalid, wantReason: "BadRequest", wantText: "quota"},
 		"transport": {
 			reason: "transport errors may contain internal addresses", err: errors.New("dial tcp 10.1.2.3:443: refused"),
 			want: failure.Transient, wantReason: failure.ReasonInternal, wantText: "does not respond correctly", wantNotText: "10.1.2.3",
@@ -107,6 +108,8 @@ func TestErrorsOfGardener(t *testing.T) {
 			if !strings.HasPrefix(known.Text, `reading the Shoot "c-first"`) || !strings.Contains(known.Text, c.wantText) {
 				t.Errorf("%s: got text %q", c.reason, known.Text)
 			}
+
+			checkText(t, c.reason, known.Text, 1000)
 
 			if c.wantNotText != "" && strings.Contains(known.Text, c.wantNotText) {
 				t.Errorf("%s: got text %q", c.reason, known.Text)

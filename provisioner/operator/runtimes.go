@@ -2,9 +2,13 @@ package operator
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -17,6 +21,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
+
+// maxIDs is the maximum number of IDs in the filter of a list.
+const maxIDs = 100
 
 const textNoRuntime = "The runtime does not exist."
 
@@ -55,6 +62,12 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		BeforeID:   query.Page.BeforeID,
 		Offset:     query.Page.Offset,
 		Limit:      query.Page.Size + 1,
+	}
+
+	if query.Has("ids") {
+		if filter.Among = strings.Split(query.Get("ids"), ","); len(filter.Among) > maxIDs {
+			return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("ids: at most %d IDs are allowed.", maxIDs))
+		}
 	}
 
 	if state := query.Get("state"); state != "" {
@@ -98,7 +111,7 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 
 	shown := a.runtime(listed[0])
 
-	if shown.Resolved, err = a.orderFor(r, id); err != nil {
+	if shown.Resolved, shown.ClientData, err = a.orderFor(r, id); err != nil {
 		return httpserver.Response{}, err
 	}
 
@@ -119,20 +132,20 @@ type order struct {
 	Kyma           *spec.Kyma    `json:"kyma,omitempty"`
 }
 
-// orderFor returns the order of a runtime with its secrets removed.
-func (a *api) orderFor(r *http.Request, id string) (any, error) {
+// orderFor returns the order of a runtime without its secrets, and the ClientData of the order.
+func (a *api) orderFor(r *http.Request, id string) (any, string, error) {
 	runtime, err := a.runtimes.Get(r.Context(), a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, operatorserver.NotFound(textNoRuntime)
+		return nil, "", operatorserver.NotFound(textNoRuntime)
 	}
 
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 
 	decoded, err := operation.OrderOf(runtime)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 
 	shown := order{Kyma: decoded.KymaConfig.WithoutSecrets()}
@@ -140,7 +153,7 @@ func (a *api) orderFor(r *http.Request, id string) (any, error) {
 		shown.Cluster, shown.Administrators = decoded.ClusterConfig.GardenerConfig, decoded.ClusterConfig.Administrators
 	}
 
-	return shown, nil
+	return shown, ptr.Deref(decoded.ClientData, ""), nil
 }
 
 // runtime converts a runtime and its newest operation. ModifiedAt is the time at which the operation last changed or

@@ -3,6 +3,7 @@ package orders_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -64,12 +65,13 @@ type fixture struct {
 	checkError      atomic.Pointer[failure.Error] // of Check
 	wakes           atomic.Int64                  // number of calls to Wake
 	kubeconfigError error                         // of AdminKubeconfig
-	shoot           gardencorev1beta1.Shoot
-	getError        error             // of Get and OfRuntime
-	foreign         map[string]string // names of Shoots by the ID of a runtime
-	planError       error             // of Plan
-	recordError     error             // of RecordAlone
-	requested       []string          // name and validity of the requested kubeconfigs
+	shoot           gardencorev1beta1.Shoot       // of each runtime in the database
+	lost            *gardencorev1beta1.Shoot      // a Shoot that no runtime in the database owns, or nil
+	getError        error                         // of Get and OfRuntime
+	foreign         map[string]string             // names of Shoots by the ID of a runtime
+	planError       error                         // of Plan
+	recordError     error                         // of RecordAlone
+	requested       []string                      // name and validity of the requested kubeconfigs
 	connection      agent.Status
 	statusCalls     int // number of calls to Status
 }
@@ -80,7 +82,15 @@ func (f *fixture) AdminKubeconfig(_ context.Context, shootName string, valid tim
 	return []byte("kubeconfig of " + shootName), f.kubeconfigError
 }
 
-func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+func (f *fixture) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
+	if f.lost != nil && f.lost.Name == name {
+		return f.lost, f.getError
+	}
+
+	if _, err := f.store.OfShoot(ctx, f.store.Reader(), name); f.getError == nil && errors.Is(err, storage.ErrNotFound) {
+		return nil, failure.New(failure.NotFound, "no such Shoot")
+	}
+
 	return &f.shoot, f.getError
 }
 

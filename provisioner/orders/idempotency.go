@@ -5,18 +5,24 @@ import (
 	"errors"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // HeaderIdempotencyKey is the header of the API that carries Caller.IdempotencyKey.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// request identifies the request of a caller, to compare it with an earlier request that has the same key. The comparison does
-// not include the order.
+// request identifies the request of a caller, to compare it with an earlier request that has the same key. It has the fields that
+// decide what an order is about, and not the whole order: an upgraded client may repeat an order with other values in the rest, see
+// docs/adr/0034-idempotency-keys-identify-an-order.md.
 type request struct {
 	// runtimeID is empty for a new runtime.
 	runtimeID string
+	// shootName and instanceID are the name of the cluster and the ID of the service instance in the order of a new runtime.
+	// instanceID may be empty.
+	shootName, instanceID string
 	// fulfilledBy reports whether an operation of the kind carries out the request.
 	fulfilledBy func(kind string) bool
 }
@@ -68,6 +74,42 @@ func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, re
 	return s.earlier(ctx, tx, kept, request)
 }
 
+// creation returns the request for a new runtime.
+func creation(order spec.Runtime) request {
+	wanted := request{fulfilledBy: operation.Provisions, instanceID: order.InstanceID()}
+
+	if cluster := order.ClusterConfig; cluster != nil && cluster.GardenerConfig != nil {
+		wanted.shootName = cluster.GardenerConfig.Name
+	}
+
+	return wanted
+}
+
+// isAbout reports whether the operation of an earlier request carries out this request.
+func (s *Service) isAbout(ctx context.Context, tx storage.Tx, record process.Record, request request) (bool, error) {
+	if !request.fulfilledBy(record.Kind) {
+		return false, nil
+	}
+
+	if request.runtimeID != "" {
+		return request.runtimeID == record.InstanceID, nil
+	}
+
+	runtime, err := s.Runtimes.Get(ctx, tx, record.InstanceID)
+	if err != nil || runtime.ShootName != request.shootName {
+		return false, err
+	}
+
+	order, err := operation.OrderOf(runtime)
+	if err != nil {
+		return false, err
+	}
+
+	former := order.InstanceID()
+
+	return former == "" || request.instanceID == "" || former == request.instanceID, nil
+}
+
 // earlier returns the operation of an earlier request with the same key. It rejects a key that was used for a different request.
 // Otherwise the caller would assume that the operation carries out its new request.
 func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string, request request) (*operation.Status, error) {
@@ -76,7 +118,12 @@ func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string
 		return nil, err
 	}
 
-	if !request.fulfilledBy(record.Kind) || (request.runtimeID != "" && request.runtimeID != record.InstanceID) {
+	repeats, err := s.isAbout(ctx, tx, record, request)
+	if err != nil {
+		return nil, err
+	}
+
+	if !repeats {
 		return nil, failure.New(failure.Invalid, "the header %s was already used by a different request, which created operation %s (%s): "+
 			"each request needs its own key", HeaderIdempotencyKey, record.ID, operation.PublicKind(record.Kind))
 	}

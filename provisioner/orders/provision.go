@@ -19,19 +19,20 @@ import (
 )
 
 // Provision accepts the order for a runtime and returns the operation that creates it. If the caller's idempotency key was used
-// before, it returns the operation of that order without validation, because the rules may have become stricter since then.
+// before for the same cluster, it returns the operation of that order without validation, because the rules may have become stricter
+// since then.
 //
 // The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster,
-// and failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may
+// and failure.Transient if the database, Gardener, Director or the release registry is unavailable. After a transient error the order may
 // have been accepted, so the caller should repeat the order with the same key.
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
-	wanted := request{fulfilledBy: operation.Provisions}
+	wanted := creation(order)
 
 	return s.once(ctx, caller, wanted, func() (operation.Status, error) { return s.provisionNew(ctx, caller, order, wanted) })
 }
 
-// provisionNew accepts an order whose key is unknown or missing. It validates the order and registers the runtime in Director,
-// both outside the transaction, and then stores the rows. If a concurrent request with the same key commits first, provisionNew
+// provisionNew accepts an order whose key is unknown or missing. It validates the order and identifies the runtime in Gardener and
+// Director, both outside the transaction, and then stores the rows. If a concurrent request with the same key commits first, provisionNew
 // returns the operation of that request and unregisters its own runtime. After a crash between registration and commit, the
 // caretaker of package registration unregisters the runtime.
 func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Runtime, wanted request) (operation.Status, error) {
@@ -40,12 +41,10 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 		return operation.Status{}, err
 	}
 
-	registered, err := s.register(ctx, p)
+	registered, err := s.identify(ctx, &p)
 	if err != nil {
 		return operation.Status{}, unavailable(err)
 	}
-
-	p.runtime.ID = registered.RuntimeID
 
 	status, err := s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		repeated, err := s.remember(ctx, tx, caller, wanted, p.runtime.ProvisionedBy)
@@ -70,7 +69,7 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 			return s.provisionAgain(ctx, tx, p)
 		}
 
-		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: p.runtime, Registered: s.Registrar != nil})
+		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: p.runtime, Registered: p.registered})
 	})
 
 	// Forget does nothing if the row of the runtime exists. After a transient error the outcome of the commit is unknown, so the
@@ -87,6 +86,10 @@ type provision struct {
 	caller Caller
 	// runtime is the row to insert. Its ID is empty if the name of its cluster is in use.
 	runtime runtimes.Runtime
+	// registered reports whether the runtime is registered in Director.
+	registered bool
+	// instanceID is the ID of the service instance, or empty.
+	instanceID string
 	// order contains the fields that the registration in Director needs.
 	order registration.Order
 }
@@ -135,23 +138,7 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 		registered.Description = *order.Metadata.Description
 	}
 
-	return provision{caller: caller, runtime: runtime, order: registered}, nil
-}
-
-// register returns the ID of the new runtime: the ID that Director assigns or, without Director, a random one. If the name of
-// the cluster is in use, the ID is empty and nothing is registered, because the order either repeats that of the existing
-// runtime or will be rejected.
-func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
-	if s.Registrar == nil {
-		return registration.Registered{RuntimeID: uuid.NewString()}, nil
-	}
-
-	_, err := s.Runtimes.OfShoot(ctx, s.Runtimes.Reader(), p.runtime.ShootName)
-	if !errors.Is(err, storage.ErrNotFound) {
-		return registration.Registered{}, err
-	}
-
-	return s.Registrar.Register(ctx, p.order)
+	return provision{caller: caller, runtime: runtime, instanceID: order.InstanceID(), order: registered}, nil
 }
 
 // acceptProvisioning stores, in the transaction, the operation that creates the runtime. It also links the registration to the
@@ -172,12 +159,10 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// labelInstance is the label of runtimes in which brokers store the ID of the service instance.
-const labelInstance = "broker_instance_id"
-
 // provisionAgain handles an order whose cluster name is in use. If the same tenant repeats the order for the existing runtime,
-// with any key, provisionAgain returns the operation that creates the runtime. If that operation has failed or was canceled, it
-// accepts a new operation for the same runtime, even for a different order. It rejects all other orders.
+// with any key, provisionAgain returns the operation that created the runtime, even if the runtime was changed since then. If the
+// newest operation is a failed or canceled creation, it accepts a new operation for the same runtime, even for a different order.
+// It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
@@ -196,13 +181,16 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 	}
 
 	past, err := s.Operations.OfInstance(ctx, tx, existing.ID)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	created, found := creationOf(past)
 
 	switch {
-	case err != nil:
-		return operation.Status{}, err
-	case existing.Tenant != p.caller.Tenant || len(past) == 0 || !operation.Provisions(past[0].Kind):
+	case existing.Tenant != p.caller.Tenant || !found:
 		return operation.Status{}, taken
-	case operation.PublicState(past[0].State) == process.Failed:
+	case created.ID == past[0].ID && operation.PublicState(past[0].State) == process.Failed:
 		existing.Configuration, existing.Provider, existing.Region = p.runtime.Configuration, p.runtime.Provider, p.runtime.Region
 
 		if err := s.Runtimes.Reconfigure(ctx, tx, existing); err != nil {
@@ -225,12 +213,28 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 	case !repeated:
 		return operation.Status{}, taken
 	default:
-		return operation.StatusOf(past[0]), s.Runtimes.Reassign(ctx, tx, p.caller.Tenant, p.caller.IdempotencyKey, past[0].ID)
+		return operation.StatusOf(created), s.Runtimes.Reassign(ctx, tx, p.caller.Tenant, p.caller.IdempotencyKey, created.ID)
 	}
 }
 
+// creationOf returns the newest operation that creates the runtime, given all operations of the runtime, newest first. It reports
+// false if a later operation removes the runtime, or if the creation is so old that its row is gone.
+func creationOf(past []process.Record) (process.Record, bool) {
+	for _, record := range past {
+		if operation.Provisions(record.Kind) {
+			return record, true
+		}
+
+		if operation.Deprovisions(record.Kind) {
+			break
+		}
+	}
+
+	return process.Record{}, false
+}
+
 // sameOrder reports whether an order repeats that of the existing runtime. The caller has checked the tenant and the name of the
-// Shoot. The orders are the same if they are equal, or if both have the same labelInstance. Kyma Environment Broker needs the
+// Shoot. The orders are the same if they are equal, or if both have the ID of the same service instance. Kyma Environment Broker needs the
 // second rule: after a lost response it repeats an order with a different name of the runtime and different zones, which it
 // chooses at random. If the repeated order were rejected, the broker would lose track of the cluster.
 func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
@@ -239,13 +243,11 @@ func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
 	}
 
 	first, err := operation.OrderOf(existing)
-	if err != nil || first.Metadata == nil {
+	if err != nil {
 		return false, err
 	}
 
-	instance, _ := first.Metadata.Labels[labelInstance].(string)
-
-	return instance != "" && p.order.Labels[labelInstance] == instance, nil
+	return p.instanceID != "" && first.InstanceID() == p.instanceID, nil
 }
 
 // dataOf reads and decodes the sealed data of an operation.

@@ -70,13 +70,13 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 			want        failure.Kind
 		}{
 			{"a repeated order", "tenant", "key-1", "c-first", false, true, ""},
-			{"the key identifies the order, even with another body", "tenant", "key-1", "c-other", true, true, ""},
+			{"the key identifies the order, even with another body", "tenant", "key-1", "c-first", true, true, ""},
 			{"another order with the same name", "tenant", "key-2", "c-first", true, false, failure.Conflict},
 			{"an order of another tenant with the same name", "other", "key-1", "c-first", false, false, failure.Conflict},
 			{"the same key of another tenant", "other", "key-1", "c-second", false, false, ""},
 			{"the key of a rejected order can be used again", "tenant", "key-2", "c-third", false, false, ""},
 			{"the same order with another key", "tenant", "key-3", "c-first", false, true, ""},
-			{"from now on the other key identifies the order too", "tenant", "key-3", "c-other", true, true, ""},
+			{"from now on the other key identifies the order too", "tenant", "key-3", "c-first", true, true, ""},
 			{"the same order without a key", "tenant", "", "c-first", false, true, ""},
 		}
 
@@ -259,18 +259,19 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 		f.checkError.Store(failure.New(failure.Invalid, "checked again"))
 
 		cases := []struct {
-			reason      string
-			tenant, key string
-			want        bool
+			reason            string
+			tenant, key, name string
+			want              bool
 		}{
-			{"a repeated order", "tenant", "key", true},
-			{"a new key", "tenant", "other", false},
-			{"the key of another tenant", "other", "key", false},
-			{"no key, although an earlier order had none", "tenant", "", false},
+			{"a repeated order", "tenant", "key", "c-first", true},
+			{"a new key", "tenant", "other", "c-third", false},
+			{"the key of another tenant", "other", "key", "c-third", false},
+			{"no key, although an earlier order had none", "tenant", "", "c-third", false},
+			{"the key of another cluster", "tenant", "key", "c-third", false},
 		}
 
 		for _, c := range cases {
-			status, err := f.service.Provision(f.Context(), caller(c.tenant, c.key), order("c-third"))
+			status, err := f.service.Provision(f.Context(), caller(c.tenant, c.key), order(c.name))
 
 			known := err == nil
 			if known != c.want || (!known && !failure.Is(err, failure.Invalid)) {
@@ -349,6 +350,66 @@ func TestKeyOfAnotherRequest(t *testing.T) {
 
 		if now := f.count("operations"); now != operations {
 			f.Errorf("the rejected requests added %d operations", now-operations)
+		}
+	})
+}
+
+// TestKeyOfAnotherOrder repeats keys of orders with other orders. The cluster and the service instance decide whether an order is the
+// same; an upgraded broker may change anything else.
+func TestKeyOfAnotherOrder(t *testing.T) {
+	onBothDatabases(t, func(f *fixture) {
+		ordered := func(name, instance string, changes ...func(*spec.Runtime)) spec.Runtime {
+			made := order(name)
+			if instance != "" {
+				made.Metadata.Labels = map[string]any{"broker_instance_id": instance}
+			}
+
+			for _, change := range changes {
+				change(&made)
+			}
+
+			return made
+		}
+
+		first, err := f.service.Provision(f.Context(), caller("tenant", "key"), ordered("c-first", "i-1"))
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		for _, ended := range []bool{false, true} {
+			if ended {
+				f.finish(first.ID, process.Succeeded)
+			}
+
+			for reason, c := range map[string]struct {
+				order spec.Runtime
+				want  bool
+			}{
+				"the same order":                   {ordered("c-first", "i-1"), true},
+				"a broker that sends another name": {ordered("c-first", "i-1", func(r *spec.Runtime) { r.Metadata.Name = "renamed" }), true},
+				"a broker that sends more": {ordered("c-first", "i-1", func(r *spec.Runtime) {
+					r.Metadata.Labels["added"] = "x"
+					r.ClusterConfig.GardenerConfig.MachineType = "m6i.large"
+					r.ClusterConfig.Administrators = []string{"added"}
+				}), true},
+				"a broker without labels":  {ordered("c-first", ""), true},
+				"another cluster":          {ordered("c-second", "i-1"), false},
+				"another service instance": {ordered("c-first", "i-2"), false},
+				"no cluster":               {spec.Runtime{}, false},
+			} {
+				status, err := f.service.Provision(f.Context(), caller("tenant", "key"), c.order)
+				if c.want && (err != nil || status.ID != first.ID) {
+					f.Errorf("%s, ended %t: got operation %q, %v", reason, ended, status.ID, err)
+				}
+
+				if !c.want && (!failure.Is(err, failure.Invalid) || !strings.Contains(failure.Of(err).Text, "Idempotency-Key")) {
+					f.Errorf("%s, ended %t: got operation %q, %v", reason, ended, status.ID, err)
+				}
+			}
+		}
+
+		if f.count("operations") != 1 || f.count("runtimes") != 1 {
+			f.Errorf("the orders created %d operations and %d runtimes", f.count("operations"), f.count("runtimes"))
 		}
 	})
 }

@@ -26,12 +26,16 @@ func (f *fixture) withAgent(runtimeID string) string {
 		Version: "1.13.0", Components: []*spec.Component{{Component: "compass-runtime-agent", Namespace: "compass-system"}},
 	}
 
-	configuration, err := json.Marshal(ordered)
+	runtime, err := f.store.Get(f.Context(), f.store.Reader(), runtimeID)
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	if err := f.store.Configured(f.Context(), runtimeID, configuration, 1); err != nil {
+	if runtime.Configuration, err = json.Marshal(ordered); err != nil {
+		f.Fatal(err)
+	}
+
+	if err := f.store.Configured(f.Context(), runtime, 1); err != nil {
 		f.Fatal(err)
 	}
 
@@ -108,9 +112,10 @@ func TestReconnectionIsRefused(t *testing.T) {
 		},
 		"Gardener is unavailable": {
 			"whether the cluster is hibernated is unknown", func(f *fixture) string {
+				runtimeID := f.withAgent(f.createdRuntime("c-first"))
 				f.getError = failure.New(failure.Transient, "Gardener is unavailable")
 
-				return f.withAgent(f.createdRuntime("c-first"))
+				return runtimeID
 			}, failure.Transient, "Gardener is unavailable",
 		},
 		"being made": {

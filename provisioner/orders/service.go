@@ -42,11 +42,13 @@ type Kubeconfigs interface {
 }
 
 // Registrar registers runtimes in Director before they are accepted. Its errors come from package failure, except for errors of
-// the database. The calls come in this order: Register, then Accept in the transaction, then Forget after the transaction.
+// the database. The calls come in this order: Register or Has, then Accept in the transaction, then Forget after the transaction.
 type Registrar interface {
 	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It stores
 	// an intent before it calls Director.
 	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
+	// Has reports whether Director has the runtime.
+	Has(ctx context.Context, order registration.Order, runtimeID string) (bool, error)
 	// Accept records that the order was accepted as this runtime and operation.
 	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
 	// Forget unregisters the runtime unless its order was accepted. It returns no error, because the caretaker repeats a failed
@@ -184,13 +186,14 @@ func unknown(what, id string) error {
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
 }
 
-// unavailable turns a database error into a transient error for clients. It returns nil and any failure.Error unchanged.
+// unavailable turns a database error into a transient error for clients. It returns nil, any failure.Error and
+// storage.ErrChangedColumn unchanged. The last is an internal error, because a repeated request does not help.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
 
-	if _, explained := errors.AsType[*failure.Error](err); explained {
+	if _, explained := errors.AsType[*failure.Error](err); explained || errors.Is(err, storage.ErrChangedColumn) {
 		return err
 	}
 

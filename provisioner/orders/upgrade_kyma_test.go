@@ -73,7 +73,7 @@ func (f *fixture) runNewest(status operation.Status, err error, end process.Stat
 	}
 
 	if end == process.Succeeded {
-		if err := f.store.Configured(f.Context(), record.InstanceID, data.Runtime.Configuration, record.Position); err != nil {
+		if err := f.store.Configured(f.Context(), data.Runtime, record.Position); err != nil {
 			f.Fatal(err)
 		}
 	}

@@ -80,6 +80,9 @@ func (s *Service) upgraded(ctx context.Context, caller Caller, runtimeID string,
 	}
 
 	order.ClusterConfig = &cluster
+	if upgrade.ClientData != nil {
+		order.ClientData = upgrade.ClientData
+	}
 
 	if result.err = reorder(&data, order); result.err == nil {
 		result.after, result.err = data.Runtime.Configuration, s.Check(data.Runtime)

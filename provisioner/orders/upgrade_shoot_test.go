@@ -86,7 +86,7 @@ func TestUpgradeShoot(t *testing.T) {
 			f.Errorf("the runtime shows %d machines before the operation has succeeded", shown.AutoScalerMax)
 		}
 
-		if err := f.store.Configured(f.Context(), runtimeID, data.Runtime.Configuration, 2); err != nil {
+		if err := f.store.Configured(f.Context(), data.Runtime, 2); err != nil {
 			f.Fatal(err)
 		}
 

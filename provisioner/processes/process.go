@@ -12,7 +12,6 @@ package processes
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -56,7 +55,7 @@ type Clusters interface {
 type Runtimes interface {
 	// Configured records the configuration that an operation has applied to the runtime. It does nothing if a later operation,
 	// which has a higher position, has already recorded one.
-	Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error
+	Configured(ctx context.Context, runtime runtimes.Runtime, position int64) error
 	// MarkDeleted stores the time of the deletion, unless the row already has one.
 	MarkDeleted(ctx context.Context, id string, at time.Time) error
 }

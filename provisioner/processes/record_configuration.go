@@ -14,9 +14,7 @@ import (
 // the fence: the late write of a frozen replica cannot replace the order of a later operation.
 func (o Options) recordConfiguration(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
-	runtime := op.Data.Runtime
-
-	if err := o.Runtimes.Configured(ctx, runtime.ID, runtime.Configuration, op.Position); err != nil {
+	if err := o.Runtimes.Configured(ctx, op.Data.Runtime, op.Position); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the new configuration of the runtime could not be recorded").
 			WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
 	}

@@ -81,8 +81,8 @@ func (f *upgradeFixture) SetAdministrators(_ context.Context, _ string, users []
 	return f.err
 }
 
-func (f *upgradeFixture) Configured(_ context.Context, _ string, configuration json.RawMessage, position int64) error {
-	f.recorded, f.position = string(configuration), position
+func (f *upgradeFixture) Configured(_ context.Context, runtime runtimes.Runtime, position int64) error {
+	f.recorded, f.position = string(runtime.Configuration), position
 
 	return f.err
 }

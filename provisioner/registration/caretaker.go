@@ -34,8 +34,10 @@ const (
 type Caretaker struct {
 	Director Director
 	Rows     *runtimes.Store
-	Clock    clock.WithTicker
-	Log      logrus.FieldLogger
+	// OfRuntime returns the name of the runtime's Shoot, or an empty string if there is none.
+	OfRuntime func(ctx context.Context, runtimeID string) (string, error)
+	Clock     clock.WithTicker
+	Log       logrus.FieldLogger
 }
 
 // Part returns the part of a service that calls Care at intervals. It logs errors and never fails.
@@ -102,7 +104,8 @@ func (c Caretaker) settle(ctx context.Context) error {
 }
 
 // settleOne unregisters all runtimes that have the order's label and are not in the database, and closes the row. An unknown
-// tenant has no runtimes in Director.
+// tenant has no runtimes in Director. A runtime with a Shoot stays registered: its row was lost with a part of the database, and
+// package reconcile can restore it.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -119,6 +122,18 @@ func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registra
 		}
 
 		if live {
+			continue
+		}
+
+		shoot, err := c.OfRuntime(ctx, runtime.ID)
+		if err != nil {
+			return err
+		}
+
+		if shoot != "" {
+			c.Log.WithFields(logrus.Fields{logging.RuntimeID: runtime.ID, logging.Shoot: shoot}).
+				Error("the database has no row of a registered runtime whose Shoot exists: run 'ebctl reconcile'")
+
 			continue
 		}
 

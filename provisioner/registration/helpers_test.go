@@ -2,7 +2,6 @@ package registration_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
@@ -59,6 +59,16 @@ type fixture struct {
 	rows      *runtimes.Store
 
 	refused error // the result of the service's Check
+	// cluster is the ID of the only runtime that has a Shoot.
+	cluster string
+}
+
+func (f *fixture) ofRuntime(_ context.Context, runtimeID string) (string, error) {
+	if runtimeID == f.cluster {
+		return "c-1", nil
+	}
+
+	return "", nil
 }
 
 func newFixture(t *testing.T, db *storage.DB) *fixture {
@@ -92,7 +102,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	}
 
 	f.registrar = &registration.Registrar{Director: f.client, Rows: f.rows, Project: "project", Clock: f.clock, Log: logging.Discard()}
-	f.caretaker = registration.Caretaker{Director: f.client, Rows: f.rows, Clock: f.clock, Log: logging.Discard()}
+	f.caretaker = registration.Caretaker{Director: f.client, Rows: f.rows, OfRuntime: f.ofRuntime, Clock: f.clock, Log: logging.Discard()}
 	f.service = orders.New(orders.Options{
 		DB: db, Operations: ops, Runtimes: f.rows, Clock: f.clock, Registrar: f.registrar, Wake: func() {}, Shoots: f,
 		Check: func(runtimes.Runtime) error { return f.refused },
@@ -103,7 +113,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 
 // Get implements shoot.Reader. It finds no Shoot.
 func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
-	return nil, errors.New("no cluster")
+	return nil, failure.New(failure.NotFound, "no cluster")
 }
 
 // credentials is the address of the token endpoint. It implements director.Credentials with values that the fake Director

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -96,6 +97,18 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	})
 
 	return registered, err
+}
+
+// Has reports whether Director has the runtime of an earlier order for the same service instance.
+func (r *Registrar) Has(ctx context.Context, order Order, runtimeID string) (bool, error) {
+	instanceID, _ := order.Labels[spec.LabelInstance].(string)
+
+	found, err := r.Director.Find(ctx, order.Tenant, spec.LabelInstance, instanceID)
+	if errors.Is(err, director.ErrTenantUnknown) {
+		return false, nil
+	}
+
+	return slices.ContainsFunc(found, func(each director.Runtime) bool { return each.ID == runtimeID }), err
 }
 
 // earlier returns the ID from an earlier attempt at the order, or "". If concurrent attempts have registered several runtimes,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 func TestRuntimeIDComesFromDirector(t *testing.T) {
@@ -201,6 +202,32 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 		}
 
 		f.end("succeeded")
+		f.care()
+
+		if diff := cmp.Diff([]string{id}, f.registered()); diff != "" || f.unsettled() != 0 {
+			f.Errorf("%d unsettled, -want +got:\n%s", f.unsettled(), diff)
+		}
+	})
+}
+
+// TestCaretakerKeepsRuntimesWithAShoot restores the database to a time after the intent and before the order.
+func TestCaretakerKeepsRuntimesWithAShoot(t *testing.T) {
+	each(t, func(f *fixture) {
+		id, err := f.provision(tenant, "key", "c-first")
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		for _, statement := range []string{
+			`DELETE FROM runtimes`, `DELETE FROM operations`, `UPDATE registrations SET runtime_id = '', operation_id = ''`,
+		} {
+			if _, err := storage.Exec(f.Context(), f.db.Writer(), statement); err != nil {
+				f.Fatal(err)
+			}
+		}
+
+		f.cluster = id
+		f.clock.Step(time.Hour + time.Minute)
 		f.care()
 
 		if diff := cmp.Diff([]string{id}, f.registered()); diff != "" || f.unsettled() != 0 {

@@ -53,14 +53,14 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 		return fmt.Errorf("APP_DIRECTOR_URL: %w", err)
 	}
 
-	a.parts.Director, a.parts.Tokens = client, client
+	a.director, a.parts.Director, a.parts.Tokens = client, client, client
 	a.registrar = &registration.Registrar{
 		Director: client, Rows: a.runtimes, Project: config.Gardener.Project, Clock: clock.RealClock{}, Log: a.Log,
 	}
 	a.guard("Director", system, client.Probe)
 	a.guard("Director's tokens", tokens, client.ProbeToken)
 	a.background = append(a.background, registration.Caretaker{
-		Director: client, Rows: a.runtimes, Clock: clock.RealClock{}, Log: a.Log,
+		Director: client, Rows: a.runtimes, OfRuntime: a.parts.Shoots.OfRuntime, Clock: clock.RealClock{}, Log: a.Log,
 	}.Part())
 
 	return nil

@@ -37,6 +37,8 @@ type Parts struct {
 	Files ShootFiles
 	// Director registers runtimes. It is nil if Director is disabled.
 	Director registration.Director
+	// Record returns the record of a runtime for its Shoot. Nil means that Shoots have no records.
+	Record func(runtimes.Runtime) (string, error)
 }
 
 // statuses returns the reader of the agents' connection status, or nil if Director is disabled. It returns a nil interface and
@@ -72,7 +74,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Runtimes:       parts.Runtimes,
 		Releases:       parts.Releases,
 		Installer:      parts.Installer,
-		Build:          shootBuilder(config, parts.Files),
+		Build:          shootBuilder(config, parts.Files, parts.Record),
 		ServiceBrokers: config.Gardener.ClusterCleanupSelector,
 		Poll:           config.Gardener.PollInterval,
 		WorkPoll:       workPoll,
@@ -111,14 +113,23 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder returns a function that builds the Shoot of a runtime and the objects that the Shoot refers to. It uses the
-// settings that the replica read at startup, so replicas with different settings build different Shoots.
-func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
+// settings that the replica read at startup, so replicas with different settings build different Shoots. record may be nil.
+func shootBuilder(config Config, files ShootFiles, record func(runtimes.Runtime) (string, error),
+) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, files)
 
 	return func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)
 		if err != nil {
 			return nil, err
+		}
+
+		var sealed string
+
+		if record != nil {
+			if sealed, err = record(runtime); err != nil {
+				return nil, err
+			}
 		}
 
 		return shoot.Build(shoot.Runtime{
@@ -129,6 +140,9 @@ func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime
 
 			OriginalTenant:     runtime.OriginalTenant,
 			OriginalSubAccount: runtime.OriginalSubAccount,
+
+			Record:     sealed,
+			InstanceID: order.InstanceID(),
 
 			Config: order.ClusterConfig.GardenerConfig,
 		}, options)

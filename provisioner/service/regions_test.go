@@ -30,7 +30,7 @@ func TestRegionsOfOlderRows(t *testing.T) {
 	}
 
 	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
-		for id, configuration := range map[string][]byte{"damaged": []byte("no JSON"), "empty": []byte("{}"), "usual": order} {
+		for id, configuration := range map[string][]byte{"damaged": []byte(`{"version":99}`), "empty": []byte("{}"), "usual": order} {
 			if _, err := rows.Insert(t.Context(), tx, runtimes.Runtime{
 				ID: id, ShootName: id, Configuration: configuration, CreatedAt: time.Now(),
 			}); err != nil {

@@ -21,11 +21,13 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
+	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/operator"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/reconcile"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
@@ -81,7 +83,8 @@ type assembly struct {
 	entries    *auditlog.Store
 	// parts are the dependencies of the processes.
 	parts Parts
-	// registrar is nil without Director.
+	// director and registrar are nil without Director.
+	director  *director.Client
 	registrar orders.Registrar
 	processes []process.Process[operation.Data]
 	engine    *process.Engine[operation.Data]
@@ -125,7 +128,12 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	waker := &shootWaker{
 		store: a.operations, wake: a.wake, clock: clock.RealClock{}, log: a.Log, changed: make(chan string, changes),
 	}
-	a.background = append(a.background,
+	auditParts, err := a.AuditParts("provisioner", a.entries)
+	if err != nil {
+		return err
+	}
+
+	a.background = append(append(a.background, auditParts...),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
@@ -138,7 +146,6 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 			Clock: clock.RealClock{}, Log: a.Log, Metrics: a.Metrics(),
 		}).Part(),
 		a.operations.Retention(a.config.Engine.TimelineRetention, clock.RealClock{}, a.Log).Part(),
-		a.entries.Retention(clock.RealClock{}, a.Log).Part(),
 		lifecycle.Part{Name: "engine", Run: a.engine.Run, StopsEarly: true},
 	)
 
@@ -161,7 +168,7 @@ func (a *assembly) openStores(ctx context.Context) error {
 		return err
 	}
 
-	a.parts.Runtimes = a.runtimes
+	a.parts.Runtimes, a.parts.Record = a.runtimes, a.runtimes.Record
 	a.Metrics().MustRegister(telemetry.Queue(a.operations, clock.RealClock{}, a.Log))
 
 	return nil
@@ -243,7 +250,7 @@ func (a *assembly) handler() http.Handler {
 	operators := operator.NewHandler(operator.Options{Runtimes: a.runtimes, Options: operatorserver.Options{
 		DB: a.DB, Operations: a.operations, Recorder: recorder, Entries: a.entries, Authorizer: a.Access.Authorizer,
 		Clock: clock.RealClock{}, Log: a.Log, Metrics: a.HTTP, Tracing: a.Tracing, Engine: a.engine, Wake: a.wake,
-		Stages: operatorserver.StagesOf(a.processes), Systems: a.systems,
+		Stages: operatorserver.StagesOf(a.processes), Systems: a.systems, Differences: a.comparer(recorder),
 	}})
 
 	mux := http.NewServeMux()
@@ -256,11 +263,25 @@ func (a *assembly) handler() http.Handler {
 	return mux
 }
 
+// comparer returns the comparison of the runtimes with Gardener and Director. The interface is nil without Director, because a nil
+// pointer in it would not be.
+func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
+	comparer := &reconcile.Comparer{
+		DB: a.DB, Runtimes: a.runtimes, Operations: a.operations, Recorder: recorder, Shoots: a.parts.Shoots,
+		Namespace: namespace(a.config.Gardener.Project), Clock: clock.RealClock{},
+	}
+	if a.director != nil {
+		comparer.Director = a.director
+	}
+
+	return comparer
+}
+
 // graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
 // mutations, and the recorder records clients without credentials or permissions. Queries are not audited, because they change
 // nothing.
 func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
-	build := shootBuilder(a.config, a.parts.Files)
+	build := shootBuilder(a.config, a.parts.Files, nil)
 	rules := validation.Rules{Project: a.config.Gardener.Project}
 
 	api := graph.NewHandler(graph.Options{

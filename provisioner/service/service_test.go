@@ -275,7 +275,7 @@ func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
 	const ended = "environment_broker_engine_operations_ended_total"
 
 	if err := testutil.GatherAndCompare(f.metrics, strings.NewReader(`
-# HELP `+ended+` Operations that ended, by state: succeeded, failed, canceled.
+# HELP `+ended+` Operations that ended, by kind and state: succeeded, failed, canceled.
 # TYPE `+ended+` counter
 `+ended+`{kind="ProvisionNoInstall",state="canceled"} 1
 `), ended); err != nil {

@@ -159,6 +159,10 @@ type Runtime struct {
 	SubAccount         string
 	OriginalTenant     string
 	OriginalSubAccount string
+	// Record is the value of AnnotationRecord, or empty for none.
+	Record string
+	// InstanceID is the ID of the service instance, or empty if the order does not contain it.
+	InstanceID string
 	// Config is the order for the cluster. Build does not change it.
 	Config *spec.Cluster
 }
@@ -202,6 +206,12 @@ const (
 	// AnnotationAccount and AnnotationSubAccount contain the original IDs of an owner if they are not valid label values.
 	AnnotationAccount    = "provisioner.environment-broker.io/account"
 	AnnotationSubAccount = "provisioner.environment-broker.io/subaccount"
+	// AnnotationInstanceID contains the ID of the service instance.
+	AnnotationInstanceID = "provisioner.environment-broker.io/instance-id"
+
+	// AnnotationRecord contains the row of the runtime, sealed with the keys of the database. It restores a row that was lost with a
+	// part of the database.
+	AnnotationRecord = "provisioner.environment-broker.io/record"
 
 	AnnotationAuditLogTenant = "custom.shoot.sapcloud.io/subaccountId"
 )
@@ -229,12 +239,20 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 		meta.Annotations[AnnotationLicenceType] = *licence
 	}
 
+	if runtime.InstanceID != "" {
+		meta.Annotations[AnnotationInstanceID] = runtime.InstanceID
+	}
+
 	if runtime.OriginalTenant != "" {
 		meta.Annotations[AnnotationAccount] = runtime.OriginalTenant
 	}
 
 	if runtime.OriginalSubAccount != "" {
 		meta.Annotations[AnnotationSubAccount] = runtime.OriginalSubAccount
+	}
+
+	if runtime.Record != "" {
+		meta.Annotations[AnnotationRecord] = runtime.Record
 	}
 
 	if options.AuditLogTenant != "" {

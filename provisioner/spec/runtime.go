@@ -6,6 +6,23 @@ type Runtime struct {
 	ClusterConfig *ClusterConfig `json:"clusterConfig"`
 	// KymaConfig is nil for a cluster without Kyma.
 	KymaConfig *Kyma `json:"kymaConfig,omitempty"`
+	// ClientData is data of the client, at most bounds.ClientData characters, which is only stored and returned. It can be personal
+	// data.
+	ClientData *string `json:"clientData,omitempty"`
+}
+
+// LabelInstance is the label of runtimes in which brokers store the ID of the service instance.
+const LabelInstance = "broker_instance_id"
+
+// InstanceID returns the ID of the service instance, or an empty string if the order does not contain it.
+func (r Runtime) InstanceID() string {
+	if r.Metadata == nil {
+		return ""
+	}
+
+	id, _ := r.Metadata.Labels[LabelInstance].(string)
+
+	return id
 }
 
 // Metadata determines how Director lists the runtime. It has no effect without Director.
@@ -28,6 +45,8 @@ type Upgrade struct {
 	GardenerConfig *ClusterUpgrade
 	// Administrators replace all administrators; an empty list removes them.
 	Administrators []string
+	// ClientData replaces the data of the client.
+	ClientData *string
 }
 
 // KymaUpgrade changes the Kyma of a runtime; installation.Upgraded merges it into the current Kyma.

@@ -40,6 +40,10 @@ func (p *problems) size(field string, value reflect.Value) {
 			limit = maxValue
 		}
 
+		if strings.EqualFold(field, "clientData") {
+			limit = bounds.ClientData
+		}
+
 		length := utf8.RuneCountInString(value.String())
 		p.addIf(length > limit, field, "has %d characters, at most %d are allowed", length, limit)
 	case reflect.Slice:

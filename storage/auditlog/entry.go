@@ -23,15 +23,19 @@ const (
 	ActionBind            = "bind"
 	// ActionCatalog is a change to the catalog files that the broker loaded or rejected.
 	ActionCatalog = "catalog"
-	ActionExpire  = "expire"
+	// ActionCredentials is a response with the credentials of a binding.
+	ActionCredentials = "credentials"
+	ActionExpire      = "expire"
 	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
 	ActionErase = "erase"
 	// ActionGrant, ActionRevoke and ActionMove change the platforms of an instance.
 	ActionGrant  = "grant"
 	ActionRevoke = "revoke"
 	ActionMove   = "move"
-	ActionUnbind = "unbind"
-	ActionUpdate = "update"
+	// ActionRestore is the restoration of a row that was lost with a part of the database.
+	ActionRestore = "restore"
+	ActionUnbind  = "unbind"
+	ActionUpdate  = "update"
 )
 
 // CodeOtherPlatform is the code of rejected requests for an instance that belongs to another platform. The response has another code
@@ -84,7 +88,7 @@ type Actor struct {
 }
 
 // Name returns who originated the request: the platform's user if known, or else the authenticated user.
-func (a Actor) Name() string { return cmp.Or(a.Originator, a.User) }
+func (a Actor) Name() string { return cut(cmp.Or(a.Originator, a.User), maxText) }
 
 // Fields are the properties of an object that the audit log may show, by name. Callers list each property explicitly, so that a
 // new property with a secret does not reach the log by accident.
@@ -104,9 +108,9 @@ func Difference(before, after Fields) (Fields, Fields) {
 	return before, after
 }
 
-// Encode returns the JSON of the fields that have no separate column.
+// Encode returns the JSON of the fields that have no separate column, with the limits of bounded.
 func (e Entry) Encode() (string, error) {
-	encoded, err := json.Marshal(e)
+	encoded, err := json.Marshal(e.bounded())
 	if err != nil {
 		return "", fmt.Errorf("encoding an audit log entry: %w", err)
 	}

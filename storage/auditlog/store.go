@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/auditchain"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -23,6 +24,8 @@ type Store struct {
 	db *storage.DB
 	// keep is how long entries are kept. With 0 they are kept forever.
 	keep time.Duration
+	// archive is nil if entries are removed without an archive.
+	archive *Archive
 }
 
 // Open migrates the table and returns the store. The tables of package operations must exist, because the entries of accepted
@@ -36,9 +39,11 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry in the caller's transaction. It also stores the end of the retention period. Until then, the database
+// Insert adds an entry in the caller's transaction, with the limits of its fields. It also stores the end of the retention period. Until then, the database
 // rejects a removal. Entries of erasures are kept forever, because the entries that they emptied refer to them.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
+	entry = entry.bounded()
+
 	encoded, err := entry.Encode()
 	if err != nil {
 		return err
@@ -71,12 +76,31 @@ func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storag
 }
 
 // Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations
-// are part of the operation's row and are never removed.
+// are part of the operation's row and are never removed. After ArchiveTo, only the replica that adds records to the chain archives and
+// removes entries, and only those whose record it has archived.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
+	archived, args := "", []any{storage.At(now)}
+
+	if s.archive != nil {
+		if !s.archive.Chainer.holdsLease() {
+			return 0, nil
+		}
+
+		last, err := s.archiveDue(ctx, now, limit)
+		if err != nil {
+			return 0, err
+		}
+
+		archived = ` AND EXISTS (SELECT 1 FROM audit_chain
+			WHERE audit_chain.id = audit.id AND audit_chain.source = '` + auditchain.SourceEntry + `' AND audit_chain.number <= ?)`
+
+		args = append(args, last)
+	}
+
 	removed, err := storage.Exec(ctx, s.db.Writer(), `WITH chosen AS MATERIALIZED (
-			SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`
+			SELECT id FROM audit WHERE keep_until < ?`+archived+` ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`
 		)
-		DELETE FROM audit WHERE id IN (SELECT id FROM chosen)`, storage.At(now))
+		DELETE FROM audit WHERE id IN (SELECT id FROM chosen)`, args...)
 
 	return int(removed), failure.While(err, "removing old audit log entries")
 }

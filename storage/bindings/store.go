@@ -36,7 +36,16 @@ func accessPlace(id string) string { return "access of binding " + id }
 
 // Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
-	return storage.SealedColumn{Table: "bindings", Column: "access", Place: accessPlace}
+	return storage.SealedColumn{
+		Table: "bindings", Column: "access", Place: accessPlace, Bound: []string{"instance_id", "binding_id", "runtime_id", "role"},
+	}
+}
+
+// boundColumns returns the columns that decide who may read the credentials, and for which runtime. They never change.
+func boundColumns(binding environment.Binding) storage.Bound {
+	return storage.Bound{
+		"instance_id": binding.InstanceID, "binding_id": binding.BindingID, "runtime_id": binding.RuntimeID, "role": string(binding.Role),
+	}
 }
 
 // row is a row of bindings: a Binding, and the columns whose type differs from that of their field. Lifetime is in seconds.
@@ -52,7 +61,7 @@ type row struct {
 // Insert adds a binding in the caller's transaction. If the instance already has a binding with the same BindingID that is not
 // being removed, Insert returns an error for which storage.IsDuplicate is true.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.Binding) error {
-	access, err := s.seal(binding.ID, binding.Access)
+	access, err := s.seal(binding, binding.Access)
 	if err != nil {
 		return err
 	}
@@ -70,8 +79,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 // SaveAccess stores the credentials of a binding that is being created, in the transaction that ends the operation. The binding is
 // then ready. It changes nothing, and returns no error, if the binding is being removed, or if a replica of an earlier version has
 // already stored its credentials. It returns storage.ErrNotFound if the binding is gone.
-func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access environment.Access) error {
-	sealed, err := s.seal(id, access)
+func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, binding environment.Binding, access environment.Access) error {
+	sealed, err := s.seal(binding, access)
 	if err != nil {
 		return err
 	}
@@ -80,12 +89,12 @@ func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access
 			access = CASE WHEN state = 'creating' THEN ? ELSE access END,
 			expires_at = CASE WHEN state = 'creating' THEN ? ELSE expires_at END,
 			state = CASE WHEN state = 'creating' THEN 'ready' ELSE state END
-		WHERE id = ?`, sealed, storage.At(access.ExpiresAt), id)
+		WHERE id = ?`, sealed, storage.At(access.ExpiresAt), binding.ID)
 	if err == nil && found == 0 {
 		err = storage.ErrNotFound
 	}
 
-	return failure.While(err, "storing the credentials of binding %s", id)
+	return failure.While(err, "storing the credentials of binding %s", binding.ID)
 }
 
 // MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the operation or the
@@ -109,17 +118,19 @@ func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
 type sealedAccess struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
+	// Columns has the columns that decide whose credentials these are. It is absent in values that an older release sealed.
+	Columns storage.Bound `json:"columns,omitempty"`
 }
 
-// seal encrypts the access. The ID of the row is authenticated, so an envelope that is copied to another row cannot be
-// decrypted there.
-func (s *Store) seal(id string, access environment.Access) (string, error) {
-	plain, err := json.Marshal(sealedAccess{Kubeconfig: access.Kubeconfig.Reveal(), Server: access.Server})
+// seal encrypts the access and the bound columns. The ID of the row is authenticated, so an envelope that is copied to another row
+// cannot be decrypted there.
+func (s *Store) seal(binding environment.Binding, access environment.Access) (string, error) {
+	plain, err := json.Marshal(sealedAccess{Kubeconfig: access.Kubeconfig.Reveal(), Server: access.Server, Columns: boundColumns(binding)})
 	if err != nil {
-		return "", fmt.Errorf("encoding the credentials of binding %s: %w", id, err)
+		return "", fmt.Errorf("encoding the credentials of binding %s: %w", binding.ID, err)
 	}
 
-	return s.keys.Seal(plain, accessPlace(id)), nil
+	return s.keys.Seal(plain, accessPlace(binding.ID)), nil
 }
 
 func (s *Store) open(binding environment.Binding, sealed string) (environment.Access, error) {
@@ -131,6 +142,10 @@ func (s *Store) open(binding environment.Binding, sealed string) (environment.Ac
 	var access sealedAccess
 	if err := json.Unmarshal(plain, &access); err != nil {
 		return environment.Access{}, fmt.Errorf("decoding the credentials of binding %s: %w", binding.ID, err)
+	}
+
+	if err := access.Columns.Check(boundColumns(binding)); err != nil {
+		return environment.Access{}, fmt.Errorf("reading the credentials of binding %s: %w", binding.ID, err)
 	}
 
 	return environment.Access{

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
@@ -27,6 +28,7 @@ type fixture struct {
 	*testing.T
 
 	db         *storage.DB
+	keys       *secret.Keyring
 	bindings   *bindings.Store
 	instances  *instances.Store
 	operations *operations.Store
@@ -36,8 +38,8 @@ func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		s := fixture{T: t, db: db}
 		keys := storagetest.Keys(t)
+		s := fixture{T: t, db: db, keys: keys}
 
 		var err error
 		if s.operations, err = operations.Open(t.Context(), db, keys); err != nil {
@@ -117,7 +119,7 @@ func TestBindingRoundTrip(t *testing.T) {
 
 		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: createdAt.Add(time.Hour)}
 		for range 2 {
-			if err := s.bindings.SaveAccess(s.Context(), s.db.Writer(), "one", access); err != nil {
+			if err := s.bindings.SaveAccess(s.Context(), s.db.Writer(), binding("one"), access); err != nil {
 				s.Errorf("the stored access cannot be read: %v", err)
 			}
 
@@ -175,7 +177,7 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 			s.Errorf("a binding marked for removal is wanted: %v", err)
 		}
 
-		if err := s.bindings.SaveAccess(s.Context(), s.db.Writer(), "one", environment.Access{Kubeconfig: "late", ExpiresAt: createdAt}); err != nil {
+		if err := s.bindings.SaveAccess(s.Context(), s.db.Writer(), binding("one"), environment.Access{Kubeconfig: "late", ExpiresAt: createdAt}); err != nil {
 			s.Error(err)
 		}
 
@@ -220,7 +222,7 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 			s.Errorf("the binding still exists: %v", err)
 		}
 
-		err = s.bindings.SaveAccess(s.Context(), s.db.Writer(), "one", environment.Access{ExpiresAt: createdAt})
+		err = s.bindings.SaveAccess(s.Context(), s.db.Writer(), binding("one"), environment.Access{ExpiresAt: createdAt})
 		if !errors.Is(err, storage.ErrNotFound) {
 			s.Errorf("a removed binding gets credentials: %v", err)
 		}

@@ -100,6 +100,14 @@ func (s *Store) AddMissing(ctx context.Context, due time.Time) error {
 	return failure.While(err, "finding instances without an endpoint")
 }
 
+// Add adds an empty row for an instance, due at the given time, in the caller's transaction. If there is a row, Add changes nothing.
+func (s *Store) Add(ctx context.Context, tx storage.Tx, instanceID string, due time.Time) error {
+	_, err := storage.Exec(ctx, tx, `INSERT INTO endpoints (id, endpoint, due_at) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING`,
+		instanceID, storage.At(due))
+
+	return failure.While(err, "adding the endpoint of instance %s", instanceID)
+}
+
 // Due is an endpoint that is due for a refresh.
 type Due struct {
 	InstanceID string       `db:"id"`

@@ -15,6 +15,8 @@ import (
 // Filter selects instances; empty fields select all.
 type Filter struct {
 	InstanceID string
+	// ShootNames selects instances by the names of their Shoots. Nil selects all; the database limits the number of names.
+	ShootNames []string
 	// Name selects instances by their display name, which is not unique.
 	Name            string
 	GlobalAccountID string
@@ -111,6 +113,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
 	conditions.Add(f.InstanceID != "", "instances.id = ?", f.InstanceID)
+	conditions.Add(len(f.ShootNames) > 0, "instances.shoot_name IN (?)", f.ShootNames)
 	conditions.Add(f.Name != "", "instances.name = ?", f.Name)
 	conditions.Add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
 	conditions.Add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)

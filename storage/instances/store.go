@@ -52,7 +52,10 @@ func requestPlace(id string) string { return "request of instance " + id }
 
 // Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
-	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
+	return storage.SealedColumn{
+		Table: "instances", Column: "request", Place: requestPlace,
+		Bound: []string{"global_account_id", "subaccount_id", "subscription_account_id", "shoot_name", "provider", columnRuntime},
+	}
 }
 
 // Insertion returns the statement that adds an instance, to be combined with the statement that adds its first operation. If

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -189,6 +191,58 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	}
 }
 
+// boundValue is the value of a bound column.
+type boundValue struct {
+	Name  string `db:"name"`
+	Value string `db:"value"`
+}
+
+// bind adds the bound columns to an envelope that an older release has sealed without them. The transaction has changed the row, so
+// the row is locked.
+func (r *Rotator) bind(ctx context.Context, tx storage.Tx, column storage.SealedColumn, id, envelope string) error {
+	if len(column.Bound) == 0 {
+		return nil
+	}
+
+	plain, err := r.Keys.Open(envelope, column.Place(id))
+	if err != nil {
+		return fmt.Errorf("opening a new envelope: %w", err)
+	}
+
+	sealed, err := storage.BoundOf(plain)
+	if err != nil || sealed != nil {
+		return nil //nolint:nilerr // reading the row reports a value that is not a JSON object
+	}
+
+	var (
+		queries []string
+		args    []any
+	)
+
+	for _, name := range column.Bound {
+		queries = append(queries, fmt.Sprintf(`SELECT '%[1]s' AS name, %[1]s AS value FROM %[2]s WHERE id = ? AND %[1]s <> ''`, name, column.Table))
+		args = append(args, id)
+	}
+
+	values, err := storage.Select[boundValue](ctx, tx, strings.Join(queries, " UNION ALL "), args...)
+	if err != nil {
+		return fmt.Errorf("reading the columns: %w", err)
+	}
+
+	bound := storage.Bound{}
+	for _, each := range values {
+		bound[each.Name] = each.Value
+	}
+
+	if plain, err = bound.Prepend(plain); err != nil {
+		return fmt.Errorf("adding the columns: %w", err)
+	}
+
+	_, err = storage.Exec(ctx, tx, fmt.Sprintf(`UPDATE %s SET %s = ? WHERE id = ?`, column.Table, column.Column), r.Keys.Seal(plain, column.Place(id)), id)
+
+	return failure.While(err, "storing the envelope")
+}
+
 // reencrypt updates the rows in the order of their IDs. All statements on several rows use this order, so that transactions do
 // not deadlock. A row that has changed since it was read stays unchanged and is counted as overtaken.
 func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, rows []sealedRow, result *scanResult) error {
@@ -208,6 +262,14 @@ func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, ro
 			changed, err := storage.Exec(ctx, tx, statement, envelope, row.ID, row.Envelope)
 			if err != nil {
 				return fmt.Errorf("re-encrypting row %s of %s: %w", row.ID, column.Table, err)
+			}
+
+			if changed > 0 {
+				err = r.bind(ctx, tx, column, row.ID, envelope)
+			}
+
+			if err != nil {
+				return fmt.Errorf("sealing the columns of row %s of %s: %w", row.ID, column.Table, err)
 			}
 
 			tried++

@@ -221,6 +221,49 @@ func TestRotation(t *testing.T) {
 	})
 }
 
+// TestRotationSealsColumns rotates rows that an older release sealed without their bound columns, rows with them, and values that
+// are no objects.
+func TestRotationSealsColumns(t *testing.T) {
+	each(t, func(b *fixture) {
+		formerKey, next := secret.NewKey("k1"), secret.NewKey("k2")
+		former := ring(b.T, formerKey)
+
+		b.execute(`ALTER TABLE texts ADD COLUMN owner TEXT`)
+		b.execute(`ALTER TABLE texts ADD COLUMN cluster TEXT NOT NULL DEFAULT ''`)
+
+		for id, plain := range map[string]string{
+			"former": `{"a":1}`, "bound": `{"columns":{"owner":"sealed"},"a":1}`, "empty": `{}`, "other": `[1]`, "no owner": `{"a":2}`,
+		} {
+			b.execute(`INSERT INTO texts VALUES (?, ?, ?, ?)`, id, former.Seal([]byte(plain), place(id)), "owner of "+id, "")
+		}
+
+		b.execute(`UPDATE texts SET owner = NULL WHERE id = 'no owner'`)
+
+		keys := ring(b.T, next, formerKey)
+		rotator, _ := b.rotator(keys)
+		rotator.Columns[0].Bound = []string{"owner", "cluster"}
+
+		if err := rotator.Rotate(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+
+		for id, want := range map[string]string{
+			"former": `{"columns":{"owner":"owner of former"},"a":1}`, "bound": `{"columns":{"owner":"sealed"},"a":1}`,
+			"empty": `{"columns":{"owner":"owner of empty"}}`, "other": `[1]`, "no owner": `{"columns":{},"a":2}`,
+		} {
+			sealed, err := storage.Get[string](b.Context(), b.db.Reader(), `SELECT envelope FROM texts WHERE id = ?`, id)
+			if err != nil {
+				b.Fatal(err)
+			}
+
+			got, err := keys.Open(sealed, place(id))
+			if diff := cmp.Diff(want, string(got)); diff != "" || err != nil || !strings.HasPrefix(sealed, "k2:") {
+				b.Errorf("%s: %v, -want +got\n%s", id, err, diff)
+			}
+		}
+	})
+}
+
 func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 	each(t, func(b *fixture) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -43,6 +44,19 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 	return appendTimeline(ctx, tx, operation.ID, process.Entry{
 		Began: operation.At, End: operation.At, Outcome: process.Accepted, Message: operation.Why,
 	})
+}
+
+// InsertSucceeded adds an operation that has succeeded elsewhere, in the caller's transaction, after all operations of its
+// instance. It restores the operation that created a restored object. The operation has no start, so its duration is unknown.
+func (s *Store) InsertSucceeded(ctx context.Context, tx storage.Tx, operation process.New) error {
+	if err := s.Accept(ctx, tx, operation); err != nil {
+		return err
+	}
+
+	_, err := storage.Exec(ctx, tx, `UPDATE operations SET state = 'succeeded', finished_at = ? WHERE id = ?`,
+		storage.At(operation.At), operation.ID)
+
+	return failure.While(err, "restoring operation %s", operation.ID)
 }
 
 // Next returns the statement that Accept executes. It does not include the timeline entry for the operation's Why.

@@ -14,6 +14,8 @@ import (
 // Filter selects runtimes; empty fields select all that are not deleted.
 type Filter struct {
 	ID string
+	// Among selects runtimes by their IDs. Nil selects all; the database limits the number of IDs.
+	Among []string
 	// Tenant and SubAccount are IDs in the form of labels, see package tenancy.
 	Tenant     string
 	SubAccount string
@@ -112,6 +114,7 @@ func (f Filter) conditions() storage.Conditions {
 	var conditions storage.Conditions
 
 	conditions.Add(f.ID != "", "runtimes.id = ?", f.ID)
+	conditions.Add(len(f.Among) > 0, "runtimes.id IN (?)", f.Among)
 	conditions.Add(f.Tenant != "", "runtimes.tenant = ?", f.Tenant)
 	conditions.Add(f.SubAccount != "", "runtimes.subaccount = ?", f.SubAccount)
 	conditions.Add(f.ShootName != "", "runtimes.shoot_name = ?", f.ShootName)
@@ -120,8 +123,8 @@ func (f Filter) conditions() storage.Conditions {
 	return conditions
 }
 
-// IDs returns a query for the IDs of the runtimes, including deleted ones, that match the ID, Tenant, SubAccount, ShootName and
-// Region of the filter. It ignores the other fields. If these five are empty, it returns the zero statement, which
+// IDs returns a query for the IDs of the runtimes, including deleted ones, that match the ID, Among, Tenant, SubAccount, ShootName and
+// Region of the filter. It ignores the other fields. If these six are empty, it returns the zero statement, which
 // operations.Filter.Instances treats as all runtimes.
 func (f Filter) IDs() storage.Statement {
 	conditions := f.conditions()

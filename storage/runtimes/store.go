@@ -85,18 +85,45 @@ func configurationPlace(id string) string { return "configuration of runtime " +
 
 // Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
-	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
+	return storage.SealedColumn{
+		Table: "runtimes", Column: "configuration", Place: configurationPlace,
+		Bound: []string{"tenant", "subaccount", "original_tenant", "original_subaccount", "shoot_name", "provisioned_by"},
+	}
+}
+
+// boundColumns returns the columns that decide whose cluster the runtime is. They never change.
+func boundColumns(runtime Runtime) storage.Bound {
+	return storage.Bound{
+		"tenant": runtime.Tenant, "subaccount": runtime.SubAccount,
+		"original_tenant": runtime.OriginalTenant, "original_subaccount": runtime.OriginalSubAccount,
+		"shoot_name": runtime.ShootName, "provisioned_by": runtime.ProvisionedBy,
+	}
+}
+
+// seal returns the envelope of the runtime's configuration and of its bound columns. Older releases read the configuration only.
+func (s *Store) seal(runtime Runtime) (string, error) {
+	plain, err := boundColumns(runtime).Prepend(runtime.Configuration)
+	if err != nil {
+		return "", fmt.Errorf("sealing the configuration of runtime %s: %w", runtime.ID, err)
+	}
+
+	return s.keys.Seal(plain, configurationPlace(runtime.ID)), nil
 }
 
 // Insert adds a runtime in the caller's transaction. If a runtime that is not deleted has the same Shoot name, or if any runtime
 // has the same ID, Insert changes nothing and reports false. The transaction can then continue.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
+	sealed, err := s.seal(runtime)
+	if err != nil {
+		return false, err
+	}
+
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at, provider, region)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		runtime.ID, runtime.Tenant, runtime.SubAccount, runtime.OriginalTenant, runtime.OriginalSubAccount,
 		runtime.ShootName, runtime.ProvisionedBy,
-		s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)), storage.At(runtime.CreatedAt),
+		sealed, storage.At(runtime.CreatedAt),
 		runtime.Provider, runtime.Region)
 
 	return inserted == 1, failure.While(err, "inserting runtime %s", runtime.ID)
@@ -106,7 +133,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (boo
 const listedColumns = `runtimes.id, runtimes.tenant, subaccount, shoot_name, provisioned_by, runtimes.created_at, deleted_at,
 	original_tenant, original_subaccount, COALESCE(provider, '') AS provider, COALESCE(region, '') AS region`
 
-// Get returns a runtime, deleted or not, or storage.ErrNotFound.
+// Get returns a runtime, deleted or not, or storage.ErrNotFound. If a bound column was changed outside of the service, the error is
+// storage.ErrChangedColumn.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, error) {
 	return s.find(ctx, tx, `id = ?`, id)
 }
@@ -132,7 +160,16 @@ func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (R
 		return Runtime{}, fmt.Errorf("reading runtime %s: %w", value, err)
 	}
 
-	configuration, err := s.keys.Open(row.Configuration, configurationPlace(row.ID))
+	plain, err := s.keys.Open(row.Configuration, configurationPlace(row.ID))
+	if err != nil {
+		return Runtime{}, fmt.Errorf("reading runtime %s: %w", row.ID, err)
+	}
+
+	configuration, bound, err := storage.CutBound(plain)
+	if err == nil {
+		err = bound.Check(boundColumns(row.Runtime))
+	}
+
 	if err != nil {
 		return Runtime{}, fmt.Errorf("reading runtime %s: %w", row.ID, err)
 	}
@@ -157,25 +194,31 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 // Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction. Unlike Configured, which
 // steps use, it also overwrites a configuration that a later operation has recorded.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
-	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
+	sealed, err := s.seal(runtime)
+	if err != nil {
+		return err
+	}
 
-	_, err := storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ?, provider = ?, region = ? WHERE id = ?`,
+	_, err = storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ?, provider = ?, region = ? WHERE id = ?`,
 		sealed, runtime.Provider, runtime.Region, runtime.ID)
 
 	return failure.While(err, "reconfiguring runtime %s", runtime.ID)
 }
 
-// Configured records the configuration that an operation has applied. position is the Position of the operation. If a later
-// operation has already recorded a configuration, Configured changes nothing: the caller is a late run of a replica that was
+// Configured records the configuration that an operation has applied to its runtime. position is the Position of the operation. If a
+// later operation has already recorded a configuration, Configured changes nothing: the caller is a late run of a replica that was
 // frozen. No step changes the provider and the region, so Configured does not write them.
-func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
-	sealed := s.keys.Seal(configuration, configurationPlace(id))
+func (s *Store) Configured(ctx context.Context, runtime Runtime, position int64) error {
+	sealed, err := s.seal(runtime)
+	if err != nil {
+		return err
+	}
 
-	_, err := storage.Exec(ctx, s.db.Writer(),
+	_, err = storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET configuration = ?, configured_by = ? WHERE id = ? AND configured_by <= ?`,
-		sealed, position, id, position)
+		sealed, position, runtime.ID, position)
 
-	return failure.While(err, "recording the configuration of runtime %s", id)
+	return failure.While(err, "recording the configuration of runtime %s", runtime.ID)
 }
 
 // DeletedAmong returns the IDs of the deleted runtimes among the given IDs.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -22,6 +23,7 @@ type fixture struct {
 	*testing.T
 
 	db    *storage.DB
+	keys  *secret.Keyring
 	store *runtimes.Store
 }
 
@@ -31,12 +33,14 @@ func each(t *testing.T, test func(b fixture)) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()
 
-		store, err := runtimes.Open(t.Context(), db, storagetest.Keys(t))
+		keys := storagetest.Keys(t)
+
+		store, err := runtimes.Open(t.Context(), db, keys)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		test(fixture{T: t, db: db, store: store})
+		test(fixture{T: t, db: db, keys: keys, store: store})
 	})
 }
 
@@ -376,8 +380,10 @@ func TestLateConfiguration(t *testing.T) {
 			{"a late write of an earlier change", 4, `{"position":7}`},
 			{"a repeated write", 7, `{"position":7}`},
 		} {
-			configuration := fmt.Appendf(nil, `{"position":%d}`, c.position)
-			if err := b.store.Configured(b.Context(), "r-1", configuration, c.position); err != nil {
+			changed := runtime("r-1", "c-first")
+			changed.Configuration = fmt.Appendf(nil, `{"position":%d}`, c.position)
+
+			if err := b.store.Configured(b.Context(), changed, c.position); err != nil {
 				b.Fatal(err)
 			}
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/test/bench/report"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -80,29 +79,11 @@ func (s *scope) orderRuntimes(url string, count int) {
 
 	for i := range count {
 		requests.Go(func() error {
-			_, err := client.ProvisionRuntime(s.Context(), provisionerclient.Caller{Tenant: "bench"}, smallCluster("c-"+strconv.Itoa(i)))
+			_, err := client.ProvisionRuntime(s.Context(), provisionerclient.Caller{Tenant: "bench"}, harness.SmallRuntime("c-"+strconv.Itoa(i)))
 
 			return err
 		})
 	}
 
 	s.check(requests.Wait())
-}
-
-// smallCluster returns a valid order of a small AWS cluster.
-func smallCluster(name string) *wire.ProvisionRuntimeInput {
-	return &wire.ProvisionRuntimeInput{
-		RuntimeInput: &wire.RuntimeInput{Name: name},
-		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: &wire.GardenerConfigInput{
-			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
-			MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCidr: "10.250.0.0/16",
-			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
-			ProviderSpecificConfig: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
-				VpcCidr: "10.250.0.0/16",
-				AwsZones: []*wire.AWSZoneInput{{
-					Name: "eu-central-1a", WorkerCidr: "10.250.0.0/19", PublicCidr: "10.250.32.0/20", InternalCidr: "10.250.48.0/20",
-				}},
-			}},
-		}},
-	}
 }

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -106,9 +105,9 @@ type proxiedRuntimes struct {
 }
 
 // Configured implements processes.Runtimes.
-func (r proxiedRuntimes) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
+func (r proxiedRuntimes) Configured(ctx context.Context, runtime runtimes.Runtime, position int64) error {
 	return r.proxy.Call(ctx, "Configured", func(ctx context.Context) error {
-		return r.store.Configured(ctx, id, configuration, position)
+		return r.store.Configured(ctx, runtime, position)
 	})
 }
 

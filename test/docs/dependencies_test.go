@@ -22,7 +22,7 @@ var (
 	debianPackages = regexp.MustCompile(`apt-get install((?: +-\S+)*)((?: +[a-z0-9][a-z0-9.+-]+)+)`)
 	goInstall      = regexp.MustCompile(`go install (\S+)@`)
 	npx            = regexp.MustCompile(`npx --yes ([^\s@]+)@`)
-	baseImage      = regexp.MustCompile(`(?m)^FROM ([^\s:@]+)[:@]|"image": "([^\s:@"]+)[:@]`)
+	baseImage      = regexp.MustCompile(`(?m)^(?:FROM |ARG \w*IMAGE=)([^\s:@$]+)[:@]|"image": "([^\s:@"]+)[:@]`)
 	action         = regexp.MustCompile(`uses: ([^\s@]+)@`)
 	codeSpan       = regexp.MustCompile("`([^`]+)`")
 )

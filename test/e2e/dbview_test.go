@@ -28,18 +28,14 @@ type dbView struct {
 func openDBView(t *testing.T, service string, settings replica.Database) dbView {
 	t.Helper()
 
-	keys, err := settings.Keys()
+	db, keys := harness.OpenSealed(t, settings)
+
+	stored, err := operations.Open(t.Context(), db, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	v := dbView{T: t, service: service, db: harness.OpenDatabase(t, settings)}
-
-	if v.operations, err = operations.Open(t.Context(), v.db, keys); err != nil {
-		t.Fatal(err)
-	}
-
-	return v
+	return dbView{T: t, service: service, db: db, operations: stored}
 }
 
 func (v dbView) count(query string, arguments ...any) int {

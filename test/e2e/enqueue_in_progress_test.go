@@ -8,7 +8,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -37,22 +36,7 @@ func startStandalone(t *testing.T, garden client.WithWatch, settings provisioner
 func (p standalone) order(name string) provisionerclient.Operation {
 	p.Helper()
 
-	disk, size := "gp3", 50
-
-	ordered, err := p.client.ProvisionRuntime(p.Context(), provisionerclient.Caller{Tenant: "tenant"}, &wire.ProvisionRuntimeInput{
-		RuntimeInput: &wire.RuntimeInput{Name: name},
-		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: &wire.GardenerConfigInput{
-			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
-			MachineType: "m6i.large", DiskType: &disk, VolumeSizeGB: &size, WorkerCidr: "10.250.0.0/16",
-			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
-			ProviderSpecificConfig: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
-				VpcCidr: "10.250.0.0/16",
-				AwsZones: []*wire.AWSZoneInput{{
-					Name: "eu-central-1a", WorkerCidr: "10.250.0.0/19", PublicCidr: "10.250.32.0/20", InternalCidr: "10.250.48.0/20",
-				}},
-			}},
-		}},
-	})
+	ordered, err := p.client.ProvisionRuntime(p.Context(), provisionerclient.Caller{Tenant: "tenant"}, harness.SmallRuntime(name))
 	if err != nil {
 		p.Fatal(err)
 	}

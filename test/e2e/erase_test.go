@@ -109,12 +109,9 @@ type searched struct {
 func openSearched(t *testing.T, service string, settings replica.Database) searched {
 	t.Helper()
 
-	keys, err := settings.Keys()
-	if err != nil {
-		t.Fatal(err)
-	}
+	db, keys := harness.OpenSealed(t, settings)
 
-	return searched{T: t, service: service, db: harness.OpenDatabase(t, settings), keys: keys}
+	return searched{T: t, service: service, db: db, keys: keys}
 }
 
 // tables returns the names of all tables.
@@ -234,6 +231,11 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 		if listed := e.ebctl("audit", "list", "--action", "erase", "-o", "jsonpath={.data[*].accountID}"); strings.TrimSpace(listed) != erased.account {
 			t.Errorf("want one entry of the erasure, got %q", listed)
 		}
+
+		e.Until("hash chains that list the erasure", func() bool {
+			return strings.Contains(e.ebctl("audit", "verify"), erased.account) &&
+				strings.Contains(behind.ebctl("provisioner", "audit", "verify"), erased.account)
+		})
 
 		// The account can be used again.
 		erased.Send(http.MethodPut, harness.InstancePath("erased-instance")+harness.Incomplete, erased.order("erased-instance"), http.StatusAccepted)

@@ -264,7 +264,7 @@ func TestOperationsCanceledWhilePendingAreCounted(t *testing.T) {
 	const ended = "environment_broker_engine_operations_ended_total"
 
 	if err := testutil.GatherAndCompare(e.services.Broker.Metrics, strings.NewReader(`
-# HELP `+ended+` Operations that ended, by state: succeeded, failed, canceled.
+# HELP `+ended+` Operations that ended, by kind and state: succeeded, failed, canceled.
 # TYPE `+ended+` counter
 `+ended+`{kind="provision",state="canceled"} 2
 `), ended); err != nil {

@@ -181,17 +181,17 @@ func TestKilledPrograms(t *testing.T) {
 		kill   func(id, victim string)
 	}{
 		"before the Shoot": {
-			reason: "the order is accepted, but Gardener is unavailable",
+			reason: "the broker has accepted the order, but Gardener is unavailable",
 			kill: func(id, victim string) {
 				p.toGarden.block(true)
 				p.Create(id, harness.PlanAWS)
 
 				if victim == killProvisioner {
-					p.Until("the order", func() bool {
-						found := p.Send(http.MethodGet, "/runtimes?instance_id="+id, nil, http.StatusOK)
-						runtime, _ := json.Marshal(found.Body)
+					p.Until("the order, which the Provisioner cannot accept without Gardener", func() bool {
+						found := p.Send(http.MethodGet, "/operations?instance_id="+id, nil, http.StatusOK)
+						operations, _ := json.Marshal(found.Body)
 
-						return strings.Contains(string(runtime), "runtimeID")
+						return strings.Contains(string(operations), "Gardener is unavailable")
 					})
 				}
 

@@ -48,8 +48,11 @@ func sharedRows() []roleRow {
 		{name: "POST /operations/{operation_id}/skip", roles: operating},
 		{name: "GET /audit", roles: admin},
 		{name: "GET /audit/{entry_id}", roles: admin},
+		{name: "GET /auditchain", roles: admin},
 		{name: "GET /accounts/{account_id}", roles: admin},
 		{name: "POST /accounts/{account_id}/erase", roles: admin},
+		{name: "GET /differences", roles: operating},
+		{name: "POST /differences/restore", roles: admin},
 		{name: "GET /status", roles: reading},
 		{name: "GET /openapi.yaml", roles: anyone},
 	}

@@ -56,7 +56,7 @@ func (c *cluster) startEtcd() string {
 	c.Helper()
 
 	api, peers := freeport.Address(freePort(c.TB)), freeport.Address(freePort(c.TB))
-	c.start("etcd", c.program("etcd"), "--data-dir", c.mkdir("etcd"),
+	c.start("etcd", c.program("etcd"), "--data-dir", c.mkdir("etcd"), "--enable-v2", // see patroni.yml
 		"--listen-client-urls", "http://"+api, "--advertise-client-urls", "http://"+api,
 		"--listen-peer-urls", "http://"+peers, "--initial-advertise-peer-urls", "http://"+peers,
 		"--initial-cluster", "default=http://"+peers)
@@ -84,11 +84,12 @@ func (c *cluster) newNode(name, etcd string) *node {
 
 	n := &node{account: c.account, Name: name, folder: c.mkdir(name), postgres: freePort(c.TB), rest: freePort(c.TB)}
 	n.ToPostgres = postgrestest.NewProxy(c.TB, freeport.Address(n.postgres))
+	n.ToReplicas = postgrestest.NewProxy(c.TB, freeport.Address(n.postgres))
 	n.ToREST = postgrestest.NewProxy(c.TB, freeport.Address(n.rest))
 	n.ToEtcd = postgrestest.NewProxy(c.TB, etcd)
 	c.render("patroni.yml", filepath.Join(name, "patroni.yml"), map[string]any{
 		"Name": name, "Folder": n.folder, "Binaries": filepath.Dir(postgres), "Synchronous": c.synchronous,
-		"Postgres": n.postgres, "ToPostgres": n.ToPostgres.Port, "REST": n.rest, "ToREST": n.ToREST.Port, "ToEtcd": n.ToEtcd.Port,
+		"Postgres": n.postgres, "ToReplicas": n.ToReplicas.Port, "REST": n.rest, "ToREST": n.ToREST.Port, "ToEtcd": n.ToEtcd.Port,
 	})
 	c.Cleanup(n.kill)
 	n.startPatroni()
@@ -99,7 +100,7 @@ func (c *cluster) newNode(name, etcd string) *node {
 // member is a node in the answer of Patroni's endpoint /cluster.
 type member struct{ Name, Role, State string }
 
-// members returns what Patroni on the primary knows of the cluster, or nothing while there is no primary.
+// members returns the members of the cluster as Patroni on the primary reports them, or nil while there is no primary.
 func (c *cluster) members() []member {
 	c.Helper()
 
@@ -136,7 +137,8 @@ func (c *cluster) waitForMembers() {
 	})
 }
 
-// primary returns the node that is the primary, or nil. It ignores the node except, which may not know yet that it was replaced.
+// primary returns the node that is the primary, or nil. It skips the node in except, which may still consider itself the primary
+// after it was replaced.
 func (c *cluster) primary(except *node) *node {
 	c.Helper()
 

@@ -9,12 +9,12 @@ import (
 )
 
 // node is a PostgreSQL server and its Patroni. Everything outside reaches the node through its proxies, and so does the node
-// etcd.
+// etcd. The other nodes replicate through ToReplicas, and clients use ToPostgres.
 type node struct {
 	account
 
-	Name                       string
-	ToPostgres, ToREST, ToEtcd *postgrestest.Proxy
+	Name                                   string
+	ToPostgres, ToReplicas, ToREST, ToEtcd *postgrestest.Proxy
 	// folder contains the node's configuration and data.
 	folder string
 	// postgres and rest are the ports of PostgreSQL and of Patroni's REST API, without a proxy.
@@ -88,5 +88,5 @@ func (n *node) join() {
 }
 
 func (n *node) proxies() []*postgrestest.Proxy {
-	return []*postgrestest.Proxy{n.ToPostgres, n.ToREST, n.ToEtcd}
+	return []*postgrestest.Proxy{n.ToPostgres, n.ToReplicas, n.ToREST, n.ToEtcd}
 }

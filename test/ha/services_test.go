@@ -32,7 +32,9 @@ const (
 type services struct {
 	testing.TB
 
-	garden                  *fakegarden.Memory
+	garden *fakegarden.Memory
+	// provisioner is the URL at which the brokers reach the Provisioners.
+	provisioner             string
 	brokers                 []harness.Broker
 	brokerDB, provisionerDB *storage.DB
 
@@ -41,7 +43,7 @@ type services struct {
 	live   []string
 }
 
-// startServices starts the services on a cluster. The brokers know all PostgreSQL servers. The Provisioners reach the primary through
+// startServices starts the services on a cluster. The brokers connect with a list of all PostgreSQL servers, the Provisioners through
 // HAProxy.
 func startServices(c *cluster) *services {
 	c.Helper()
@@ -83,9 +85,11 @@ func startReplicas(t testing.TB, broker, provisioner replica.Database) *services
 
 	balancer := harness.NewFaultProxy(t, func() string { return urls[int(turn.Add(1))%len(urls)] })
 
+	s.provisioner = balancer.URL + "/graphql"
+
 	for range replicaCount {
 		settings := harness.BrokerSettings(broker)
-		settings.Provisioner.URL = balancer.URL + "/graphql"
+		settings.Provisioner.URL = s.provisioner
 		s.brokers = append(s.brokers, harness.StartBroker(t, settings, log))
 	}
 

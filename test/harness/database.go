@@ -68,6 +68,18 @@ func OpenDatabase(tb testing.TB, settings replica.Database) *storage.DB {
 	return storagetest.Open(tb, config)
 }
 
+// OpenSealed is OpenDatabase, and also returns the keys with which the service seals values.
+func OpenSealed(tb testing.TB, settings replica.Database) (*storage.DB, *secret.Keyring) {
+	tb.Helper()
+
+	keys, err := settings.Keys()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return OpenDatabase(tb, settings), keys
+}
+
 // linkTo returns a symbolic link to a SQLite file. The service has locked the name of the file, so that no second service opens it.
 // SQLite itself resolves links, so both names share one write-ahead log.
 func linkTo(tb testing.TB, path string) string {

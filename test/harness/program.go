@@ -169,7 +169,7 @@ func (p *Program) Line() string {
 	return ""
 }
 
-// Log returns what the program has written to its standard error output.
+// Log returns the standard error output of the program.
 func (p *Program) Log() string {
 	p.Helper()
 
@@ -232,6 +232,7 @@ func FreeAddress(tb testing.TB) string {
 func DatabaseVariables(database replica.Database) []string {
 	return []string{
 		"APP_DATABASE_DRIVER=" + database.Driver,
+		"APP_DATABASE_PATH=" + database.Path,
 		"APP_DATABASE_USER=" + database.User,
 		"APP_DATABASE_PASSWORD=" + database.Password.Reveal(),
 		"APP_DATABASE_HOST=" + database.Host,

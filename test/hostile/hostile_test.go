@@ -188,7 +188,7 @@ func TestRoutes(t *testing.T) {
 	sent := 0
 
 	for _, route := range routes(t) {
-		// The routes under the other prefixes have the same handlers, so that IDs and regions suffice.
+		// The routes below /oauth have the same handlers, so the test varies only their IDs and regions, not their bodies.
 		if route.method != http.MethodGet && route.method != http.MethodDelete && !strings.HasPrefix(route.path, "/oauth") {
 			for name, body := range bodies() {
 				got := s.refused(name, s.Endpoint, harness.Call{
@@ -232,6 +232,51 @@ func TestRoutes(t *testing.T) {
 
 	if sent < 2000 {
 		t.Errorf("only %d requests were sent", sent)
+	}
+}
+
+// TestProvisionerRoutes sends the hostile requests to the operator API of the Provisioner.
+func TestProvisionerRoutes(t *testing.T) {
+	t.Parallel()
+
+	s := start(t)
+	endpoint := harness.Endpoint{URL: strings.TrimSuffix(s.provisioner.URL, "/graphql")}
+	before := s.rows()
+	sent := map[string]int{}
+
+	for _, route := range routes(t) {
+		if strings.Contains(route.path, "/v2/") {
+			continue
+		}
+
+		if route.method != http.MethodGet {
+			for name, body := range bodies() {
+				got := s.refused(name, endpoint, harness.Call{Method: route.method, Path: fill(route.path, known), Body: body})
+				if sent[route.method]++; got.Status < http.StatusBadRequest {
+					t.Errorf("%s: %s %s: status %d: %.300s", name, route.method, route.path, got.Status, got.Raw)
+				}
+			}
+		}
+
+		for name, segment := range segments() {
+			call := harness.Call{Method: route.method, Path: fill(route.path, segment) + "?instance_id=" + segment + "&cursor=" + segment}
+			if len(call.Path) > 60_000 {
+				continue // net/http refuses longer headers
+			}
+
+			got := s.refused(name, endpoint, call)
+			if sent[route.method]++; got.Status < http.StatusBadRequest && strings.Contains(route.path, "{") && route.path != "/accounts/{account_id}" {
+				t.Errorf("%s: %s %s: status %d: %.300s", name, route.method, route.path, got.Status, got.Raw)
+			}
+		}
+	}
+
+	if after := s.rows(); after != before {
+		t.Errorf("hostile requests changed rows: before %s, after %s", before, after)
+	}
+
+	if sent[http.MethodPost] < 500 || sent[http.MethodGet] < 50 {
+		t.Errorf("too few requests were sent: %v", sent)
 	}
 }
 

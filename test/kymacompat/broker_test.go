@@ -59,6 +59,20 @@ func TestTenantThatCannotBeALabel(t *testing.T) {
 	wantNoRuntime(p)
 }
 
+// TestReportOfDifferences checks that the report says which part a Kyma Provisioner cannot give.
+func TestReportOfDifferences(t *testing.T) {
+	t.Parallel()
+
+	p := start(t, harness.SQLite, 200*time.Millisecond)
+	p.Create("one", harness.PlanAWS)
+	p.WantSucceeded("one")
+
+	reply := p.Send(http.MethodGet, "/differences", nil, http.StatusOK)
+	if !strings.Contains(reply.Raw, `"data":[]`) || !strings.Contains(reply.Raw, "it is a Kyma Provisioner") {
+		t.Errorf("got %s", reply.Raw)
+	}
+}
+
 // TestSuspension suspends and resumes an instance. The suspension removes the runtime, and the resumption creates a runtime
 // with the same name.
 func TestSuspension(t *testing.T) {
@@ -104,7 +118,7 @@ func TestFaults(t *testing.T) {
 			reason: "the owner of the cluster is unknown, so an operator must check it; the description names the cluster",
 			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.ResponseLost},
 			create: "failed: a cluster named \"NAME\" already exists: look for it in Gardener, remove it by hand",
-			remove: "failed: a cluster named \"NAME\" may be left over from the canceled creation: look for it in Gardener and remove it by hand",
+			remove: "failed: a cluster named \"NAME\" may be left over from the unfinished creation: look for it in Gardener and remove it by hand",
 		},
 		"order not delivered": {
 			reason: "an unavailable Provisioner is retried",

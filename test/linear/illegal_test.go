@@ -381,6 +381,12 @@ func TestModelAccepts(t *testing.T) {
 			boundInstance().then(unbinding(), started("unbind")).then(removing(), started("delete")).then(unbinding(), status(gone)).
 				then(updatingTo(larger), concurrent()).then(polling("delete"), shown(inProgress)),
 		},
+		"removal that outlives the deletion": {
+			"an unbind finds no binding because the instance is gone, and the earlier unbind is still in progress",
+			boundInstance().then(unbinding(), started("unbind")).then(removing(), started("delete")).then(unbinding(), status(gone)).
+				then(polling("delete"), shown(succeeded)).then(pollingBinding(""), shown(inProgress)).
+				then(pollingBinding("unbind"), shown(succeeded)),
+		},
 		"update after an update that nobody polled": {
 			"the second update shows that the first one has ended",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(updatingTo(nodes{max: 14}), started("u2")).

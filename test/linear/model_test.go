@@ -51,7 +51,7 @@ const (
 	running progress = "running"
 	// canceled operations were canceled before a response showed their end. They may have ended before the cancellation.
 	canceled progress = "canceled"
-	// orphaned operations remove a binding whose instance is gone. They may have ended.
+	// orphaned operations remove a binding whose instance is gone, or is being deleted and may be gone. They may have ended.
 	orphaned progress = "orphaned"
 	// stopped operations have ended, but no response has shown their outcome yet.
 	stopped progress = "stopped"
@@ -316,7 +316,7 @@ func (s *state) endOperation() *state {
 	return ended
 }
 
-// replace sets the progress of all operations with progress old to with.
+// replace changes the progress of all operations whose progress is old. with is the new progress.
 func replace(operations []operation, old, with progress) {
 	for i := range operations {
 		if operations[i].progress == old {
@@ -325,7 +325,8 @@ func replace(operations []operation, old, with progress) {
 	}
 }
 
-// endBinding returns the state after a binding's operation in progress has succeeded, or nil if there is none.
+// endBinding returns the state after a binding's operation in progress has succeeded, or nil if there is none. If the instance is
+// being deleted, a removed binding may be gone with the instance instead, so its removal may still be in progress.
 func (s *state) endBinding(index int) *state {
 	b := s.bindings[index]
 	if len(b.operations) == 0 || b.operations[len(b.operations)-1].progress != running {
@@ -340,6 +341,10 @@ func (s *state) endBinding(index int) *state {
 		bound.phase = ready
 	} else {
 		*bound = binding{phase: absent, operations: bound.operations}
+
+		if s.phase == deleting {
+			bound.operations[len(bound.operations)-1].progress = orphaned
+		}
 	}
 
 	return ended

@@ -53,11 +53,46 @@ func (c *Client) GetAuditEntry(ctx context.Context, entryID string) (operatorapi
 	})
 }
 
+// GetAuditChain calls GET /auditchain: get the hash chain of the audit log with the rows that it covers.
+func (c *Client) GetAuditChain(ctx context.Context, params operatorapi.GetAuditChainParams) (operatorapi.AuditChainPage, error) {
+	query := url.Values{}
+	set(query, "position", params.Position)
+
+	return callFor[operatorapi.AuditChainPage](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/auditchain",
+		query:  query,
+	})
+}
+
 // GetCatalog calls GET /catalog: get the catalog that the responding replica serves.
 func (c *Client) GetCatalog(ctx context.Context) (operatorapi.Catalog, error) {
 	return callFor[operatorapi.Catalog](ctx, c, request{
 		method: http.MethodGet,
 		path:   "/catalog",
+	})
+}
+
+// ListDifferences calls GET /differences: list differences between the services and the systems behind them.
+func (c *Client) ListDifferences(ctx context.Context, params operatorapi.ListDifferencesParams) (operatorapi.DifferenceList, error) {
+	query := url.Values{}
+	set(query, "bindings", params.Bindings)
+	set(query, "cursor", params.Cursor)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.DifferenceList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/differences",
+		query:  query,
+	})
+}
+
+// RestoreDifferences calls POST /differences/restore: restore missing rows.
+func (c *Client) RestoreDifferences(ctx context.Context, body operatorapi.Restore) (operatorapi.Restoration, error) {
+	return callFor[operatorapi.Restoration](ctx, c, request{
+		method: http.MethodPost,
+		path:   "/differences/restore",
+		body:   body,
 	})
 }
 
@@ -137,6 +172,7 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "account", params.Account)
 	set(query, "subaccount", params.Subaccount)
 	set(query, "region", params.Region)
+	set(query, "ids", params.Ids)
 	set(query, "platform", params.Platform)
 	set(query, "plan", params.Plan)
 	set(query, "state", params.State)

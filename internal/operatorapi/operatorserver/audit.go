@@ -1,6 +1,7 @@
 package operatorserver
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -51,6 +52,19 @@ func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
 	default:
 		return httpserver.OK(auditEntry(found[0])), nil
 	}
+}
+
+// chainPage is the number of records of a page of the chain.
+const chainPage = 200
+
+// GetAuditChain handles GET /auditchain.
+func (a *API) GetAuditChain(r *http.Request, query Query) (httpserver.Response, error) {
+	page, err := a.Entries.ChainPage(r.Context(), query.Get("position"), chainPage)
+	if errors.Is(err, auditlog.ErrChainCursor) {
+		return httpserver.Response{}, Invalid("position is invalid. Use the field next of the previous page.")
+	}
+
+	return httpserver.OK(operatorapi.AuditChainPage{Records: page.Records, Unchained: page.Unchained, Head: page.Head, Next: page.Next}), err
 }
 
 // auditEntry converts an entry of the store. For updates, Before and After contain only the changed fields.

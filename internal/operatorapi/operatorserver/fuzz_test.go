@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// FuzzIntervention decodes arbitrary bodies of interventions. A rejected body gets 400 with a short text.
+// FuzzIntervention checks that ReadStrictly rejects an invalid body of an intervention with status 400
+// and a short text.
 func FuzzIntervention(f *testing.F) {
 	for _, seed := range []string{
 		``, ` `, `{}`, `{"reason":"x"}`, `{"reason":"x","step":"y"}`, `{"reason":"x"}}`, `{"reason":"x"} {}`, `{"Reason":"x"}`, `{"reason":1}`, `null`, `[]`,
@@ -31,6 +32,33 @@ func FuzzIntervention(f *testing.F) {
 
 		if refusal := httpserver.RefusalOf(err); refusal.Status != 400 || len(refusal.Description) > 1000 {
 			t.Errorf("%q: %d %s", body, refusal.Status, refusal.Description)
+		}
+	})
+}
+
+// FuzzQuery parses arbitrary queries of lists. A rejected query gets 400 with a short text, and accepted values can be stored.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "page=2&page_size=10", "page=-1", "page=999999999999999999999", "cursor=x&page_size=0", "account=a&account=b", "%zz", "unknown=1", "account=%00",
+		"since=2026-01-02T03:04:05Z", ";", strings.Repeat("a", 1000) + "=1", "account=%ff", "total=maybe",
+	} {
+		f.Add(seed)
+	}
+
+	f.Fuzz(func(t *testing.T, raw string) {
+		query, err := readQuery(raw, []string{"page", "page_size", "cursor", "total", "account", "since"})
+		if err == nil {
+			for name, values := range query.Values {
+				if len(values) != 1 || strings.ContainsRune(values[0], 0) {
+					t.Errorf("%q: accepted %s with %q", raw, name, values)
+				}
+			}
+
+			return
+		}
+
+		if refusal := httpserver.RefusalOf(err); refusal.Status != 400 || len(refusal.Description) > 1000+6*len(raw) {
+			t.Errorf("%q: %d %s", raw, refusal.Status, refusal.Description)
 		}
 	})
 }

@@ -39,7 +39,7 @@ const (
 	textNoJSON = "The body must be JSON: send the header Content-Type: application/json."
 )
 
-// Engine provides the engine's knowledge about kinds of operations. *process.Engine implements it.
+// Engine is the part of *process.Engine that the API uses.
 type Engine interface {
 	// Handles reports whether the service runs operations of the kind.
 	Handles(kind string) bool
@@ -84,12 +84,14 @@ type Options struct {
 	Engine   Engine
 	Subjects Subjects
 	Accounts Accounts
+	// Differences compares the service with the systems behind it.
+	Differences Differences
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Stages lists the stages of each kind of operation in order.
 	Stages map[string][]string
-	// Systems are the upstream systems. Their state is the state in this replica, because each replica has separate circuit
-	// breakers.
+	// Systems are the upstream systems. The API reports their state as this replica sees it, because each replica has its own
+	// circuit breakers.
 	Systems []*upstream.System
 	// EstimatedEnd predicts the end of an operation, or returns zero. Nil means no predictions.
 	EstimatedEnd func(record process.Record) time.Time
@@ -116,7 +118,7 @@ type API struct {
 // New returns an API with the dependencies.
 func New(options Options) *API { return &API{Options: options} }
 
-// Route is an operation of the operator API.
+// Route is an endpoint of the operator API.
 type Route struct {
 	Method, Path string
 	// Role is the role that the user needs, or RoleNone.
@@ -165,8 +167,8 @@ func (a *API) guarded(route Route) http.Handler {
 		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.Role)), logUser, requireJSON)
 }
 
-// requireJSON is a middleware that rejects bodies of other content types. Browsers send the content types of forms for pages of
-// other origins without asking the service.
+// requireJSON is a middleware that rejects a body whose content type is not application/json. This prevents cross-site
+// requests: a page of another origin can make a browser send a form without a CORS preflight, but not JSON.
 func requireJSON(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -207,13 +209,15 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	}
 }
 
-// Invalid rejects a malformed request. The description names the part of the request that the user has to correct.
+// Invalid returns the error for a malformed request, with status 400. The description names the part of the request that the
+// user has to correct.
 func Invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
-// Conflict rejects a valid request that the state of the operation or the instance does not allow.
+// Conflict returns the error, with status 409, for a valid request that the state of the operation or the instance does not
+// allow.
 func Conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
-// NotFound rejects a request for an object that does not exist.
+// NotFound returns the error for a request about an object that does not exist, with status 404.
 func NotFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
 // Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8 or

@@ -35,7 +35,7 @@ const (
 
 	textNoOperation  = "The operation does not exist."
 	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have the field "step".`
-	textOvertaken    = "A concurrent request for the %s was accepted first. Check its operations and decide again."
+	textOvertaken    = "Another request for the %[1]s was accepted first. Check the operations of the %[1]s, then repeat this request if it is still needed."
 	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
 )
 
@@ -95,9 +95,9 @@ func (a *API) intervene(r *http.Request, name, done string, do action) (httpserv
 	return httpserver.Response{Status: http.StatusAccepted, Body: a.Operation(record)}, nil
 }
 
-// carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It
-// converts the errors of the stores to responses. A duplicate means that a concurrent request was accepted after
-// the action had read the operations of the instance.
+// carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It converts the errors
+// of the stores to responses. If a store reports a duplicate, a concurrent request was accepted after the action had read the
+// operations of the instance.
 func (a *API) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
 	var record process.Record
 
@@ -171,8 +171,8 @@ func (a *API) readIntervention(r *http.Request) (intervention, error) {
 	return wanted, err
 }
 
-// CheckReason returns the reason as one line. The error rejects a missing or too long reason; the result is then shortened, for the
-// log.
+// CheckReason returns the reason as one line. If the reason is missing or too long, CheckReason returns an error and, for the
+// log, the shortened reason.
 func CheckReason(reason string) (string, error) {
 	reason = oneLine(reason)
 
@@ -186,9 +186,9 @@ func CheckReason(reason string) (string, error) {
 	}
 }
 
-// ReadStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name
-// were misspelled, the request would have an effect that the operator did not intend. The text is the description of
-// the rejection; it describes a valid body.
+// ReadStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name were
+// misspelled, the request would have an effect that the operator did not intend. text describes a valid body and becomes the
+// description of the rejection.
 func ReadStrictly(body io.Reader, into any, text string) error {
 	content, err := io.ReadAll(body)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-const textStepDone = "The operation has finished the step. Check the operation and decide again."
+const textStepDone = "The operation has finished the step. Check the operation, then repeat the request if it is still needed."
 
 // CancelOperation handles POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
 // canceled.
@@ -106,8 +106,9 @@ func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 	return next.ID, a.Operations.RecordRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
 }
 
-// checkRetry rejects operations that have not failed, and operations that were followed by a later operation or by
-// a deletion. It locks the instance, so its result remains valid until the transaction ends.
+// checkRetry rejects an operation that has neither failed nor been canceled, and an operation whose instance no
+// longer exists or has a later operation. It locks the instance, so its result remains valid until the transaction
+// ends.
 func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
 	if former.State != process.Failed && former.State != process.Canceled {
 		return Conflict("Only a failed or canceled operation can be retried. The state of this one is " + string(former.State) + ".")

@@ -72,7 +72,7 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 
 	if state := query.Get("state"); state != "" {
 		if !slices.Contains(states(), state) {
-			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(states(), ", ")))
+			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, strings.Join(states(), ", ")))
 		}
 
 		filter.States = []process.State{process.State(state)}

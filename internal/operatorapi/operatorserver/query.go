@@ -53,7 +53,8 @@ func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error),
 	}
 }
 
-// readQuery parses the query. It rejects parameters that are unknown, repeated, or impossible to store.
+// readQuery parses the query. It rejects parameters that are unknown or repeated, and values that the database cannot store, such
+// as invalid UTF-8.
 func readQuery(raw string, allowed []string) (Query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -62,7 +63,7 @@ func readQuery(raw string, allowed []string) (Query, error) {
 
 	for name, given := range values {
 		if !slices.Contains(allowed, name) {
-			return Query{}, Invalid(fmt.Sprintf("The parameter %q is unknown. Use %s.", name, strings.Join(allowed, ", ")))
+			return Query{}, Invalid(fmt.Sprintf("The parameter %q is unknown. Use one of: %s.", name, strings.Join(allowed, ", ")))
 		}
 
 		if len(given) > 1 || !storage.IsText(given[0]) {

@@ -18,6 +18,12 @@ type Handlers interface {
 	ListAudit(r *http.Request, query Query) (httpserver.Response, error)
 	// GetAuditEntry handles GET /audit/{entry_id}: get an entry of the audit log.
 	GetAuditEntry(r *http.Request) (httpserver.Response, error)
+	// GetAuditChain handles GET /auditchain: get the hash chain of the audit log with the rows that it covers.
+	GetAuditChain(r *http.Request, query Query) (httpserver.Response, error)
+	// ListDifferences handles GET /differences: list differences between the services and the systems behind them.
+	ListDifferences(r *http.Request, query Query) (httpserver.Response, error)
+	// RestoreDifferences handles POST /differences/restore: restore missing rows.
+	RestoreDifferences(r *http.Request) (httpserver.Response, error)
 	// GetDescription handles GET /openapi.yaml: get this description.
 	GetDescription(r *http.Request) (httpserver.Response, error)
 	// ListOperations handles GET /operations: list operations, newest first.
@@ -81,8 +87,20 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.GetAuditEntry,
 		},
 		{
+			Method: http.MethodGet, Path: "/auditchain", Role: "admin",
+			serve: withQuery(to.GetAuditChain, "position"),
+		},
+		{
 			Method: http.MethodGet, Path: "/catalog", Role: "viewer",
 			serve: to.GetCatalog,
+		},
+		{
+			Method: http.MethodGet, Path: "/differences", Role: "operator",
+			serve: withQuery(to.ListDifferences, "bindings", "cursor", "page_size"),
+		},
+		{
+			Method: http.MethodPost, Path: "/differences/restore", Role: "admin",
+			serve: to.RestoreDifferences,
 		},
 		{
 			Method: http.MethodPut, Path: "/expire/service_instance/{instance_id}", Role: "operator",
@@ -175,6 +193,18 @@ func ProvisionerRoutes(to Handlers) []Route {
 			serve: to.GetAuditEntry,
 		},
 		{
+			Method: http.MethodGet, Path: "/auditchain", Role: "admin",
+			serve: withQuery(to.GetAuditChain, "position"),
+		},
+		{
+			Method: http.MethodGet, Path: "/differences", Role: "operator",
+			serve: withQuery(to.ListDifferences, "cursor", "page_size"),
+		},
+		{
+			Method: http.MethodPost, Path: "/differences/restore", Role: "admin",
+			serve: to.RestoreDifferences,
+		},
+		{
 			Method: http.MethodGet, Path: "/openapi.yaml", Role: "none",
 			serve: to.GetDescription,
 		},
@@ -200,7 +230,7 @@ func ProvisionerRoutes(to Handlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "ids", "state", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",

@@ -44,5 +44,5 @@ func (s StateRules) Find(state operatorapi.RuntimeState) (StateRule, error) {
 		known = append(known, string(rule.State))
 	}
 
-	return StateRule{}, Invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(known, ", ")))
+	return StateRule{}, Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, strings.Join(known, ", ")))
 }

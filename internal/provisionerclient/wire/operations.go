@@ -741,6 +741,9 @@ type ProvisionRuntimeInput struct {
 	ClusterConfig *ClusterConfigInput `json:"clusterConfig,omitempty"`
 	// If omitted, the cluster has no Kyma.
 	KymaConfig *KymaConfigInput `json:"kymaConfig,omitempty"`
+	// Data of the client, at most 65536 characters, which the Provisioner does not interpret. The operator API returns it with the runtime. A
+	// sealed copy in the Shoot survives the loss of the database.
+	ClientData *string `json:"clientData"`
 }
 
 // GetRuntimeInput returns ProvisionRuntimeInput.RuntimeInput, and is useful for accessing the field via an interface.
@@ -751,6 +754,9 @@ func (v *ProvisionRuntimeInput) GetClusterConfig() *ClusterConfigInput { return 
 
 // GetKymaConfig returns ProvisionRuntimeInput.KymaConfig, and is useful for accessing the field via an interface.
 func (v *ProvisionRuntimeInput) GetKymaConfig() *KymaConfigInput { return v.KymaConfig }
+
+// GetClientData returns ProvisionRuntimeInput.ClientData, and is useful for accessing the field via an interface.
+func (v *ProvisionRuntimeInput) GetClientData() *string { return v.ClientData }
 
 // ProvisionRuntimeResponse is returned by ProvisionRuntime on success.
 type ProvisionRuntimeResponse struct {
@@ -807,6 +813,8 @@ type UpgradeShootInput struct {
 	GardenerConfig *GardenerUpgradeInput `json:"gardenerConfig,omitempty"`
 	// Replaces all administrators. If omitted, they do not change.
 	Administrators []string `json:"administrators"`
+	// Replaces the clientData of the runtime. If omitted, it does not change.
+	ClientData *string `json:"clientData"`
 }
 
 // GetGardenerConfig returns UpgradeShootInput.GardenerConfig, and is useful for accessing the field via an interface.
@@ -814,6 +822,9 @@ func (v *UpgradeShootInput) GetGardenerConfig() *GardenerUpgradeInput { return v
 
 // GetAdministrators returns UpgradeShootInput.Administrators, and is useful for accessing the field via an interface.
 func (v *UpgradeShootInput) GetAdministrators() []string { return v.Administrators }
+
+// GetClientData returns UpgradeShootInput.ClientData, and is useful for accessing the field via an interface.
+func (v *UpgradeShootInput) GetClientData() *string { return v.ClientData }
 
 // UpgradeShootResponse is returned by UpgradeShoot on success.
 type UpgradeShootResponse struct {

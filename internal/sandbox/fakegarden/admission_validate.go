@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validate returns the problems of a Shoot and its change that can be found without other objects. Gardener does this in the
+// validate returns the problems that it finds in a Shoot and its change without reading other objects. Gardener does this in the
 // strategy of its API server, before the validating plugins run. A Shoot with such problems is therefore rejected before allow is
 // called.
 func validate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
@@ -114,7 +114,7 @@ func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 func validateVersionUpdate(found *problems, before, after string, path *field.Path) {
 	old, err := semver.NewVersion(before)
 	if err != nil {
-		return // a stored version is valid, so the Shoot is new
+		return // never happens: a stored version is valid
 	}
 	wanted, err := semver.NewVersion(after)
 	if err != nil {

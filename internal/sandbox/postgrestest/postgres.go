@@ -45,7 +45,7 @@ var shared struct {
 type Runner interface{ Run() int }
 
 // Main runs the tests of a package and then stops the server, if one was started. Call it from TestMain in every package that
-// uses Database: Go has no other hook at the end of a test binary, so the server would keep running.
+// uses Database: Go has no other hook at the end of a test binary, and the server would otherwise keep running.
 func Main(m Runner) {
 	code := m.Run()
 
@@ -98,11 +98,6 @@ func (s *Server) DSN(name string) (string, error) {
 func newDatabase(tb testing.TB, dsn string) storage.Config {
 	tb.Helper()
 
-	server, err := pq.NewConfig(dsn)
-	if err != nil {
-		tb.Fatalf("reading %s: %v", dsnVariable, err)
-	}
-
 	name := "test_" + uuid.NewString()[:8]
 	if err := administer(tb.Context(), dsn, `CREATE DATABASE `+name); err != nil {
 		tb.Fatalf("creating a database: %v", err)
@@ -114,6 +109,21 @@ func newDatabase(tb testing.TB, dsn string) storage.Config {
 		}
 	})
 
+	config, err := configOf(dsn, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return config
+}
+
+// configOf returns the configuration for a database of the server in dsn.
+func configOf(dsn, name string) (storage.Config, error) {
+	server, err := pq.NewConfig(dsn)
+	if err != nil {
+		return storage.Config{}, fmt.Errorf("reading %s: %w", dsnVariable, err)
+	}
+
 	return storage.Config{
 		Driver:   storage.DriverPostgres,
 		User:     server.User,
@@ -122,7 +132,7 @@ func newDatabase(tb testing.TB, dsn string) storage.Config {
 		Port:     strconv.Itoa(int(server.Port)),
 		SSLMode:  string(server.SSLMode),
 		Name:     name,
-	}
+	}, nil
 }
 
 // administer executes a statement on a new connection. It does not use the connection pool of the code under test, because a test

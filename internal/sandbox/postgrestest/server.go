@@ -26,8 +26,10 @@ const startTimeout = 2 * time.Minute
 // Server is a PostgreSQL server that was started from installed binaries. It can be stopped and started again, with the same data
 // and the same port.
 type Server struct {
-	dsn        string
-	folder     string
+	dsn    string
+	folder string
+	// settings are PostgreSQL's settings in addition to the defaults, and arguments the whole command line.
+	settings   []string
 	arguments  []string
 	attributes *syscall.SysProcAttr
 	// owner is the user ID of the owner of PostgreSQL's files, or -1 for the user of this process.
@@ -55,8 +57,8 @@ func Own(tb testing.TB, settings ...string) *Server {
 	return server
 }
 
-// Launch starts a server for benchmarks, with PostgreSQL's default settings: a commit returns when it is on disk. The caller must
-// call Remove.
+// Launch starts a server for benchmarks, with PostgreSQL's default settings, so a commit returns only after it is on disk. The
+// caller must call Remove.
 func Launch() (*Server, error) { return start() }
 
 // Database creates an empty database for the test and drops it when the test ends.
@@ -66,8 +68,20 @@ func (s *Server) Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, s.dsn)
 }
 
-// ID returns the process ID of the running server, which is the parent of all its processes. Benchmarks measure the CPU time of
-// the whole group.
+// Config returns the configuration for a database of the server.
+func (s *Server) Config(tb testing.TB, name string) storage.Config {
+	tb.Helper()
+
+	config, err := configOf(s.dsn, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return config
+}
+
+// ID returns the process ID of the running server, which is the parent of all PostgreSQL processes. Benchmarks use it to measure
+// the CPU time of all of them.
 func (s *Server) ID() int { return s.running.Process.Pid }
 
 // Stop closes all connections, rolls back open transactions and stops the server. It does nothing if the server is already
@@ -108,7 +122,7 @@ func (s *Server) Start() error {
 }
 
 // startWithoutSync starts a server that does not wait for the disk. Its data survives if its processes die, but not if the
-// machine crashes. Tests that kill processes remain valid and run several times faster.
+// machine crashes. Tests that kill processes therefore remain valid, and all tests run several times faster.
 func startWithoutSync(settings ...string) (*Server, error) {
 	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
 }
@@ -126,15 +140,9 @@ func start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 
-	folder, err := os.MkdirTemp("", "postgres")
+	folder, err := makeFolder(owner)
 	if err != nil {
-		return nil, fmt.Errorf("creating a folder for PostgreSQL: %w", err)
-	}
-
-	if owner >= 0 {
-		if err := os.Chown(folder, owner, -1); err != nil {
-			return nil, fmt.Errorf("changing the owner of the folder to PostgreSQL's user: %w", err)
-		}
+		return nil, err
 	}
 
 	data := filepath.Join(folder, "data")
@@ -146,26 +154,53 @@ func start(settings ...string) (*Server, error) {
 		return nil, fmt.Errorf("initdb: %w: %s", err, output)
 	}
 
-	port, err := freeport.Draw(context.Background())
+	server := &Server{folder: folder, settings: settings, attributes: attributes, owner: owner}
+
+	err = server.listen()
+	if err == nil {
+		err = server.Start()
+	}
+
 	if err != nil {
-		return nil, err
-	}
-
-	arguments := []string{"-D", data, "-p", strconv.Itoa(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"}
-	for _, setting := range settings {
-		arguments = append(arguments, "-c", setting)
-	}
-
-	server := &Server{
-		dsn:    fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port),
-		folder: folder, arguments: arguments, attributes: attributes, owner: owner,
-	}
-
-	if err := server.Start(); err != nil {
 		return nil, errors.Join(err, server.Remove())
 	}
 
 	return server, nil
+}
+
+// makeFolder creates a temporary folder for the user that runs PostgreSQL.
+func makeFolder(owner int) (string, error) {
+	folder, err := os.MkdirTemp("", "postgres")
+	if err != nil {
+		return "", fmt.Errorf("creating a folder for PostgreSQL: %w", err)
+	}
+
+	if owner < 0 {
+		return folder, nil
+	}
+
+	if err := os.Chown(folder, owner, -1); err != nil {
+		return "", fmt.Errorf("changing the owner of the folder to PostgreSQL's user: %w", err)
+	}
+
+	return folder, nil
+}
+
+// listen chooses a free port for the server, which it keeps until it is removed.
+func (s *Server) listen() error {
+	port, err := freeport.Draw(context.Background())
+	if err != nil {
+		return err
+	}
+
+	s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	s.arguments = []string{"-D", filepath.Join(s.folder, "data"), "-p", strconv.Itoa(port), "-k", s.folder, "-c", "listen_addresses=127.0.0.1"}
+
+	for _, setting := range s.settings {
+		s.arguments = append(s.arguments, "-c", setting)
+	}
+
+	return nil
 }
 
 // Remove stops the server and deletes its data. The server cannot be started again.
@@ -215,6 +250,52 @@ func (s *Server) StartStandby() error {
 // Promote makes a standby the primary and waits until it accepts writes.
 func (s *Server) Promote(ctx context.Context) error {
 	return failure.While(administer(ctx, s.dsn, `SELECT pg_promote()`), "promoting PostgreSQL")
+}
+
+// Clone starts another server with a copy of the data, and removes it when the test ends. If the clone is promoted, both servers
+// are primaries, like after a failover that the former primary has not noticed.
+func (s *Server) Clone(tb testing.TB) *Server {
+	tb.Helper()
+
+	clone, err := s.clone()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() {
+		if err := clone.Remove(); err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return clone
+}
+
+// clone stops the server while it copies the data.
+func (s *Server) clone() (*Server, error) {
+	if err := s.Stop(); err != nil {
+		return nil, err
+	}
+
+	folder, err := makeFolder(s.owner)
+	if err != nil {
+		return nil, err
+	}
+
+	clone := &Server{folder: folder, settings: s.settings, attributes: s.attributes, owner: s.owner}
+
+	command := exec.Command("cp", "-a", filepath.Join(s.folder, "data"), folder)
+	command.SysProcAttr, command.Dir = s.attributes, folder
+
+	if output, err := command.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("copying the data of PostgreSQL: %w: %s", err, output), clone.Remove())
+	}
+
+	if err := errors.Join(s.Start(), clone.listen()); err != nil {
+		return nil, errors.Join(err, clone.Remove())
+	}
+
+	return clone, clone.StartStandby()
 }
 
 // Binary finds a PostgreSQL program on PATH or in Debian's folder of the newest installed version.

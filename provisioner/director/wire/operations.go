@@ -46,6 +46,41 @@ func (v *LabelFilter) GetKey() string { return v.Key }
 // GetQuery returns LabelFilter.Query, and is useful for accessing the field via an interface.
 func (v *LabelFilter) GetQuery() *string { return v.Query }
 
+// ListRuntimesResponse is returned by ListRuntimes on success.
+type ListRuntimesResponse struct {
+	// The runtimes of the tenant that match all filters.
+	Result *ListRuntimesResultRuntimePage `json:"result"`
+}
+
+// GetResult returns ListRuntimesResponse.Result, and is useful for accessing the field via an interface.
+func (v *ListRuntimesResponse) GetResult() *ListRuntimesResultRuntimePage { return v.Result }
+
+// ListRuntimesResultRuntimePage includes the requested fields of the GraphQL type RuntimePage.
+type ListRuntimesResultRuntimePage struct {
+	Data     []*RuntimeFields                       `json:"data"`
+	PageInfo *ListRuntimesResultRuntimePagePageInfo `json:"pageInfo"`
+}
+
+// GetData returns ListRuntimesResultRuntimePage.Data, and is useful for accessing the field via an interface.
+func (v *ListRuntimesResultRuntimePage) GetData() []*RuntimeFields { return v.Data }
+
+// GetPageInfo returns ListRuntimesResultRuntimePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *ListRuntimesResultRuntimePage) GetPageInfo() *ListRuntimesResultRuntimePagePageInfo {
+	return v.PageInfo
+}
+
+// ListRuntimesResultRuntimePagePageInfo includes the requested fields of the GraphQL type PageInfo.
+type ListRuntimesResultRuntimePagePageInfo struct {
+	EndCursor   string `json:"endCursor"`
+	HasNextPage bool   `json:"hasNextPage"`
+}
+
+// GetEndCursor returns ListRuntimesResultRuntimePagePageInfo.EndCursor, and is useful for accessing the field via an interface.
+func (v *ListRuntimesResultRuntimePagePageInfo) GetEndCursor() string { return v.EndCursor }
+
+// GetHasNextPage returns ListRuntimesResultRuntimePagePageInfo.HasNextPage, and is useful for accessing the field via an interface.
+func (v *ListRuntimesResultRuntimePagePageInfo) GetHasNextPage() bool { return v.HasNextPage }
+
 // OneTimeTokenResponse is returned by OneTimeToken on success.
 type OneTimeTokenResponse struct {
 	// Issues a token with which the agent in the runtime can request its certificate once.
@@ -206,6 +241,18 @@ type __GetRuntimeInput struct {
 // GetId returns __GetRuntimeInput.Id, and is useful for accessing the field via an interface.
 func (v *__GetRuntimeInput) GetId() string { return v.Id }
 
+// __ListRuntimesInput is used internally by genqlient
+type __ListRuntimesInput struct {
+	Filter []*LabelFilter `json:"filter,omitempty"`
+	After  *string        `json:"after"`
+}
+
+// GetFilter returns __ListRuntimesInput.Filter, and is useful for accessing the field via an interface.
+func (v *__ListRuntimesInput) GetFilter() []*LabelFilter { return v.Filter }
+
+// GetAfter returns __ListRuntimesInput.After, and is useful for accessing the field via an interface.
+func (v *__ListRuntimesInput) GetAfter() *string { return v.After }
+
 // __OneTimeTokenInput is used internally by genqlient
 type __OneTimeTokenInput struct {
 	Id string `json:"id"`
@@ -313,6 +360,54 @@ func GetRuntime(
 	}
 
 	data_ = &GetRuntimeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListRuntimes.
+const ListRuntimes_Operation = `
+query ListRuntimes ($filter: [LabelFilter!], $after: PageCursor) {
+	result: runtimes(filter: $filter, after: $after) {
+		data {
+			... RuntimeFields
+		}
+		pageInfo {
+			endCursor
+			hasNextPage
+		}
+	}
+}
+fragment RuntimeFields on Runtime {
+	id
+	name
+	description
+	labels
+}
+`
+
+func ListRuntimes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	filter []*LabelFilter,
+	after *string,
+) (data_ *ListRuntimesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListRuntimes",
+		Query:  ListRuntimes_Operation,
+		Variables: &__ListRuntimesInput{
+			Filter: filter,
+			After:  after,
+		},
+	}
+
+	data_ = &ListRuntimesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1930,6 +1930,11 @@ input ProvisionRuntimeInput {
   clusterConfig: ClusterConfigInput!
   "If omitted, the cluster has no Kyma."
   kymaConfig: KymaConfigInput
+  """
+  Data of the client, at most 65536 characters, which the Provisioner does not interpret. The operator API returns it with the runtime. A
+  sealed copy in the Shoot survives the loss of the database.
+  """
+  clientData: String
 }
 
 "The name, description and labels of the runtime in Director."
@@ -2127,6 +2132,8 @@ input UpgradeShootInput {
   gardenerConfig: GardenerUpgradeInput!
   "Replaces all administrators. If omitted, they do not change."
   administrators: [String!]
+  "Replaces the clientData of the runtime. If omitted, it does not change."
+  clientData: String
 }
 
 "Changes of a cluster. Omitted fields do not change. GardenerConfigInput describes the fields."
@@ -10120,7 +10127,7 @@ func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Cont
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"runtimeInput", "clusterConfig", "kymaConfig"}
+	fieldsInOrder := [...]string{"runtimeInput", "clusterConfig", "kymaConfig", "clientData"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -10148,6 +10155,13 @@ func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Cont
 				return it, err
 			}
 			it.KymaConfig = data
+		case "clientData":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientData"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientData = data
 		}
 	}
 
@@ -10323,7 +10337,7 @@ func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"gardenerConfig", "administrators"}
+	fieldsInOrder := [...]string{"gardenerConfig", "administrators", "clientData"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -10344,6 +10358,13 @@ func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context,
 				return it, err
 			}
 			it.Administrators = data
+		case "clientData":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientData"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientData = data
 		}
 	}
 

@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// reasonRestored is the reason in timelines and in the audit log.
+const reasonRestored = "restored from the data of the runtime"
+
+// Restore implements operatorserver.Differences. It adds the row of an instance whose runtime the Provisioner has, with a succeeded
+// operation. Differences between the Provisioner and other systems are restored by the Provisioner itself.
+func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Difference) error {
+	if difference.Kind != operatorapi.DifferenceKindRuntimeWithoutInstance {
+		return failure.New(failure.Conflict, "the Provisioner restores this row: run 'ebctl provisioner reconcile'")
+	}
+
+	owners, err := c.owners(ctx, []string{difference.ShootName})
+	if err != nil {
+		return err
+	}
+
+	if owner, owned := owners[difference.ShootName]; owned && owner.Instance.RuntimeID == difference.RuntimeID {
+		return nil // restored by a concurrent request
+	}
+
+	instance, err := c.lost(ctx, difference.RuntimeID)
+	if err != nil {
+		return err
+	}
+
+	err = c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, instance) })
+	if storage.IsDuplicate(err) {
+		return failure.Wrap(failure.Conflict, err, "another instance has the ID, the Shoot or the quota of instance %s by now", instance.ID)
+	}
+
+	return err
+}
+
+// insert adds the row, its operation and the entry of the audit log. The broker reads the address of the runtime later.
+func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+	now := c.Clock.Now()
+
+	insertion, err := c.Instances.Insertion(instance)
+	if err == nil {
+		err = storage.Apply(ctx, tx, insertion)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	// The insertion leaves out the columns that only updates change.
+	if err := c.Instances.Update(ctx, tx, instance); err != nil {
+		return err
+	}
+
+	operation, err := environment.NewOperation(environment.KindProvision, instance, nil, instance.CreatedAt)
+	if err != nil {
+		return err
+	}
+
+	data := environment.Data{Instance: instance, Provisioning: operation.ID, Ordered: true}
+	data.Instance.Request = environment.Request{} // the row has it
+
+	if operation.Payload, err = json.Marshal(data); err != nil {
+		return fmt.Errorf("encoding a restored operation: %w", err)
+	}
+
+	operation.Why = reasonRestored
+	if err := c.Operations.InsertSucceeded(ctx, tx, operation); err != nil {
+		return err
+	}
+
+	if err := c.Endpoints.Add(ctx, tx, instance.ID, now); err != nil {
+		return err
+	}
+
+	return c.Recorder.Record(ctx, tx, auditlog.Entry{
+		Action: auditlog.ActionRestore, InstanceID: instance.ID, Status: http.StatusOK, Reason: reasonRestored, After: instance.Shown(),
+	})
+}

@@ -1,0 +1,36 @@
+package broker
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+const (
+	// shootNameLetters omits letters that are easily confused.
+	shootNameLetters = "0123456789abcdefghjkmnpqrstvwxyz"
+	// shootNameLength is the number of letters after the prefix. It allows 34 billion names. Gardener limits the names of a
+	// Shoot and of its project to 21 characters together.
+	shootNameLength = 7
+)
+
+// shootName returns the name of the Shoot of a new instance. The same order always gets the same name. If the database has lost
+// the instance, for example in a failover with asynchronous replication, the repeated order therefore finds the existing Shoot.
+//
+// Orders of another platform or tenant get other names, and so does an instance that reuses the ID of a deleted one: former is
+// the newest operation of the deleted instance. taken is the number of names that belong to other instances, which a unique
+// index in the database detects.
+func shootName(instance environment.Instance, former string, taken int) string {
+	// The values are quoted, so different values never have the same hash input.
+	seed := []string{instance.ID, instance.Platform, instance.RuntimeTenant(), former, strconv.Itoa(taken)}
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q", seed))
+
+	name := []byte("c-")
+	for _, value := range hash[:shootNameLength] {
+		name = append(name, shootNameLetters[int(value)%len(shootNameLetters)])
+	}
+
+	return string(name)
+}

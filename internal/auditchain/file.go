@@ -1,0 +1,182 @@
+package auditchain
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// format names the form of a file in its first line.
+const format = "environment-broker audit chain 1"
+
+// maxLine bounds a line of a file, in bytes.
+const maxLine = 16 << 20
+
+// Line is a line of an export: one JSON object with one of the fields. The first line is a Header, the last an End.
+type Line struct {
+	Header    *Header    `json:"header,omitempty"`
+	Record    *Record    `json:"record,omitempty"`
+	Unchained *Unchained `json:"unchained,omitempty"`
+	End       *End       `json:"end,omitempty"`
+}
+
+// Header is the first line of a file.
+type Header struct {
+	Format string `json:"format"`
+	// Service is broker or provisioner.
+	Service    string `json:"service"`
+	ExportedAt string `json:"exportedAt"`
+	// After is the last record before those of the file. It is zero if the file begins with the first record.
+	After Head `json:"after"`
+}
+
+// End is the last line of a file.
+type End struct {
+	// Records and Unchained are the numbers of lines.
+	Records   int64 `json:"records"`
+	Unchained int64 `json:"unchained"`
+	// Head is the head of the chain according to the service.
+	Head Head `json:"head"`
+}
+
+// Writer writes a file. Its errors are those of the underlying writer.
+type Writer struct {
+	encoder *json.Encoder
+	end     End
+}
+
+// NewWriter writes the first line.
+func NewWriter(to io.Writer, service string, now time.Time, after Head) (*Writer, error) {
+	encoder := json.NewEncoder(to)
+	encoder.SetEscapeHTML(false)
+
+	header := &Header{Format: format, Service: service, ExportedAt: TimeText(now), After: after}
+
+	return &Writer{encoder: encoder}, encoder.Encode(Line{Header: header})
+}
+
+// Record writes a record.
+func (w *Writer) Record(record Record) error {
+	w.end.Records++
+
+	return w.encoder.Encode(Line{Record: &record})
+}
+
+// Unchained writes a row without a record.
+func (w *Writer) Unchained(row Unchained) error {
+	w.end.Unchained++
+
+	return w.encoder.Encode(Line{Unchained: &row})
+}
+
+// End writes the last line. head is the head of the chain according to the service.
+func (w *Writer) End(head Head) error {
+	w.end.Head = head
+
+	return w.encoder.Encode(Line{End: &w.end})
+}
+
+// ErrIncomplete reports a file without its last lines.
+var ErrIncomplete = errors.New("the file is incomplete: its last line is missing, or does not match the number of lines")
+
+// FileVerifier verifies a chain in one or several files, such as the files of an archive and then an export. Use NewFileVerifier.
+type FileVerifier struct {
+	options  Options
+	verifier *Verifier
+	// head is the head in the last line of the last file.
+	head Head
+}
+
+// NewFileVerifier returns a verifier. The fields Now and After of the options are set by the files.
+func NewFileVerifier(options Options) *FileVerifier { return &FileVerifier{options: options} }
+
+// Add verifies a file. Each file must continue the one before, or begin with the first record: an export repeats the records of archives.
+// The error reports a file that is damaged, has another format or leaves a gap; Finish reports the problems of the chain.
+func (f *FileVerifier) Add(file io.Reader) error {
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, maxLine)
+
+	var (
+		end *End
+		got End
+		// repeated is true for a file that begins with the first record although others came before.
+		repeated bool
+	)
+
+	for number := 1; lines.Scan(); number++ {
+		var line Line
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("line %d is not JSON: %w", number, err)
+		}
+
+		if (line.Header != nil) != (number == 1) || end != nil {
+			return fmt.Errorf("line %d: the first line must be the header, no other line may be a header, and nothing may follow the end of the chain", number)
+		}
+
+		switch {
+		case line.Header != nil:
+			var err error
+			if repeated, err = f.begin(*line.Header); err != nil {
+				return err
+			}
+		case line.Record != nil:
+			got.Records++
+
+			if !repeated || line.Record.Number > f.verifier.last.Number {
+				f.verifier.Add(*line.Record)
+			} else if line.Record.Number == f.verifier.last.Number && line.Record.Hash != f.verifier.last.Hash {
+				f.verifier.problem(*line.Record, Changed, "the hash of the record differs from that in the file before")
+			}
+		case line.Unchained != nil:
+			got.Unchained++
+			f.verifier.AddUnchained(*line.Unchained)
+		case line.End != nil:
+			end = line.End
+		default:
+			return fmt.Errorf("line %d has none of the fields header, record, unchained and end", number)
+		}
+	}
+
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading the file: %w", err)
+	}
+
+	if end == nil || end.Records != got.Records || end.Unchained != got.Unchained {
+		return ErrIncomplete
+	}
+
+	f.head = end.Head
+
+	return nil
+}
+
+// begin reads the first line of a file.
+func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
+	exported, err := time.Parse(timeLayout, header.ExportedAt)
+	if header.Format != format || err != nil {
+		return false, fmt.Errorf("the file has the format %q, want %q", header.Format, format)
+	}
+
+	f.options.Now = exported
+
+	switch {
+	case f.verifier == nil:
+		f.options.After = header.After
+		f.verifier = NewVerifier(f.options)
+	case header.After == (Head{}):
+		repeated = true
+	case header.After != f.verifier.last:
+		return false, fmt.Errorf("the file continues record %d with the hash %s, but the file before ends with record %d and the hash %s",
+			header.After.Number, header.After.Hash, f.verifier.last.Number, f.verifier.last.Hash)
+	}
+
+	f.verifier.options.Now, f.verifier.now = exported, TimeText(exported)
+
+	return repeated, nil
+}
+
+// Finish returns the result. At least one file must have been added.
+func (f *FileVerifier) Finish() Report { return f.verifier.Finish(f.head) }

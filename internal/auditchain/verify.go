@@ -1,0 +1,361 @@
+package auditchain
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Problems of a chain.
+const (
+	// Changed means that a row or a record differs from its digest.
+	Changed = "changed"
+	// Missing means that a row was removed before the end of its retention period, or that records were removed.
+	Missing = "missing"
+	// Reordered means that records have exchanged their positions.
+	Reordered = "reordered"
+	// NotChained means that a row has had no record for too long: it was inserted with an old time, or no replica chains rows.
+	NotChained = "unchained"
+	// Truncated means that the chain does not contain a record that it contained before.
+	Truncated = "truncated"
+)
+
+const (
+	// maxProblems is the number of problems that a report lists.
+	maxProblems = 20
+	// maxErasures is the number of erasures that a report lists.
+	maxErasures = 100
+)
+
+// Problem describes a broken row or record.
+type Problem struct {
+	// Number is the number of the record, or 0 if the row has none.
+	Number int64  `json:"number,omitempty"`
+	Source string `json:"source,omitempty"`
+	// ID is the ID of the entry or operation.
+	ID      string `json:"id,omitempty"`
+	Problem string `json:"problem"`
+	Detail  string `json:"detail"`
+}
+
+// Erasure is an erasure that emptied rows of the chain.
+type Erasure struct {
+	// EntryID is the ID of its entry in the audit log.
+	EntryID string `json:"entryID"`
+	At      string `json:"at,omitempty"`
+	By      string `json:"by,omitempty"`
+	Account string `json:"account,omitempty"`
+	// Operations and Entries are the numbers of emptied rows that still exist.
+	Operations int `json:"operations"`
+	Entries    int `json:"entries"`
+}
+
+// Report is the result of a verification.
+type Report struct {
+	Valid bool `json:"valid"`
+	// Problems has the first problems in the order in which they were found. ProblemCount is the number of all.
+	Problems     []Problem `json:"problems"`
+	ProblemCount int       `json:"problemCount"`
+	Records      int64     `json:"records"`
+	// ChainedSince is the time at which the first record was chained. Older is the number of rows that were written before it: the chain
+	// proves only that they have not changed since then.
+	ChainedSince string `json:"chainedSince,omitempty"`
+	Older        int64  `json:"older"`
+	// Head is the last record. Since is the number of records after the head that Options.SinceHead names.
+	Head  Head   `json:"head"`
+	Since *int64 `json:"sinceHead,omitempty"`
+	// Removed is the number of rows that were removed after their retention period.
+	Removed int64 `json:"removed"`
+	// Pending is the number of rows that are too recent to be chained.
+	Pending  int64     `json:"pending"`
+	Erasures []Erasure `json:"erasures"`
+	// Erased is the number of rows that erasures have emptied.
+	Erased int64 `json:"erased"`
+}
+
+// Options configures a Verifier.
+type Options struct {
+	// Now is the time of the export. Rows whose retention period has ended by then may be missing.
+	Now time.Time
+	// MaxUnchained is how long a row may have no record.
+	MaxUnchained time.Duration
+	// SinceHead is the hash of an earlier head, which the chain must contain, or empty.
+	SinceHead string
+	// After is the last record before the verified ones. The zero Head stands for the beginning of the chain.
+	After Head
+}
+
+// Verifier verifies records in the order of their numbers. Use NewVerifier.
+type Verifier struct {
+	options Options
+	report  Report
+	now     string
+	last    Head
+	// broken is the position of the first record whose hash does not match, with the hash before it. Records whose hash matches there
+	// were reordered.
+	broken *Head
+	index  int
+	// erasures has the entries of erasures by ID, and emptied the rows that name them.
+	erasures map[string]erasureEntry
+	emptied  map[string]*emptied
+	// order has the keys of emptied in the order of their first row.
+	order []string
+	// pending has the IDs of the rows that are not chained yet.
+	pending map[string]bool
+}
+
+// erasureEntry is the recorded extent of an erasure.
+type erasureEntry struct {
+	Erasure
+
+	operations, entries int
+}
+
+// emptied counts the rows that name an erasure. accounts has a row for each account.
+type emptied struct {
+	operations, entries int
+	first, last         Record
+	accounts            map[string]Record
+}
+
+// NewVerifier returns a verifier.
+func NewVerifier(options Options) *Verifier {
+	return &Verifier{
+		options: options, now: TimeText(options.Now), last: options.After,
+		report:   Report{Problems: []Problem{}, Erasures: []Erasure{}},
+		erasures: map[string]erasureEntry{}, emptied: map[string]*emptied{}, pending: map[string]bool{},
+	}
+}
+
+// Add verifies the next record.
+func (v *Verifier) Add(record Record) {
+	v.report.Records++
+
+	if v.report.ChainedSince == "" {
+		v.report.ChainedSince = record.ChainedAt
+	}
+
+	if v.options.SinceHead != "" && record.Hash == v.options.SinceHead {
+		v.report.Since = new(int64)
+	} else if v.report.Since != nil {
+		*v.report.Since++
+	}
+
+	v.checkLink(record)
+	v.checkRow(record)
+	v.last = Head{Number: record.Number, Hash: record.Hash}
+}
+
+// checkLink compares the position and the hash of a record with those of the record before it.
+func (v *Verifier) checkLink(record Record) {
+	wanted := v.last.Number + 1
+
+	switch {
+	case record.Number > wanted:
+		v.problem(record, Missing, fmt.Sprintf("the %d records from %d to %d before this one were removed", record.Number-wanted, wanted, record.Number-1))
+	case record.Number < wanted:
+		v.problem(record, Reordered, "the record has the number of an earlier one")
+	case record.link(v.last.Hash, record.Number) != record.Hash:
+		if v.broken == nil {
+			before := v.last
+			v.broken, v.index = &before, v.report.ProblemCount
+		}
+
+		v.problem(record, Changed, "the hash of the record does not follow from the record before it: a record was changed, inserted or moved")
+	}
+
+	if broken := v.broken; broken != nil && record.Number > broken.Number+1 && v.index < len(v.report.Problems) &&
+		record.link(broken.Hash, broken.Number+1) == record.Hash {
+		v.report.Problems[v.index].Problem = Reordered
+		v.report.Problems[v.index].Detail = fmt.Sprintf("record %d belongs to this position: records have exchanged their positions", record.Number)
+		v.broken = nil
+	}
+}
+
+// checkRow compares the row of a record with its digests.
+func (v *Verifier) checkRow(record Record) {
+	row := record.Row
+
+	if row == nil {
+		if record.KeepUntil == "" || record.KeepUntil > v.now {
+			v.problem(record, Missing, "the row was removed before the end of its retention period")
+
+			return
+		}
+
+		v.report.Removed++
+
+		return
+	}
+
+	if row.At < v.report.ChainedSince {
+		v.report.Older++
+	}
+
+	if row.ErasedBy != "" {
+		v.checkErased(record)
+	} else if record.personal() != record.Personal {
+		v.problem(record, Changed, "the user or the entry differs from its digest")
+
+		return
+	}
+
+	if record.content() != record.Content || row.KeepUntil != record.KeepUntil {
+		v.problem(record, Changed, "the time, action, status, account, retention period or an ID differs from its digest")
+
+		return
+	}
+
+	v.noteErasure(record)
+}
+
+// checkErased checks that nothing but an erasure emptied the row. Finish compares the number of such rows with the entry of the erasure.
+func (v *Verifier) checkErased(record Record) {
+	row := record.Row
+	v.report.Erased++
+
+	if row.OrderedBy != "" || row.Entry != "{}" && (row.Entry != "" || record.Source != SourceOperation) {
+		v.problem(record, Changed, "the row names an erasure but is not empty")
+	}
+
+	found := v.emptied[row.ErasedBy]
+	if found == nil {
+		found = &emptied{first: record, accounts: map[string]Record{}}
+		v.emptied[row.ErasedBy] = found
+		v.order = append(v.order, row.ErasedBy)
+	}
+
+	found.last = record
+
+	if record.Source == SourceOperation {
+		found.operations++
+	} else {
+		found.entries++
+	}
+
+	// The account of other entries is that of their instance or operation.
+	if _, seen := found.accounts[row.Account]; !seen && (row.Account != "" || record.Source == SourceOperation) {
+		found.accounts[row.Account] = record
+	}
+}
+
+// noteErasure remembers the entry of an erasure.
+func (v *Verifier) noteErasure(record Record) {
+	if record.Source != SourceEntry || record.Row.Action != "erase" || record.Row.Status != "200" {
+		return
+	}
+
+	var entry struct {
+		After struct {
+			Operations   int `json:"operations"`
+			AuditEntries int `json:"auditEntries"`
+		} `json:"after"`
+	}
+
+	// An entry without numbers permits no row to be empty.
+	_ = json.Unmarshal([]byte(record.Row.Entry), &entry)
+
+	v.erasures[record.ID] = erasureEntry{
+		Erasure:    Erasure{EntryID: record.ID, At: record.Row.At, By: record.Row.OrderedBy, Account: record.Row.Account},
+		operations: entry.After.Operations, entries: entry.After.AuditEntries,
+	}
+}
+
+// AddUnchained verifies a row without a record.
+func (v *Verifier) AddUnchained(row Unchained) {
+	v.pending[row.ID] = true
+
+	if row.At >= TimeText(v.options.Now.Add(-v.options.MaxUnchained)) {
+		v.report.Pending++
+
+		return
+	}
+
+	v.problem(Record{Source: row.Source, ID: row.ID}, NotChained, fmt.Sprintf(
+		"the row with the time %s has no record: it was inserted with an old time, or no replica chains rows", row.At))
+}
+
+// Finish returns the result. head is the head of the chain according to the service, or the zero Head if it is unknown.
+func (v *Verifier) Finish(head Head) Report {
+	if head.Number > v.last.Number {
+		v.truncated(fmt.Sprintf("the service has chained %d records, but the last ones after %d were removed", head.Number, v.last.Number))
+	}
+
+	if v.options.SinceHead != "" && v.report.Since == nil {
+		if v.options.SinceHead == v.options.After.Hash {
+			v.report.Since = &v.report.Records
+		} else {
+			v.truncated("the chain does not contain the head " + v.options.SinceHead + ": records were removed or replaced")
+		}
+	}
+
+	v.checkErasures()
+
+	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
+
+	return v.report
+}
+
+// truncated adds a problem of the end of the chain, before those of rows without a record.
+func (v *Verifier) truncated(detail string) {
+	v.report.ProblemCount++
+
+	at := slices.IndexFunc(v.report.Problems, func(problem Problem) bool { return problem.Problem == NotChained })
+	if at < 0 {
+		at = len(v.report.Problems)
+	}
+
+	v.report.Problems = slices.Insert(v.report.Problems, at, Problem{Number: v.last.Number, Problem: Truncated, Detail: detail})
+}
+
+// checkErasures compares the emptied rows with the entries of erasures.
+func (v *Verifier) checkErasures() {
+	for _, id := range v.order {
+		found := v.emptied[id]
+
+		erasure, known := v.erasures[id]
+		if !known {
+			if !v.pending[id] && v.options.After.Number == 0 {
+				v.problem(found.first, Changed, "the row names the erasure "+id+", of which there is no entry")
+			}
+
+			erasure.EntryID = id
+		} else {
+			v.checkExtent(erasure, found)
+		}
+
+		erasure.Operations, erasure.Entries = found.operations, found.entries
+
+		if len(v.report.Erasures) < maxErasures {
+			v.report.Erasures = append(v.report.Erasures, erasure.Erasure)
+		}
+	}
+}
+
+// checkExtent checks that an erasure has not emptied more rows than its entry states, or rows of another account.
+func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
+	for _, account := range slices.Sorted(maps.Keys(found.accounts)) {
+		if account != erasure.Account {
+			v.problem(found.accounts[account], Changed,
+				fmt.Sprintf("the row of account %q names the erasure %s of account %q", account, erasure.EntryID, erasure.Account))
+		}
+	}
+
+	if found.operations > erasure.operations || found.entries > erasure.entries {
+		v.problem(found.last, Changed, fmt.Sprintf("%d operations and %d entries name the erasure %s, which emptied %d and %d: this or an earlier one was forged",
+			found.operations, found.entries, erasure.EntryID, erasure.operations, erasure.entries))
+	}
+}
+
+// problem adds a problem to the report.
+func (v *Verifier) problem(record Record, problem, detail string) {
+	v.report.ProblemCount++
+
+	if len(v.report.Problems) < maxProblems {
+		v.report.Problems = append(v.report.Problems, Problem{
+			Number: record.Number, Source: record.Source, ID: record.ID, Problem: problem, Detail: detail,
+		})
+	}
+}

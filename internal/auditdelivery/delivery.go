@@ -1,0 +1,135 @@
+package auditdelivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// defaultTimeout is the default of Config.Timeout.
+const defaultTimeout = 10 * time.Second
+
+// The schemes of Config.URL.
+const (
+	schemeSyslog    = "syslog"
+	schemeSyslogTLS = "syslog+tls"
+	schemeHTTP      = "http"
+	schemeHTTPS     = "https"
+)
+
+// Config selects the collector.
+type Config struct {
+	URL     string        `env:"URL"     help:"collector that receives the audit log: syslog://host:514 (TCP), syslog+tls://host:6514, or the URL of an HTTP server that accepts JSON Lines; empty turns the delivery off"`
+	Token   secret.String `env:"TOKEN"   help:"bearer token for the HTTP server; empty for none"`
+	CAFile  string        `env:"CA_FILE" help:"file with the CA certificates that sign the certificate of the collector; if empty, the system's CA certificates are used"`
+	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of the delivery of a batch of up to 100 entries"`
+}
+
+// DefaultConfig returns the defaults: the delivery is off.
+func DefaultConfig() Config { return Config{Timeout: defaultTimeout} }
+
+// Check returns an error without the name of the variable. It does not quote the URL, which may contain a password.
+func (c Config) Check() error {
+	if c.URL == "" {
+		return nil
+	}
+
+	if c.Timeout <= 0 {
+		return errors.New("the timeout must be positive")
+	}
+
+	target, err := url.Parse(c.URL)
+	if err != nil || target.Hostname() == "" || target.User != nil {
+		return errors.New("the URL must be like syslog+tls://host:6514 or https://host/path, without a password")
+	}
+
+	switch target.Scheme {
+	case schemeHTTP, schemeHTTPS:
+		return nil
+	case schemeSyslog, schemeSyslogTLS:
+		if target.Port() == "" || target.Path != "" || c.Token != "" {
+			return errors.New("the URL of a syslog server has a port and no path, and needs no token")
+		}
+
+		return nil
+	default:
+		return errors.New("the URL must begin with syslog, syslog+tls, http or https")
+	}
+}
+
+// Collector receives records.
+type Collector interface {
+	// Send returns nil if the collector has confirmed all records. Its errors contain neither records nor credentials.
+	Send(ctx context.Context, records []auditchain.Record) error
+}
+
+// New returns the collector, or nil if the delivery is off. service is the name of the service in messages. The watcher reloads the CA
+// certificates.
+func New(config Config, service string, files *reload.Watcher) (Collector, error) {
+	if config.URL == "" {
+		return nil, nil
+	}
+
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+
+	transport, err := reload.ClientTLS{CAFile: config.CAFile}.Transport(files, "audit collector")
+	if err != nil {
+		return nil, err
+	}
+
+	target, err := url.Parse(config.URL)
+	if err != nil {
+		return nil, err
+	}
+
+	if target.Scheme == schemeHTTP || target.Scheme == schemeHTTPS {
+		return newHTTP(config, service, transport), nil
+	}
+
+	return newSyslog(target, config.Timeout, service, transport), nil
+}
+
+// Message is a record as collectors get it. It contains no salt, because with it the fields of erased entries could be guessed.
+type Message struct {
+	Service string `json:"service"`
+	// Number and Hash identify the record in the chain.
+	Number int64  `json:"number"`
+	Hash   string `json:"hash"`
+	Source string `json:"source"`
+	ID     string `json:"id"`
+	// Entry is absent if the row was removed or emptied before the delivery. The other fields are those of auditchain.Row.
+	At          string          `json:"at,omitempty"`
+	Action      string          `json:"action,omitempty"`
+	InstanceID  string          `json:"instanceID,omitempty"`
+	OperationID string          `json:"operationID,omitempty"`
+	Status      string          `json:"status,omitempty"`
+	Account     string          `json:"account,omitempty"`
+	OrderedBy   string          `json:"orderedBy,omitempty"`
+	ErasedBy    string          `json:"erasedBy,omitempty"`
+	Entry       json.RawMessage `json:"entry,omitempty"`
+}
+
+// encode returns the message of a record as JSON, in one line.
+func encode(service string, record auditchain.Record) ([]byte, error) {
+	message := Message{Service: service, Number: record.Number, Hash: record.Hash, Source: record.Source, ID: record.ID}
+
+	if row := record.Row; row != nil {
+		message.At, message.Action, message.InstanceID, message.OperationID = row.At, row.Action, row.InstanceID, row.OperationID
+		message.Status, message.Account, message.OrderedBy, message.ErasedBy = row.Status, row.Account, row.OrderedBy, row.ErasedBy
+
+		// Operations of the service itself have no entry.
+		if row.ErasedBy == "" && json.Valid([]byte(row.Entry)) {
+			message.Entry = json.RawMessage(row.Entry)
+		}
+	}
+
+	return json.Marshal(message)
+}

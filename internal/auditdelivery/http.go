@@ -1,0 +1,96 @@
+package auditdelivery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// maxResponse is the number of bytes of a response that are read before its connection is closed.
+const maxResponse = 64 << 10
+
+// httpCollector sends a batch as the body of a POST request.
+type httpCollector struct {
+	url, service string
+	token        secret.String
+	client       *http.Client
+}
+
+func newHTTP(config Config, service string, transport *reload.Transport) *httpCollector {
+	return &httpCollector{url: config.URL, service: service, token: config.Token, client: &http.Client{
+		Transport: transport, Timeout: config.Timeout,
+		// A redirect would send the audit log and the token elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Send implements Collector.
+func (c *httpCollector) Send(ctx context.Context, records []auditchain.Record) error {
+	var body bytes.Buffer
+
+	for _, record := range records {
+		line, err := encode(c.service, record)
+		if err != nil {
+			return fmt.Errorf("encoding record %d: %w", record.Number, err)
+		}
+
+		body.Write(line)
+		body.WriteByte('\n')
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, &body)
+	if err != nil {
+		return errors.New("the URL of the audit collector is invalid")
+	}
+
+	request.Header.Set("Content-Type", "application/x-ndjson")
+
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token.Reveal())
+	}
+
+	response, err := c.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("sending to the audit collector: %w", withoutURL(err))
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)) // the status decides
+
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("the audit collector responds %d", response.StatusCode)
+	}
+
+	return nil
+}
+
+// CloseIdle closes idle connections.
+func (c *httpCollector) CloseIdle() { c.client.CloseIdleConnections() }
+
+// withoutURL returns the cause of an error of net/http, without the URL, whose query may contain a key.
+func withoutURL(err error) error {
+	if detailed, is := errors.AsType[*url.Error](err); is {
+		return detailed.Err
+	}
+
+	return err
+}
+
+// deadline returns the earlier of the deadline of the context and the timeout from now on.
+func deadline(ctx context.Context, timeout time.Duration) time.Time {
+	end := time.Now().Add(timeout)
+	if earlier, has := ctx.Deadline(); has && earlier.Before(end) {
+		return earlier
+	}
+
+	return end
+}

@@ -1,0 +1,295 @@
+package ebctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// maxUnchained is the default of --max-unchained. Replicas chain rows within seconds.
+const maxUnchained = 10 * time.Minute
+
+// brokenError reports that the audit log was changed.
+type brokenError struct{ problem auditchain.Problem }
+
+func (e *brokenError) Error() string {
+	return "the audit log is broken: " + problemText(e.problem)
+}
+
+// problemText names the broken row and its problem.
+func problemText(problem auditchain.Problem) string {
+	text := problem.Problem + ": " + problem.Detail
+	if problem.ID != "" {
+		text = problem.Source + " " + problem.ID + ", " + text
+	}
+
+	if problem.Number > 0 {
+		text = "record " + strconv.FormatInt(problem.Number, 10) + ", " + text
+	}
+
+	return text
+}
+
+// newAuditExportCommand returns the command that writes the chain of the audit log to a file.
+func newAuditExportCommand(session *session) *cobra.Command {
+	var file string
+
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Write the audit log with its hash chain as JSON Lines",
+		Long: "Write the audit log with its hash chain as JSON Lines.\n\n" +
+			session.text("'ebctl audit verify --file' verifies the file without the broker. It contains names and addresses of users, and salts: store it ") +
+			"like the audit log itself. An erasure of an account does not change it. The command needs the role admin.",
+		Example: session.text("  ebctl audit export --file audit.jsonl"),
+		Args:    arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if file == "" {
+				return session.exportAudit(command.Context(), session.Out)
+			}
+
+			target, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			if err != nil {
+				return fmt.Errorf("exporting the audit log: %w", err)
+			}
+
+			return errors.Join(session.exportAudit(command.Context(), target), target.Close())
+		},
+	}
+
+	command.Flags().StringVar(&file, "file", "", "the file to write, instead of standard output; an existing file is replaced")
+
+	return command
+}
+
+// service returns the name of the service in exports.
+func (s *session) service() string {
+	if s.provisioner {
+		return "provisioner"
+	}
+
+	return "broker"
+}
+
+// exportAudit writes the chain to the writer.
+func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+
+	writer, err := auditchain.NewWriter(to, s.service(), s.Clock.Now(), auditchain.Head{})
+	if err != nil {
+		return fmt.Errorf("exporting the audit log: %w", err)
+	}
+
+	head, err := readChain(ctx, client, writer.Record, writer.Unchained)
+	if err == nil {
+		err = writer.End(head)
+	}
+
+	if err != nil {
+		return fmt.Errorf("exporting the audit log: %w", err)
+	}
+
+	return nil
+}
+
+// readChain reads all pages of the chain, and returns its head at the time of the first page.
+func readChain(ctx context.Context, client *brokerclient.Client, record func(auditchain.Record) error,
+	unchained func(auditchain.Unchained) error,
+) (auditchain.Head, error) {
+	var first *auditchain.Head
+
+	for position := ""; ; {
+		page, err := client.GetAuditChain(ctx, operatorapi.GetAuditChainParams{Position: position})
+		if err != nil {
+			return auditchain.Head{}, err
+		}
+
+		if first == nil {
+			first = &page.Head
+		}
+
+		for _, found := range page.Records {
+			if err := record(found); err != nil {
+				return *first, err
+			}
+		}
+
+		for _, found := range page.Unchained {
+			if err := unchained(found); err != nil {
+				return *first, err
+			}
+		}
+
+		if page.Next == "" {
+			return *first, nil
+		}
+
+		if page.Next == position {
+			return *first, fmt.Errorf("the %s repeats a page of the audit log", client.Noun())
+		}
+
+		position = page.Next
+	}
+}
+
+// newAuditVerifyCommand returns the command that verifies the chain of the audit log.
+func newAuditVerifyCommand(session *session) *cobra.Command {
+	var (
+		files   []string
+		options auditchain.Options
+	)
+
+	command := &cobra.Command{
+		Use:   "verify",
+		Short: "Verify the hash chain of the audit log",
+		Long: "Verify the hash chain of the audit log.\n\n" +
+			session.text("The command reads the whole chain and computes all hashes itself, without trusting the broker. It names the first entry or ") +
+			"operation that was changed, removed, reordered, or not chained in time, and the erased entries. The exit code is 7 if the chain is " +
+			"broken.\n\n" +
+			"Somebody who controls the database can remove the last records, or compute all hashes again. To detect this, store the head hash " +
+			"outside, and pass the last stored one with --since-head. The command needs the role admin.",
+		Example: session.text("  ebctl audit verify\n" +
+			"  ebctl audit verify -o jsonpath='{.head.hash}'\n" +
+			"  ebctl audit verify --since-head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" +
+			"  ebctl audit verify --file audit.jsonl"),
+		Args: arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			var (
+				report auditchain.Report
+				err    error
+			)
+
+			if len(files) > 0 {
+				report, err = verifyFiles(files, options)
+			} else {
+				report, err = session.verifyChain(command.Context(), options)
+			}
+
+			if err != nil {
+				return fmt.Errorf("verifying the audit log: %w", err)
+			}
+
+			if err := session.print(report, reportFields(report)); err != nil {
+				return err
+			}
+
+			if !report.Valid {
+				return &brokenError{report.Problems[0]}
+			}
+
+			return nil
+		},
+	}
+
+	flags := command.Flags()
+	flags.StringArrayVar(&files, "file", nil, "verify a file of 'audit export' or of an archive instead of the service; repeat the flag for the next file")
+	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
+	flags.DurationVar(&options.MaxUnchained, "max-unchained", maxUnchained, "how long a row may have no record in the chain")
+
+	return command
+}
+
+// verifyChain verifies the chain of the service.
+func (s *session) verifyChain(ctx context.Context, options auditchain.Options) (auditchain.Report, error) {
+	client, err := s.client()
+	if err != nil {
+		return auditchain.Report{}, err
+	}
+
+	options.Now = s.Clock.Now()
+	verifier := auditchain.NewVerifier(options)
+
+	head, err := readChain(ctx, client,
+		func(record auditchain.Record) error { verifier.Add(record); return nil },
+		func(row auditchain.Unchained) error { verifier.AddUnchained(row); return nil })
+	if err != nil {
+		return auditchain.Report{}, err
+	}
+
+	return verifier.Finish(head), nil
+}
+
+// verifyFiles verifies files in their order, as of the time at which they were written.
+func verifyFiles(paths []string, options auditchain.Options) (auditchain.Report, error) {
+	verifier := auditchain.NewFileVerifier(options)
+
+	for _, path := range paths {
+		if err := verifyFile(verifier, path); err != nil {
+			return auditchain.Report{}, err
+		}
+	}
+
+	return verifier.Finish(), nil
+}
+
+func verifyFile(verifier *auditchain.FileVerifier, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	if err := verifier.Add(file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+
+	return nil
+}
+
+// reportFields returns a report as lines with a name and a value.
+func reportFields(report auditchain.Report) output.Fields {
+	result := "valid"
+	if !report.Valid {
+		result = fmt.Sprintf("BROKEN, problems: %d", report.ProblemCount)
+	}
+
+	fields := output.Fields{
+		{Name: "Audit log", Value: result},
+		{Name: "Records", Value: strconv.FormatInt(report.Records, 10)},
+		{Name: "Chained since", Value: report.ChainedSince},
+	}
+
+	if report.Older > 0 {
+		fields = append(fields, output.Field{Name: "Older", Value: fmt.Sprintf("%d, of which only later changes are detected", report.Older)})
+	}
+
+	if report.Since != nil {
+		fields = append(fields, output.Field{Name: "Since head", Value: fmt.Sprintf("%d records later", *report.Since)})
+	}
+
+	if report.Removed > 0 {
+		fields = append(fields, output.Field{Name: "Removed", Value: fmt.Sprintf("%d, after their retention period", report.Removed)})
+	}
+
+	if report.Pending > 0 {
+		fields = append(fields, output.Field{Name: "Pending", Value: fmt.Sprintf("%d, too recent to be chained", report.Pending)})
+	}
+
+	for _, erasure := range report.Erasures {
+		text := fmt.Sprintf("operations: %d, entries: %d, erasure %s", erasure.Operations, erasure.Entries, erasure.EntryID)
+		if erasure.At != "" { // else its entry is not chained yet
+			text += fmt.Sprintf(" of account %s at %s by %s", erasure.Account, erasure.At, erasure.By)
+		}
+
+		fields = append(fields, output.Field{Name: "Erased", Value: text})
+	}
+
+	for _, problem := range report.Problems {
+		fields = append(fields, output.Field{Name: "Problem", Value: problemText(problem)})
+	}
+
+	return append(fields, output.Field{Name: "Head", Value: report.Head.Hash})
+}

@@ -1,0 +1,163 @@
+package auditlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// archiveLength is the maximum number of records of an archive file.
+	archiveLength = 5000
+	// archiveMode lets only the owner read a file, because it contains names and addresses of users.
+	archiveMode = 0o600
+	folderMode  = 0o700
+)
+
+// ErrBroken reports that a segment of the chain was not archived because its verification failed.
+var ErrBroken = errors.New("the audit log was changed in the database; nothing is archived or removed, see docs/operator/audit.md")
+
+// Archive writes segments of the chain to files before retention removes their entries. Each file continues the one before.
+type Archive struct {
+	// Dir is the folder of the files. It is created if needed.
+	Dir string
+	// Service is the name of the service in the names and headers of the files.
+	Service string
+	// Chainer decides which replica archives: the one that adds the records.
+	Chainer *Chainer
+}
+
+// ArchiveTo makes Remove archive entries before it removes them. Call it before the background work starts.
+func (s *Store) ArchiveTo(archive Archive) { s.archive = &archive }
+
+// archiveDue archives the chain up to the last record of the limit entries whose retention period ended first. It returns the number of the
+// last archived record, up to which entries may be removed.
+func (s *Store) archiveDue(ctx context.Context, now time.Time, limit int) (int64, error) {
+	due, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(MAX(number), 0) FROM audit_chain
+		WHERE source = '`+auditchain.SourceEntry+`' AND id IN (SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+
+		storage.Page(limit, 0)+`)`, storage.At(now))
+	if err != nil {
+		return 0, failure.While(err, "finding audit log entries to archive")
+	}
+
+	for {
+		last, err := s.archived(ctx)
+		if err != nil || last.Number >= due {
+			return last.Number, err
+		}
+
+		if err := s.archiveSegment(ctx, last, min(due, last.Number+archiveLength), now); err != nil {
+			return last.Number, fmt.Errorf("archiving the audit log: %w", err)
+		}
+	}
+}
+
+// archived returns the last archived record.
+func (s *Store) archived(ctx context.Context) (auditchain.Head, error) {
+	last, err := storage.Get[chainHead](ctx, s.db.Reader(), `SELECT archived AS number,
+			COALESCE((SELECT hash FROM audit_chain WHERE audit_chain.number = audit_chain_head.archived), '') AS hash
+		FROM audit_chain_head WHERE id = 1`)
+
+	return auditchain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
+}
+
+// archiveSegment verifies the records after a record up to a number, writes them to a file, and notes the last one as archived. A file that
+// a crash left behind has the same name and is replaced.
+func (s *Store) archiveSegment(ctx context.Context, after auditchain.Head, to int64, now time.Time) (err error) {
+	if err := os.MkdirAll(s.archive.Dir, folderMode); err != nil {
+		return err
+	}
+
+	path := filepath.Join(s.archive.Dir, fmt.Sprintf("%s-%012d.jsonl", s.archive.Service, after.Number+1))
+	unfinished := path + ".unfinished"
+
+	file, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, archiveMode)
+	if err != nil {
+		return err
+	}
+
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(unfinished))
+		}
+	}()
+
+	err = errors.Join(s.writeSegment(ctx, file, after, to, now), file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+
+	if err := os.Rename(unfinished, path); err != nil {
+		return err
+	}
+
+	if err := syncFolder(s.archive.Dir); err != nil {
+		return err
+	}
+
+	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE audit_chain_head SET archived = ? WHERE id = 1 AND archived = ?`, to, after.Number)
+	if err == nil && changed == 0 {
+		err = errLeaseLost
+	}
+
+	return err
+}
+
+// writeSegment writes and verifies the records after a record up to a number.
+func (s *Store) writeSegment(ctx context.Context, file *os.File, after auditchain.Head, to int64, now time.Time) error {
+	verifier := auditchain.NewVerifier(auditchain.Options{Now: now, After: after})
+
+	writer, err := auditchain.NewWriter(file, s.archive.Service, now, after)
+	if err != nil {
+		return err
+	}
+
+	const page = 200
+
+	for last := after.Number; last < to; {
+		records, err := s.ChainRecords(ctx, last, int(min(page, to-last)))
+		if err != nil {
+			return err
+		}
+
+		if len(records) == 0 {
+			break // the verification reports the missing records
+		}
+
+		for _, record := range records {
+			verifier.Add(record)
+
+			if err := writer.Record(record); err != nil {
+				return err
+			}
+		}
+
+		last = records[len(records)-1].Number
+	}
+
+	report := verifier.Finish(auditchain.Head{Number: to})
+	if !report.Valid {
+		problem := report.Problems[0]
+
+		return fmt.Errorf("record %d, %s %s, %s: %s: %w", problem.Number, problem.Source, problem.ID, problem.Problem, problem.Detail, ErrBroken)
+	}
+
+	return writer.End(report.Head)
+}
+
+// syncFolder makes a renamed file survive a crash of the machine.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,141 @@
+package auditlog_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// archived verifies the files of an archive and returns their names.
+func archived(t *testing.T, dir string) ([]string, auditchain.Report) {
+	t.Helper()
+
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	verifier, names := auditchain.NewFileVerifier(auditchain.Options{}), []string{}
+
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+
+		if err := verifier.Add(file); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+
+		names = append(names, filepath.Base(path))
+	}
+
+	return names, verifier.Finish()
+}
+
+func TestEntriesAreArchivedBeforeTheyAreRemoved(t *testing.T) {
+	const keep = 24 * time.Hour
+
+	onEach(t, keep, func(b fixture) {
+		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), filepath.Join(b.TempDir(), "archive")
+		chainer := b.chainer(clock)
+		b.entries.ArchiveTo(auditlog.Archive{Dir: dir, Service: "broker", Chainer: chainer})
+
+		remove := func(after time.Duration, want int) {
+			b.Helper()
+
+			if removed, err := b.entries.Remove(b.Context(), began.Add(keep+after), 10); removed != want || err != nil {
+				b.Fatalf("%s after the retention period of the first entry: want %d removed entries, got %d, %v", after, want, removed, err)
+			}
+		}
+
+		alice := auditlog.Actor{User: "alice"}
+
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess, By: alice})
+		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{By: alice})
+		b.add(3, auditlog.Entry{Action: auditlog.ActionAccess, By: alice})
+		b.add(4, auditlog.Entry{Action: auditlog.ActionAccess, By: alice})
+		remove(time.Hour, 0) // this replica has no lease, and the entries have no record
+
+		b.pass(chainer)
+		remove(2*time.Minute, 1)
+		remove(3*time.Minute+time.Second, 1)
+		remove(3*time.Minute+time.Second, 0)
+
+		names, report := archived(b.T, dir)
+		if diff := cmp.Diff([]string{"broker-000000000001.jsonl", "broker-000000000002.jsonl"}, names); diff != "" {
+			b.Errorf("files: -want +got\n%s", diff)
+		}
+
+		if !report.Valid || report.Records != 3 || report.Removed != 0 {
+			b.Errorf("want an archive with the rows of 3 records, got %+v", report)
+		}
+
+		// The chain in the database continues after the last archived hash.
+		live := b.verify(began.Add(keep+time.Hour/2), report.Head.Hash)
+		if !live.Valid || live.Removed != 2 || live.Since == nil || *live.Since != 1 {
+			b.Errorf("want a valid chain with one record since the archive and 2 removed rows, got %+v", live)
+		}
+	})
+}
+
+// TestBrokenSegmentIsNotArchived changes an entry in the database. It must stay there as evidence.
+func TestBrokenSegmentIsNotArchived(t *testing.T) {
+	onEach(t, 24*time.Hour, func(b fixture) {
+		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), b.TempDir()
+		chainer := b.chainer(clock)
+		b.entries.ArchiveTo(auditlog.Archive{Dir: dir, Service: "broker", Chainer: chainer})
+
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess, By: auditlog.Actor{User: "alice"}})
+		b.pass(chainer)
+		b.dropTriggers()
+		b.exec(`UPDATE audit SET ordered_by = 'mallory'`)
+
+		removed, err := b.entries.Remove(b.Context(), began.Add(48*time.Hour), 10)
+		if removed != 0 || !errors.Is(err, auditlog.ErrBroken) || !strings.Contains(err.Error(), "e01") {
+			b.Errorf("want no removed entry and an error that names it, got %d, %v", removed, err)
+		}
+
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			b.Errorf("want an empty folder, got %v, %v", left, err)
+		}
+	})
+}
+
+// TestArchiveSurvivesACrash writes a file again that a crash left behind before its record was noted as archived.
+func TestArchiveSurvivesACrash(t *testing.T) {
+	onEach(t, 24*time.Hour, func(b fixture) {
+		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), b.TempDir()
+		chainer := b.chainer(clock)
+		b.entries.ArchiveTo(auditlog.Archive{Dir: dir, Service: "broker", Chainer: chainer})
+
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
+		b.pass(chainer)
+
+		path := filepath.Join(dir, "broker-000000000001.jsonl")
+		for _, left := range []string{path, path + ".unfinished"} {
+			if err := os.WriteFile(left, []byte("half a line"), 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+
+		if removed, err := b.entries.Remove(b.Context(), began.Add(48*time.Hour), 10); removed != 1 || err != nil {
+			b.Fatalf("want one removed entry, got %d, %v", removed, err)
+		}
+
+		if names, report := archived(b.T, dir); len(names) != 1 || !report.Valid || report.Records != 1 {
+			b.Errorf("want one valid file, got %v, %+v", names, report)
+		}
+	})
+}

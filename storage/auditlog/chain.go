@@ -1,0 +1,393 @@
+package auditlog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// chainInterval is the interval at which the replica with the lease looks for new rows.
+	chainInterval = 2 * time.Second
+	// chainLease is the duration of the lease. The replica renews it when half of it has passed.
+	chainLease = 10 * time.Second
+	// chainBatch is the number of records that a transaction adds. chainPause follows each full batch, so that requests are not delayed.
+	chainBatch = 250
+	chainPause = 20 * time.Millisecond
+	// chainPage is the number of rows of a table that a query examines.
+	chainPage = 1000
+	// usualDelay bounds the time from the time of a row to its commit in nearly all cases. Each pass examines the rows of this time before
+	// the newest chained row. Every wideEvery, and after a replica has taken the lease, a pass examines those of longestDelay, which no
+	// transaction exceeds.
+	usualDelay   = 10 * time.Second
+	longestDelay = 3 * time.Minute
+	wideEvery    = time.Minute
+	// rechecked is the number of records whose rows are checked for a concurrent erasure, after a replica has taken the lease.
+	rechecked = 10_000
+)
+
+// errLeaseLost reports that another replica has added records since this one has read the head.
+var errLeaseLost = errors.New("another replica adds records to the chain of the audit log")
+
+// chainHead is the row of audit_chain_head.
+type chainHead struct {
+	Number       int64        `db:"number"`
+	Hash         string       `db:"hash"`
+	LeaseOwner   string       `db:"lease_owner"`
+	LeaseUntil   storage.Time `db:"lease_until"`
+	EntriesAt    storage.Time `db:"entries_at"`
+	OperationsAt storage.Time `db:"operations_at"`
+}
+
+// newest returns the newest time of a chained row of the source.
+func (h *chainHead) newest(source string) *storage.Time {
+	if source == auditchain.SourceOperation {
+		return &h.OperationsAt
+	}
+
+	return &h.EntriesAt
+}
+
+// add returns the record of a row, without the row, and makes it the head.
+func (h *chainHead) add(row chainRow, now time.Time) auditchain.Record {
+	record := auditchain.Record{
+		Number: h.Number + 1, ChainedAt: auditchain.TimeText(storage.At(now).Time), Source: row.source, ID: row.ID,
+		KeepUntil: string(row.KeepUntil), Row: row.row(),
+	}
+	record.Seal(h.Hash)
+
+	record.Row = nil
+	h.Number, h.Hash = record.Number, record.Hash
+
+	// A row with a time in the future must not hide the rows of the meantime.
+	newest := h.newest(row.source)
+	if at, err := time.Parse(time.RFC3339Nano, string(row.At)); err == nil && at.After(newest.Time) && !at.After(now) {
+		*newest = storage.At(at)
+	}
+
+	return record
+}
+
+// ChainOptions are the dependencies of a Chainer.
+type ChainOptions struct {
+	Clock clock.WithTicker
+	Log   logrus.FieldLogger
+	// Metrics registers the metrics. A registry can serve only one Chainer.
+	Metrics prometheus.Registerer
+}
+
+// Chainer adds the committed rows of the audit log to its hash chain, see package auditchain. Of all replicas, the one with the lease
+// does this. The lease saves work; correctness does not depend on it, because each transaction compares the head.
+type Chainer struct {
+	ChainOptions
+
+	store *Store
+	owner string
+	// wideAt is when the next pass examines the rows of longestDelay, and recheckFrom the first record whose row that pass checks.
+	wideAt      time.Time
+	recheckFrom int64
+	lag         prometheus.Gauge
+	// leased is true if this replica had the lease at the end of the last pass.
+	leased atomic.Bool
+	// caughtUp is when a pass has last found no row without a record.
+	caughtUp time.Time
+}
+
+// Chain registers the metrics and returns a chainer. The service runs its Part.
+func (s *Store) Chain(options ChainOptions) *Chainer {
+	chainer := &Chainer{
+		ChainOptions: options, store: s, owner: uuid.NewString(), caughtUp: options.Clock.Now(),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "environment_broker_audit_chain_lag_seconds",
+			Help: "Time since this replica has last found all rows of the audit log in the hash chain. 0 if another replica adds the records.",
+		}),
+	}
+	options.Metrics.MustRegister(chainer.lag)
+
+	return chainer
+}
+
+// Part returns the background part, which runs a pass every two seconds.
+func (c *Chainer) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "audit chain", Every: chainInterval, Work: c.Pass, Clock: c.Clock, Log: c.Log}.Part()
+}
+
+// Pass adds a record for each row that has none, if this replica has the lease or can take it. It returns the first error; the next pass
+// continues.
+func (c *Chainer) Pass(ctx context.Context) error {
+	holds, err := c.pass(ctx)
+	c.leased.Store(holds && err == nil)
+
+	switch {
+	case err != nil && !errors.Is(err, errLeaseLost):
+		c.lag.Set(c.Clock.Since(c.caughtUp).Seconds())
+
+		return fmt.Errorf("adding records to the chain of the audit log: %w", err)
+	case err == nil && holds:
+		c.caughtUp = c.Clock.Now()
+	}
+
+	c.lag.Set(0)
+
+	return nil
+}
+
+// holdsLease reports whether this replica had the lease at the end of the last pass. Other background work on the chain uses the same
+// lease: two replicas may do it at the same time for a moment, and it must allow that.
+func (c *Chainer) holdsLease() bool { return c.leased.Load() }
+
+func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
+	head, holds, err := c.lease(ctx)
+	if err != nil || !holds {
+		return holds, err
+	}
+
+	delay := usualDelay
+	if now := c.Clock.Now(); !now.Before(c.wideAt) {
+		if err := c.removeSalts(ctx, head); err != nil {
+			return true, err
+		}
+
+		delay, c.wideAt, c.recheckFrom = longestDelay, now.Add(wideEvery), head.Number
+	}
+
+	scans := []*scan{newScan(auditchain.SourceEntry, head, delay), newScan(auditchain.SourceOperation, head, delay)}
+
+	for {
+		batch, err := c.next(ctx, scans)
+		if err != nil || len(batch) == 0 {
+			return true, err
+		}
+
+		if head, err = c.append(ctx, head, batch); err != nil {
+			return true, err
+		}
+
+		if len(batch) >= chainBatch {
+			c.lag.Set(c.Clock.Since(c.caughtUp).Seconds())
+
+			if err := lifecycle.Pause(ctx, c.Clock, chainPause); err != nil {
+				return true, err
+			}
+		}
+	}
+}
+
+// lease reads the head, and takes or renews the lease if it is free or half of it has passed.
+func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
+	head, err := storage.Get[chainHead](ctx, c.store.db.Reader(),
+		`SELECT number, hash, lease_owner, lease_until, entries_at, operations_at FROM audit_chain_head WHERE id = 1`)
+	if err != nil {
+		return head, false, err
+	}
+
+	now := c.Clock.Now()
+	own, valid := head.LeaseOwner == c.owner, head.LeaseUntil.After(now)
+
+	if valid && (!own || head.LeaseUntil.Sub(now) > chainLease/2) {
+		return head, own, nil
+	}
+
+	taken, err := storage.Exec(ctx, c.store.db.Writer(), `UPDATE audit_chain_head SET lease_owner = ?, lease_until = ?
+		WHERE id = 1 AND lease_owner = ? AND (lease_until IS NULL OR lease_until <= ? OR lease_owner = ?)`,
+		c.owner, storage.At(now.Add(chainLease)), head.LeaseOwner, storage.At(now), c.owner)
+	if err != nil || taken == 0 {
+		return head, false, err
+	}
+
+	if !own {
+		c.wideAt, c.recheckFrom, c.caughtUp = time.Time{}, head.Number-rechecked, now
+		c.Log.WithField("number", head.Number).Debug("audit: this replica adds the records to the chain")
+	}
+
+	return head, true, nil
+}
+
+// scan finds the rows of a source without a record, in the order of their times.
+type scan struct {
+	source string
+	after  position
+	found  []rowKey
+	ended  bool
+}
+
+// newScan returns a scan that begins with the rows of the delay before the newest chained row, or with the oldest row.
+func newScan(source string, head chainHead, delay time.Duration) *scan {
+	scan := &scan{source: source}
+	if newest := head.newest(source); !newest.IsZero() {
+		scan.after.at = auditchain.TimeText(newest.Add(-delay))
+	}
+
+	return scan
+}
+
+// fill reads rows until a whole batch is found or the table ends.
+func (s *scan) fill(ctx context.Context, tx storage.Tx) error {
+	for len(s.found) < chainBatch && !s.ended {
+		rows, last, more, err := unchained(ctx, tx, s.source, s.after, chainPage)
+		if err != nil {
+			return fmt.Errorf("finding rows without a record: %w", err)
+		}
+
+		s.found, s.after, s.ended = append(s.found, rows...), last, !more
+	}
+
+	return nil
+}
+
+// next returns the oldest rows without a record of all scans, about chainBatch of them.
+func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
+	var batch []rowKey
+
+	for _, scan := range scans {
+		if err := scan.fill(ctx, c.store.db.Reader()); err != nil {
+			return nil, err
+		}
+
+		batch = append(batch, scan.found...)
+	}
+
+	slices.SortStableFunc(batch, func(one, other rowKey) int {
+		return cmp.Or(strings.Compare(one.at, other.at), strings.Compare(one.id, other.id))
+	})
+
+	return c.withRestored(ctx, scans, batch[:min(len(batch), chainBatch)])
+}
+
+// withRestored adds the operations that a restore has inserted to the batch with its entry, and removes the batch from the scans. Restored
+// operations have the times of the objects that were restored, which may be older than all rows that the scans examine.
+func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKey) ([]rowKey, error) {
+	taken, entries := map[string]bool{}, []string{}
+
+	for _, key := range batch {
+		taken[key.source+key.id] = true
+
+		if key.source == auditchain.SourceEntry {
+			entries = append(entries, key.id)
+		}
+	}
+
+	if len(entries) > 0 {
+		added, err := restored(ctx, c.store.db.Reader(), entries)
+		if err != nil {
+			return nil, fmt.Errorf("finding restored operations: %w", err)
+		}
+
+		for _, key := range added {
+			if !taken[key.source+key.id] {
+				taken[key.source+key.id] = true
+				batch = append(batch, key)
+			}
+		}
+	}
+
+	for _, scan := range scans {
+		scan.found = slices.DeleteFunc(scan.found, func(key rowKey) bool { return taken[key.source+key.id] })
+	}
+
+	return batch, nil
+}
+
+// append adds records for the rows after the head, and returns the new head. It fails with errLeaseLost if the head has changed.
+func (c *Chainer) append(ctx context.Context, head chainHead, keys []rowKey) (chainHead, error) {
+	now := c.Clock.Now()
+	next, records := head, make([]auditchain.Record, 0, len(keys))
+
+	for group := range slices.Chunk(keys, chainGroup) {
+		rows, err := contents(ctx, c.store.db.Reader(), group)
+		if err != nil {
+			return head, fmt.Errorf("reading rows without a record: %w", err)
+		}
+
+		for _, row := range rows {
+			records = append(records, next.add(row, now))
+		}
+	}
+
+	err := c.store.db.InTx(ctx, func(tx storage.Tx) error {
+		changed, err := storage.Exec(ctx, tx, `UPDATE audit_chain_head SET number = ?, hash = ?, entries_at = ?, operations_at = ?
+			WHERE id = 1 AND number = ? AND hash = ? AND lease_owner = ?`,
+			next.Number, next.Hash, next.EntriesAt, next.OperationsAt, head.Number, head.Hash, c.owner)
+		if err == nil && changed == 0 {
+			err = errLeaseLost
+		}
+
+		if err != nil {
+			return err
+		}
+
+		return insertRecords(ctx, tx, records)
+	})
+
+	return next, err
+}
+
+// insertRecords adds the records. Those of an incomplete group are inserted one by one, so that connections prepare only two statements.
+func insertRecords(ctx context.Context, tx storage.Tx, records []auditchain.Record) error {
+	const columns = 9
+
+	for len(records) > 0 {
+		count := 1
+		if len(records) >= chainGroup {
+			count = chainGroup
+		}
+
+		args := make([]any, 0, columns*count)
+		for _, r := range records[:count] {
+			args = append(args, r.Number, r.ChainedAt, r.Source, r.ID, timeArgument(r.KeepUntil), r.Salt, r.Personal, r.Content, r.Hash)
+		}
+
+		if _, err := storage.Exec(ctx, tx, `INSERT INTO audit_chain (number, chained_at, source, id, keep_until, salt, personal, content, hash)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`+strings.Repeat(", (?, ?, ?, ?, ?, ?, ?, ?, ?)", count-1), args...); err != nil {
+			return fmt.Errorf("adding records: %w", err)
+		}
+
+		records = records[count:]
+	}
+
+	return nil
+}
+
+// timeArgument returns the value for a column from a time in the form of auditchain.TimeText.
+func timeArgument(text string) any {
+	if text == "" {
+		return nil
+	}
+
+	return text
+}
+
+// removeSalts removes the salts of rows that were erased or removed while their records were being added: the triggers found no record.
+// It checks the records since the last call.
+func (c *Chainer) removeSalts(ctx context.Context, head chainHead) error {
+	numbers, err := storage.Select[int64](ctx, c.store.db.Reader(), `SELECT audit_chain.number FROM audit_chain
+		LEFT JOIN audit ON audit_chain.source = '`+auditchain.SourceEntry+`' AND audit.id = audit_chain.id
+		LEFT JOIN operations ON audit_chain.source = '`+auditchain.SourceOperation+`' AND operations.id = audit_chain.id
+		WHERE audit_chain.number > ? AND audit_chain.number <= ? AND audit_chain.salt <> ''
+			AND COALESCE(audit.erased_by, operations.erased_by, 'removed') <> ''`, c.recheckFrom, head.Number)
+	if err != nil {
+		return fmt.Errorf("finding records of erased rows: %w", err)
+	}
+
+	for _, number := range numbers {
+		if _, err := storage.Exec(ctx, c.store.db.Writer(), `UPDATE audit_chain SET salt = '' WHERE number = ?`, number); err != nil {
+			return fmt.Errorf("removing the salt of an erased row: %w", err)
+		}
+	}
+
+	return nil
+}

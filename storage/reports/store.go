@@ -1,0 +1,70 @@
+package reports
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store stores reports. Contents must not be secret.
+type Store struct{ db *storage.DB }
+
+// Open migrates the table and returns the store.
+func Open(ctx context.Context, db *storage.DB) (*Store, error) {
+	if err := db.Migrate(ctx, "reports", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db}, nil
+}
+
+// Claim reports whether the caller makes the report now, and makes it due again at next. Of several replicas, only one makes a report
+// that is due. If it fails or dies, the report is made again at next. With a new database, the first report is due at next.
+func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool, error) {
+	claimed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ? AND due_at <= ?`, storage.At(next), id, storage.At(now))
+	if err == nil && claimed == 0 {
+		_, err = storage.Exec(ctx, s.db.Writer(), `INSERT INTO reports (id, due_at, content) VALUES (?, ?, '') ON CONFLICT (id) DO NOTHING`,
+			id, storage.At(next))
+	}
+
+	return claimed == 1, failure.While(err, "claiming the report %s", id)
+}
+
+// Save stores the result of a report as JSON, with the time of its end.
+func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) error {
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encoding the report %s: %w", id, err)
+	}
+
+	_, err = storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET content = ?, finished_at = ? WHERE id = ?`, string(encoded), storage.At(at), id)
+
+	return failure.While(err, "storing the report %s", id)
+}
+
+// Get decodes the newest result of a report into content, and returns the time of its end. If there is no result, the error is
+// storage.ErrNotFound.
+func (s *Store) Get(ctx context.Context, id string, content any) (time.Time, error) {
+	row, err := storage.Get[struct {
+		FinishedAt storage.Time `db:"finished_at"`
+		Content    string       `db:"content"`
+	}](ctx, s.db.Reader(), `SELECT finished_at, content FROM reports WHERE id = ? AND finished_at IS NOT NULL`, id)
+	if err == nil {
+		err = json.Unmarshal([]byte(row.Content), content)
+	}
+
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("reading the report %s: %w", id, err)
+	}
+
+	return row.FinishedAt.Time, err
+}

@@ -1,0 +1,63 @@
+package runtimes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// recordPlace returns the context to which a sealed record is bound, so that the record cannot be opened as that of another
+// runtime.
+func recordPlace(id string) string { return "record of runtime " + id }
+
+// Record returns the row of a runtime in a form that can be stored outside of the database: JSON, sealed with the first key.
+// Package runtimes does not store records, and key rotation does not change them.
+func (s *Store) Record(runtime Runtime) (string, error) {
+	plain, err := json.Marshal(runtime)
+	if err != nil {
+		return "", fmt.Errorf("encoding the record of runtime %s: %w", runtime.ID, err)
+	}
+
+	return s.keys.Seal(plain, recordPlace(runtime.ID)), nil
+}
+
+// OpenRecord returns the runtime in a record. Its Provider and Region are empty. The error means that the record was changed, that
+// it belongs to another runtime, or that its key is not configured.
+func (s *Store) OpenRecord(id, record string) (Runtime, error) {
+	plain, err := s.keys.Open(record, recordPlace(id))
+	if err != nil {
+		return Runtime{}, fmt.Errorf("reading the record of runtime %s: %w", id, err)
+	}
+
+	var runtime Runtime
+
+	err = json.Unmarshal(plain, &runtime)
+
+	return runtime, failure.While(err, "decoding the record of runtime %s", id)
+}
+
+// Tenants returns at most limit accounts that have runtimes, deleted or not, sorted and after the given one. The accounts are the
+// original IDs.
+func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string, error) {
+	tenants, err := storage.Select[string](ctx, s.db.Reader(), `SELECT account FROM (
+			SELECT DISTINCT CASE WHEN original_tenant = '' THEN tenant ELSE original_tenant END AS account FROM runtimes
+		) AS accounts WHERE account > ? ORDER BY account `+storage.Page(limit, 0), after)
+
+	return tenants, failure.While(err, "listing the tenants of runtimes")
+}
+
+// UnsettledLabels returns those of the labels that belong to registrations of the tenant that are not settled. The Caretaker of
+// package registration takes care of these.
+func (s *Store) UnsettledLabels(ctx context.Context, tenant string, labels []string) ([]string, error) {
+	if len(labels) == 0 {
+		return nil, nil
+	}
+
+	unsettled, err := storage.Select[string](ctx, s.db.Reader(),
+		`SELECT label FROM registrations WHERE tenant = ? AND label IN (?)`, tenant, labels)
+
+	return unsettled, failure.While(err, "reading unsettled registrations")
+}

@@ -1,0 +1,159 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	decoderCall = regexp.MustCompile(`\b(?:(?:json|yaml)\.(?:Unmarshal|UnmarshalStrict|NewDecoder)|gzip\.NewReader|tar\.NewReader|clientcmd\.Load|parser\.ParseQueryWithTokenLimit|url\.ParseQuery)\(`)
+	fuzzTarget  = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
+	// madeTarget is the expression with which `make fuzz` finds targets.
+	madeTarget = regexp.MustCompile(`(?m)^func Fuzz[A-Za-z]*`)
+)
+
+// decoders maps each file that decodes a text to its fuzz target, as folder.FuzzName, or to the reason why it needs none.
+func decoders() map[string]string {
+	return map[string]string{
+		"broker/reconcile/provisioner.go":                  "decodes into generated types of the configured Provisioner",
+		"internal/auditchain/file.go":                      "internal/auditchain.FuzzVerifyFile",
+		"internal/auditchain/verify.go":                    "internal/auditchain.FuzzVerifyFile",
+		"internal/provisionerclient/client_data.go":        "internal/provisionerclient.FuzzClientData",
+		"provisioner/reconcile/registrations.go":           "provisioner/spec.FuzzDecode",
+		"storage/reports/store.go":                         "reads what the service has stored",
+		"storage/runtimes/record.go":                       "reads what it has sealed",
+		"broker/catalog/binding.go":                        "test/osb.FuzzBody",
+		"broker/catalog/create_only.go":                    "broker/catalog.FuzzParameters",
+		"broker/catalog/load.go":                           "broker/catalog.FuzzCatalogFile",
+		"broker/catalog/own_cluster.go":                    "test/osb.FuzzBody",
+		"broker/catalog/schema.go":                         "broker/catalog.FuzzParameters",
+		"broker/error_catalog.go":                          "reads a file that is part of the binary",
+		"broker/operator/kubeconfig.go":                    "internal/clusterclient.FuzzKubeconfig",
+		"broker/request.go":                                "test/osb.FuzzBody",
+		"broker/service/rows.go":                           "internal/environment.FuzzData",
+		"broker/update_decision.go":                        "internal/environment.FuzzData",
+		"internal/audit/actor.go":                          "internal/audit.FuzzOriginator",
+		"internal/audit/recorder.go":                       "reads responses of the same service",
+		"internal/auth/keys.go":                            "internal/auth.FuzzKeys",
+		"internal/auth/platforms.go":                       "internal/auth.FuzzUsers",
+		"internal/bounds/json.go":                          "internal/bounds.FuzzJSON",
+		"internal/clusterclient/access.go":                 "internal/clusterclient.FuzzKubeconfig",
+		"internal/ebctl/brokerclient/client.go":            "decodes into generated types of a broker that the user chose",
+		"internal/ebctl/brokerclient/errors.go":            "internal/ebctl/brokerclient.FuzzAnswerError",
+		"internal/ebctl/configuration.go":                  "internal/ebctl.FuzzConfiguration",
+		"internal/ebctl/output/format.go":                  "reads what it has encoded",
+		"internal/ebctl/parameters.go":                     "internal/ebctl.FuzzParameters",
+		"internal/environment/data.go":                     "internal/environment.FuzzData",
+		"internal/environment/update.go":                   "test/osb.FuzzBody",
+		"internal/operatorapi/operatorserver/intervene.go": "internal/operatorapi/operatorserver.FuzzIntervention",
+		"internal/operatorapi/operatorserver/query.go":     "internal/operatorapi/operatorserver.FuzzQuery",
+		"internal/provisionerclient/call.go":               "reads what it has encoded",
+		"internal/provisionerclient/graphql_error.go":      "internal/provisionerclient.FuzzGraphQLError",
+		"internal/provisionerclient/order.go":              "test/osb.FuzzBody",
+		"internal/upstream/graphqlclient/graphqlclient.go": "internal/provisionerclient.FuzzGraphQLError",
+		"process/run.go":                                   "internal/environment.FuzzData",
+		"provisioner/director/credentials.go":              "provisioner/director.FuzzCredentials",
+		"provisioner/director/problem.go":                  "provisioner/director.FuzzProblem",
+		"provisioner/graph/admission.go":                   "provisioner/graph.FuzzAdmission",
+		"provisioner/installation/applier/stored.go":       "provisioner/installation/applier.FuzzInventory",
+		"provisioner/installation/manifest.go":             "provisioner/installation.FuzzParse",
+		"provisioner/installation/releases/registry.go":    "provisioner/installation/releases.FuzzUnpack",
+		"provisioner/installation/releases/release.go":     "provisioner/installation/releases.FuzzRelease",
+		"provisioner/orders/provision.go":                  "provisioner/spec.FuzzDecode",
+		"provisioner/service/shoots.go":                    "reads files of the operator into types of Gardener, at start only",
+		"provisioner/shoot/keep.go":                        "reads a configuration that Gardener has validated",
+		"provisioner/spec/stored.go":                       "provisioner/spec.FuzzDecode",
+		"storage/auditlog/entry.go":                        "storage/auditlog.FuzzEntry",
+		"storage/bindings/store.go":                        "storage.FuzzSealedColumns",
+		"storage/columns.go":                               "storage.FuzzSealedColumns",
+		"storage/endpoints/store.go":                       "reads what it has sealed",
+		"storage/instances/store.go":                       "internal/environment.FuzzData",
+		"storage/operations/row.go":                        "reads a list that the store has encoded",
+	}
+}
+
+// TestEveryDecoderHasAFuzzTarget compares the table with the code, and checks that `make fuzz` runs each target.
+func TestEveryDecoderHasAFuzzTarget(t *testing.T) {
+	found, targets := map[string]bool{}, map[string]bool{}
+
+	eachGoFile(t, func(path, content string) {
+		if strings.HasSuffix(path, "_test.go") {
+			for _, target := range fuzzTarget.FindAllStringSubmatch(content, -1) {
+				targets[filepath.Dir(path)+"."+target[1]] = true
+
+				if made := madeTarget.FindString("func " + target[1] + "("); made != "func "+target[1] {
+					t.Errorf("%s: make fuzz takes the target %s for %q", path, target[1], made)
+				}
+			}
+
+			return
+		}
+
+		found[path] = found[path] || decoderCall.MatchString(content)
+	})
+
+	table := decoders()
+
+	for path, decodes := range found {
+		if decodes && table[path] == "" {
+			t.Errorf("%s decodes a text: add a fuzz target, and name it in decoders", path)
+		}
+	}
+
+	for path, target := range table {
+		if !found[path] {
+			t.Errorf("%s decodes nothing", path)
+		}
+
+		if strings.Contains(target, ".Fuzz") && !targets[target] {
+			t.Errorf("%s: there is no fuzz target %s", path, target)
+		}
+	}
+
+	if makefile := read(t, "Makefile"); !strings.Contains(makefile, "'^"+strings.TrimPrefix(madeTarget.String(), "(?m)^")+"'") {
+		t.Errorf("make fuzz does not look for %s", madeTarget)
+	}
+}
+
+// eachGoFile calls visit with the hand-written Go files of the services and of ebctl, and with all test files.
+func eachGoFile(t *testing.T, visit func(path, content string)) {
+	t.Helper()
+
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+
+		name, _ := filepath.Rel(root, path)
+		tests := strings.HasSuffix(name, "_test.go")
+
+		if entry.IsDir() {
+			switch {
+			case name != "." && strings.HasPrefix(name, "."), entry.Name() == "generated", entry.Name() == "wire", entry.Name() == "testdata":
+				return filepath.SkipDir
+			case name == "internal/sandbox", name == "internal/reference", name == "cmd", name == "test/garden", name == "internal/operatorapi/operatorapitest":
+				return filepath.SkipDir // they run on a developer's machine only, or only parse flags
+			}
+
+			return nil
+		}
+
+		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(name, "test/") && !tests {
+			return nil
+		}
+
+		content, err := os.ReadFile(path)
+		if err == nil {
+			visit(filepath.ToSlash(name), string(content))
+		}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

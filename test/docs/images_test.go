@@ -1,0 +1,97 @@
+package docs_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// stage is a stage of a Dockerfile: its base, and the instructions after FROM.
+type stage struct {
+	base         string
+	instructions []string
+}
+
+func stages(t *testing.T, path string) []stage {
+	t.Helper()
+
+	var all []stage
+
+	for line := range strings.Lines(read(t, path)) {
+		words := strings.Fields(line)
+
+		switch {
+		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
+		case words[0] == "FROM":
+			all = append(all, stage{base: words[1]})
+		case len(all) > 0:
+			all[len(all)-1].instructions = append(all[len(all)-1].instructions, strings.TrimSpace(line))
+		}
+	}
+
+	return all
+}
+
+// TestImages checks that images contain the programs for production and nothing else: their last stage is built from scratch and only
+// copies, and no stage names a base by tag, which somebody else can move.
+func TestImages(t *testing.T) {
+	for path, from := range map[string]string{"Dockerfile": "--from=build /out/", "Dockerfile.release": "${TARGETPLATFORM}/"} {
+		all := stages(t, path)
+
+		for _, each := range all {
+			if each.base != "scratch" && each.base != "${GO_IMAGE}" && !strings.Contains(each.base, "@sha256:") {
+				t.Errorf("%s: the base %s is named by tag", path, each.base)
+			}
+		}
+
+		last := all[len(all)-1]
+		if last.base != "scratch" {
+			t.Errorf("%s: the image is built from %s, want scratch", path, last.base)
+		}
+
+		copies := slices.DeleteFunc(slices.Clone(last.instructions), func(line string) bool {
+			return !strings.HasPrefix(line, "COPY ") && !strings.HasPrefix(line, "ADD ") && !strings.HasPrefix(line, "RUN ")
+		})
+		if diff := cmp.Diff([]string{"COPY " + from + " /usr/local/bin/"}, copies); diff != "" {
+			t.Errorf("%s: -want +got\n%s", path, diff)
+		}
+	}
+
+	want := []string{"broker", "ebctl", "provisioner"}
+
+	var built []string
+
+	for _, found := range regexp.MustCompile(`\./cmd/(\w+)`).FindAllStringSubmatch(strings.Join(stages(t, "Dockerfile")[0].instructions, "\n"), -1) {
+		built = append(built, found[1])
+	}
+
+	slices.Sort(built)
+
+	if diff := cmp.Diff(want, built); diff != "" {
+		t.Errorf("programs in the image of Dockerfile: -want +got\n%s", diff)
+	}
+
+	var release struct {
+		Dockers []struct {
+			ID         string   `json:"id"`
+			IDs        []string `json:"ids"`
+			Dockerfile string   `json:"dockerfile"`
+		} `json:"dockers_v2"`
+	}
+
+	if err := yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &release); err != nil || len(release.Dockers) != 2 {
+		t.Fatalf("reading the images of a release: %+v, %v", release, err)
+	}
+
+	for _, image := range release.Dockers {
+		slices.Sort(image.IDs)
+
+		if expected := map[string][]string{"services": want, "sandbox": {"sandbox"}}[image.ID]; !slices.Equal(expected, image.IDs) || image.Dockerfile != "Dockerfile.release" {
+			t.Errorf("the image %s has the programs %v by %s, want %v", image.ID, image.IDs, image.Dockerfile, expected)
+		}
+	}
+}
