@@ -5,13 +5,17 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// cleanupTimeout limits the calls that follow the creation of the account. They run even if the replica has lost its lease,
-// because another replica may not know about the account.
-const cleanupTimeout = 20 * time.Second
+// The calls that follow the creation of the account run even if the replica has lost its lease, because another replica may not know
+// about the account. If they fail, they are repeated: nobody retries the step of a replica without a lease.
+const (
+	cleanupTimeout = 20 * time.Second
+	cleanupPause   = time.Second
+)
 
 // createAccess creates the account. The credentials are stored in the binding's row when the operation succeeds. If the binding was
 // removed during the creation, createAccess removes the account immediately, because the unbind operation may have finished before
@@ -44,7 +48,11 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	defer cancel()
 
 	// A failed call may have created an account too.
-	wanted, lookup := s.bindings.WantsBinding(ctx, binding.ID)
+	lookup := repeat(ctx, func(ctx context.Context) (err error) {
+		wanted, err = s.bindings.WantsBinding(ctx, binding.ID)
+
+		return err
+	})
 
 	switch {
 	case lookup == nil && !wanted:
@@ -55,7 +63,7 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 		return operation, 0, lookup
 	}
 
-	operation.Effect = s.bindings.SaveAccess(binding.ID, access)
+	operation.Effect = s.bindings.SaveAccess(binding, access)
 	operation.Description = "Access is ready"
 
 	return operation, 0, nil
@@ -63,12 +71,27 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 
 // undo removes the account of a removed binding.
 func (s createAccess) undo(ctx context.Context, operation Operation) error {
-	err := s.runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding)
+	err := repeat(ctx, func(ctx context.Context) error {
+		return s.runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding)
+	})
 	if err != nil && !failure.Is(err, failure.NotFound) {
 		return err
 	}
 
 	return errRemoved()
+}
+
+// repeat calls the function until it succeeds, fails with an error that no retry mends, or the context ends. It returns the last error.
+func repeat(ctx context.Context, call func(context.Context) error) error {
+	var last error
+
+	_ = wait.PollUntilContextCancel(ctx, cleanupPause, true, func(ctx context.Context) (bool, error) {
+		last = call(ctx)
+
+		return last == nil || !failure.MappingOf(failure.KindOf(last)).Retry, nil
+	})
+
+	return last
 }
 
 // errRemoved returns the permanent error with which the operation of a removed binding fails.

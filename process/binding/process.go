@@ -32,10 +32,10 @@ type Bindings interface {
 	// WantsBinding reports whether the binding exists and is not being removed.
 	WantsBinding(ctx context.Context, id string) (bool, error)
 	// SaveAccess makes the binding ready, with its credentials.
-	SaveAccess(id string, access environment.Access) process.Effect
+	SaveAccess(binding environment.Binding, access environment.Access) process.Effect
 	// RuntimeEnding reports whether the runtime of the instance is being removed or was removed.
 	RuntimeEnding(ctx context.Context, instanceID string) (bool, error)
-	// RemoveBinding removes the row, if it exists.
+	// RemoveBinding removes the binding's row, if it exists.
 	RemoveBinding(id string) process.Effect
 }
 

@@ -3,7 +3,9 @@ package binding_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,6 +77,10 @@ func (w *fixture) WantsBinding(ctx context.Context, _ string) (bool, error) {
 		err = w.faults["wants again"]
 	}
 
+	if w.lookups == 2 && err == nil {
+		err = w.faults["second lookup"]
+	}
+
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -82,7 +88,7 @@ func (w *fixture) WantsBinding(ctx context.Context, _ string) (bool, error) {
 	return w.unwanted == 0 || w.lookups < w.unwanted, err
 }
 
-func (w *fixture) SaveAccess(string, environment.Access) process.Effect {
+func (w *fixture) SaveAccess(environment.Binding, environment.Access) process.Effect {
 	return effect(func() error {
 		w.access = true
 
@@ -98,7 +104,7 @@ func (w *fixture) RemoveBinding(string) process.Effect {
 	return effect(func() error { return w.call("remove") })
 }
 
-// execute runs the steps of the process up to the first error, and then the effect.
+// execute runs the steps of the process and then its effect. It stops at the first error.
 func (w *fixture) execute(ctx context.Context, of func(binding.Options) process.Process[environment.Data]) (process.Operation[environment.Data], error) {
 	operation := process.NewOperation(process.Record{ID: "operation"}, environment.Data{
 		Instance: environment.Instance{ID: "instance", RuntimeID: "runtime"},
@@ -154,6 +160,12 @@ func TestBind(t *testing.T) {
 			false, failure.Permanent,
 		},
 		"not looked up": {"a failed lookup is retried", 0, map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
+		"looked up at the second attempt": {
+			"the account is removed even if the replica has lost its lease, so that its error is not retried", 3,
+			map[string]error{"second lookup": errAway},
+			[]string{"wants", "grant", "wants", "revoke"},
+			false, failure.Permanent,
+		},
 		"not looked up again": {
 			"credentials of a binding that may be removed are not stored", 0,
 			map[string]error{"wants again": errAway},
@@ -166,26 +178,30 @@ func TestBind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &fixture{unwanted: c.unwanted, faults: c.faults}
 
-			_, err := w.execute(t.Context(), binding.Bind)
+			var err error
+
+			synctest.Test(t, func(t *testing.T) { _, err = w.execute(t.Context(), binding.Bind) })
+
 			if (err == nil) != (c.want == "") || err != nil && failure.KindOf(err) != c.want {
 				t.Errorf("want kind %q, got %v", c.want, err)
 			}
 
-			if diff := cmp.Diff(c.calls, w.calls); diff != "" || w.account != c.account || w.access != (c.want == "") {
+			// Failed calls after the creation are repeated.
+			if diff := cmp.Diff(c.calls, slices.Compact(w.calls)); diff != "" || w.account != c.account || w.access != (c.want == "") {
 				t.Errorf("%s: account %t, access %t, calls -want +got\n%s", c.reason, w.account, w.access, diff)
 			}
 		})
 	}
 }
 
-// TestLostLeaseLeavesNoAccount ends the context of the run while the account is being created, as when the lease is lost. The
-// binding may have been removed in the meantime.
+// TestLostLeaseLeavesNoAccount checks that no account is left over if, while it is being created, the run loses its lease and the
+// binding is removed.
 func TestLostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
 	w := &fixture{unwanted: 2, granting: lose}
 
 	if _, err := w.execute(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
-		t.Errorf("account exists: %t, error %v, calls %v", w.account, w.calls, err)
+		t.Errorf("account exists: %t, error %v, calls %v", w.account, err, w.calls)
 	}
 }
 
