@@ -36,7 +36,7 @@ func (s *scope) finishAll(size int) {
 	calls := e.provisioner.Calls()
 	name := fmt.Sprintf("%d creates, accepted to all done: ", size)
 
-	s.add(report.Figure{Name: name + "operations/s", AtLeast: 200}, count/ended.Sub(start).Seconds())
+	s.add(report.Figure{Name: name + "operations/s", AtLeast: 300}, count/ended.Sub(start).Seconds())
 	s.add(report.Figure{Name: name + "commits per operation", AtMost: 10}, commits/count)
 	s.add(report.Figure{Name: name + "CPU time of the broker per operation", Unit: "ms"}, milliseconds(broker)/count)
 	s.add(report.Figure{Name: name + "CPU time of PostgreSQL per operation", Unit: "ms"}, milliseconds(postgres)/count)

@@ -72,8 +72,8 @@ func (s *scope) startBroker(e *environment, variables ...string) *program {
 }
 
 // startFloor runs the floor of the broker's requests on the environment's database until the scope ends. The response for the
-// catalog has catalogBytes bytes.
-func (s *scope) startFloor(e *environment, catalogBytes int) *program {
+// catalog has catalogBytes bytes. variables are additional environment variables.
+func (s *scope) startFloor(e *environment, catalogBytes int, variables ...string) *program {
 	address := s.freeAddress()
 	dsn, err := s.postgres.DSN(e.database.Name)
 	s.check(err)
@@ -84,9 +84,9 @@ func (s *scope) startFloor(e *environment, catalogBytes int) *program {
 	own, err := os.Executable()
 	s.check(err)
 
-	return s.startProgram(own, "http://"+address, "http://"+address+floorReady, []string{
-		floorAddress + "=" + address, floorDSN + "=" + dsn, floorCatalogBytes + "=" + strconv.Itoa(catalogBytes),
-	})
+	return s.startProgram(own, "http://"+address, "http://"+address+floorReady, append(variables,
+		floorAddress+"="+address, floorDSN+"="+dsn, floorCatalogBytes+"="+strconv.Itoa(catalogBytes),
+	))
 }
 
 // freeAddress returns a free loopback address. It never returns the same address twice.
