@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -70,34 +71,40 @@ func (a Access) connections(instance environment.Instance) *http.Transport {
 // instance has no runtime, the error is failure.NotFound. If the address in the kubeconfig cannot be recorded, AdminKubeconfig
 // returns an error, because an instance must not become ready without a recorded address.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
+	kubeconfig, _, err := a.adminKubeconfig(ctx, instance)
+
+	return kubeconfig, err
+}
+
+// adminKubeconfig returns an admin kubeconfig like AdminKubeconfig, and its parsed form, which is nil if the kubeconfig is invalid.
+func (a Access) adminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, *clientcmdapi.Config, error) {
 	if instance.RuntimeID == "" {
-		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
+		return "", nil, failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
 	kubeconfig, err := a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
-	if err != nil || a.endpoints == nil {
-		return kubeconfig, err
+	if err != nil {
+		return "", nil, err
 	}
 
-	// An invalid kubeconfig has no address to record. The caller gets an error from restConfig when it uses the kubeconfig.
-	if endpoint, valid := endpointIn(kubeconfig); valid {
+	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return kubeconfig, nil, nil //nolint:nilerr // there is no address to record; restConfig returns an error
+	}
+
+	if endpoint, valid := endpointIn(parsed); valid && a.endpoints != nil {
 		if err := a.endpoints.Record(ctx, instance, endpoint); err != nil {
-			return "", err
+			return "", nil, err
 		}
 	}
 
-	return kubeconfig, nil
+	return kubeconfig, parsed, nil
 }
 
 // endpointIn returns the API server's address and certificate authority from the current context of a kubeconfig, and false if
 // there is no address.
-func endpointIn(kubeconfig secret.String) (environment.Endpoint, bool) {
-	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
-	if err != nil {
-		return environment.Endpoint{}, false
-	}
-
+func endpointIn(parsed *clientcmdapi.Config) (environment.Endpoint, bool) {
 	current, found := parsed.Contexts[parsed.CurrentContext]
 	if !found || parsed.Clusters[current.Cluster] == nil {
 		return environment.Endpoint{}, false
@@ -108,26 +115,31 @@ func endpointIn(kubeconfig secret.String) (environment.Endpoint, bool) {
 	return environment.Endpoint{Server: cluster.Server, CA: cluster.CertificateAuthorityData}, cluster.Server != ""
 }
 
-// kubeconfig returns the kubeconfig from the tenant if the instance uses the tenant's own cluster, and a new admin kubeconfig
-// otherwise.
-func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
+// config returns the configuration of a client: from the tenant's kubeconfig if the instance uses the tenant's own cluster, and
+// from a new admin kubeconfig otherwise.
+func (a Access) config(ctx context.Context, instance environment.Instance) (*rest.Config, error) {
 	if own := instance.Request.Cluster.Own; own != nil {
-		return own.Kubeconfig.Reveal(), nil
+		return parse(own.Kubeconfig.Reveal())
 	}
 
-	return a.AdminKubeconfig(ctx, instance)
+	return a.adminConfig(ctx, instance)
+}
+
+// adminConfig returns the configuration of a client with a new admin kubeconfig.
+func (a Access) adminConfig(ctx context.Context, instance environment.Instance) (*rest.Config, error) {
+	_, parsed, err := a.adminKubeconfig(ctx, instance)
+	if err != nil {
+		return nil, err
+	}
+
+	return restConfig(parsed)
 }
 
 // Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. If the kubeconfig is unusable, or if its
 // address is in a network that tenants' clusters may not use, the error is failure.Permanent. Any error of the API server is
 // failure.Transient, even if it rejects the credentials, because a new cluster may not be complete yet.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
-	kubeconfig, err := a.kubeconfig(ctx, instance)
-	if err != nil {
-		return err
-	}
-
-	config, err := restConfig(kubeconfig)
+	config, err := a.config(ctx, instance)
 	if err != nil {
 		return err
 	}
@@ -156,7 +168,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 
 // Check validates a kubeconfig from a tenant without calling the cluster. The error never quotes the kubeconfig.
 func Check(kubeconfig secret.String) error {
-	config, err := restConfig(kubeconfig)
+	config, err := parse(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -169,11 +181,21 @@ func Check(kubeconfig secret.String) error {
 	return nil
 }
 
-// restConfig parses a kubeconfig. The kubeconfig may come from a tenant, so restConfig rejects references to programs, files and
-// proxies. Otherwise, client-go would run the programs and read the files on the broker's machine.
-func restConfig(kubeconfig secret.String) (*rest.Config, error) {
+// parse returns the restConfig of a kubeconfig.
+func parse(kubeconfig secret.String) (*rest.Config, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
+		parsed = nil
+	}
+
+	return restConfig(parsed)
+}
+
+// restConfig returns the configuration of a client from a kubeconfig, which is nil if it could not be parsed. The kubeconfig may come
+// from a tenant, so restConfig rejects references to programs, files and proxies. Otherwise, client-go would run the programs and read
+// the files on the broker's machine.
+func restConfig(parsed *clientcmdapi.Config) (*rest.Config, error) {
+	if parsed == nil {
 		return nil, unusable("it is not a kubeconfig")
 	}
 

@@ -100,12 +100,7 @@ func (a Access) Accounts(ctx context.Context, instance environment.Instance) ([]
 func inSession[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {
-	kubeconfig, err := access.AdminKubeconfig(ctx, instance)
-	if err != nil {
-		return result, err
-	}
-
-	config, err := restConfig(kubeconfig)
+	config, err := access.adminConfig(ctx, instance)
 	if err != nil {
 		return result, err
 	}

@@ -3,12 +3,14 @@ package clusterclient
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -17,25 +19,27 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
+// codecs encodes and decodes the API groups of an account. It contains no others, because the typed clients of client-go would link all
+// Kubernetes types into the broker. Registering the kinds takes longer than a request, so all sessions share the result.
+var codecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
+	utilruntime.Must(builder.AddToScheme(scheme)) // the kinds are constants
+
+	return serializer.NewCodecFactory(scheme).WithoutConversion()
+})
+
 // connect returns a client for one session with the API server over new connections. The caller must call disconnect at the end
-// of the session. The client does not follow redirects, so it never sends the credentials to another host. Its scheme contains
-// only the API groups of an account, because the typed clients of client-go would link all Kubernetes types into the broker.
+// of the session. The client does not follow redirects, so it never sends the credentials to another host.
 func connect(config *rest.Config, connections *http.Transport) (api *rest.RESTClient, disconnect func(), err error) {
 	transport, disconnect, err := authenticated(config, connections)
 	if err != nil {
 		return nil, nil, unusable("its certificates or credentials cannot be used")
 	}
 
-	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
-
-	if err := builder.AddToScheme(scheme); err != nil {
-		return nil, nil, failure.Wrap(failure.Internal, err, "registering the kinds of an account")
-	}
-
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = codecs()
 
 	api, err = rest.RESTClientForConfigAndClient(config, &http.Client{
 		Transport: transport, Timeout: config.Timeout,
