@@ -20,12 +20,13 @@ const sameInstance = ` WHERE id = ? AND shoot_name = ?`
 // instance is gone, if another instance now has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		held, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances`+sameInstance+s.db.ForUpdate(), instance.ID, instance.ShootName)
+		held, err := storage.Select[row](ctx, tx, `SELECT `+columns+`, request FROM instances`+sameInstance+s.db.ForUpdate(),
+			instance.ID, instance.ShootName)
 		if err != nil || len(held) == 0 {
 			return err
 		}
 
-		present, err := s.Get(ctx, tx, instance.ID)
+		present, err := s.instance(held[0])
 		if err != nil {
 			return err
 		}
