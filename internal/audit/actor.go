@@ -22,32 +22,42 @@ const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 const maxText = 255
 
 type (
-	actorKey   struct{}
+	originKey  struct{}
 	accountKey struct{}
 )
 
 // ActorOf returns the user behind the request of the context: the authenticated client, the platform's user if the platform names
 // one, and the address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
 func ActorOf(ctx context.Context) auditlog.Actor {
-	actor, _ := ctx.Value(actorKey{}).(auditlog.Actor)
 	identity := auth.FromContext(ctx)
-	actor.User, actor.Means = identity.Name, string(identity.Means)
+	actor := auditlog.Actor{User: identity.Name, Means: string(identity.Means)}
+
+	origin, within := ctx.Value(originKey{}).(origin)
+	if !within {
+		return actor
+	}
+
+	actor.RequestID, actor.Address = oneLine(origin.header.Get(httpserver.RequestIdentity)), origin.address
+	actor.Platform, actor.Originator = originator(origin.header.Get(OriginatingIdentity))
+
+	if host, _, err := net.SplitHostPort(origin.address); err == nil {
+		actor.Address = host
+	}
 
 	return actor
+}
+
+// origin is the part of a request that identifies the user behind it. ActorOf parses it, because most requests need no entry.
+type origin struct {
+	header  http.Header
+	address string
 }
 
 // Introduce is a middleware that stores the origin of a request in its context, for ActorOf. The Authorizer adds the identity of
 // the client later.
 func Introduce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor := auditlog.Actor{RequestID: oneLine(r.Header.Get(httpserver.RequestIdentity)), Address: r.RemoteAddr}
-		actor.Platform, actor.Originator = originator(r.Header.Get(OriginatingIdentity))
-
-		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-			actor.Address = host
-		}
-
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), originKey{}, origin{r.Header, r.RemoteAddr})))
 	})
 }
 

@@ -110,7 +110,11 @@ func Difference(before, after Fields) (Fields, Fields) {
 
 // Encode returns the JSON of the fields that have no separate column, with the limits of bounded.
 func (e Entry) Encode() (string, error) {
-	encoded, err := json.Marshal(e.bounded())
+	encoded, err := json.Marshal(e)
+	if err == nil && len(encoded) > maxText { // a shorter entry is within all limits
+		encoded, err = json.Marshal(e.bounded())
+	}
+
 	if err != nil {
 		return "", fmt.Errorf("encoding an audit log entry: %w", err)
 	}
