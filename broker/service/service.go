@@ -83,7 +83,7 @@ type stores struct {
 }
 
 // openStores opens the stores and migrates their tables. Replicas that start at the same time wait for each other.
-func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
+func (s *Service) openStores(ctx context.Context, retention time.Duration, requests *httpserver.Load) (stores, error) {
 	opened := stores{db: s.DB}
 
 	var err error
@@ -111,7 +111,7 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 		return stores{}, err
 	}
 
-	opened.audit, err = s.AuditParts("broker", opened.entries)
+	opened.audit, err = s.AuditParts("broker", opened.entries, requests.Busy)
 
 	return opened, err
 }
@@ -119,7 +119,9 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 // build connects the parts and hands them to the replica, which runs them. The parts are listed in the order of
 // their start. They stop in reverse order, so each part can rely on the parts before it.
 func (s *Service) build(ctx context.Context, config Config) error {
-	stores, err := s.openStores(ctx, config.AuditRetention)
+	requests := &httpserver.Load{}
+
+	stores, err := s.openStores(ctx, config.AuditRetention, requests)
 	if err != nil {
 		return err
 	}
@@ -155,8 +157,6 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
-
-	requests := &httpserver.Load{}
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
 		return err

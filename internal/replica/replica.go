@@ -108,14 +108,14 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 }
 
 // AuditParts returns the background work on the audit log: its hash chain, the delivery to the configured collector, and retention with the
-// configured archive. service is the name of the service.
-func (r *Replica) AuditParts(service string, entries *auditlog.Store) ([]lifecycle.Part, error) {
+// configured archive. service is the name of the service. busy is the Busy of the chain's options and may be nil.
+func (r *Replica) AuditParts(service string, entries *auditlog.Store, busy func() bool) ([]lifecycle.Part, error) {
 	collector, err := auditdelivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {
 		return nil, fmt.Errorf("%sAUDIT_DELIVERY_URL: %w", program.Prefix, err)
 	}
 
-	chainer := entries.Chain(auditlog.ChainOptions{Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics()})
+	chainer := entries.Chain(auditlog.ChainOptions{Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics(), Busy: busy})
 	delivery := entries.Delivery(auditlog.DeliveryOptions{
 		Collector: collector, Chainer: chainer, Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics(),
 	})

@@ -128,7 +128,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	waker := &shootWaker{
 		store: a.operations, wake: a.wake, clock: clock.RealClock{}, log: a.Log, changed: make(chan string, changes),
 	}
-	auditParts, err := a.AuditParts("provisioner", a.entries)
+	auditParts, err := a.AuditParts("provisioner", a.entries, nil)
 	if err != nil {
 		return err
 	}

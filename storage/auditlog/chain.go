@@ -36,12 +36,17 @@ const (
 	usualDelay   = 10 * time.Second
 	longestDelay = 3 * time.Minute
 	wideEvery    = time.Minute
+	// longestYield is how long the chain may lag because requests are waiting.
+	longestYield = time.Minute
 	// rechecked is the number of records whose rows are checked for a concurrent erasure, after a replica has taken the lease.
 	rechecked = 10_000
 )
 
 // errLeaseLost reports that another replica has added records since this one has read the head.
 var errLeaseLost = errors.New("another replica adds records to the chain of the audit log")
+
+// errYielded reports that a pass has ended early, because requests are waiting.
+var errYielded = errors.New("requests are waiting")
 
 // chainHead is the row of audit_chain_head.
 type chainHead struct {
@@ -88,6 +93,9 @@ type ChainOptions struct {
 	Log   logrus.FieldLogger
 	// Metrics registers the metrics. A registry can serve only one Chainer.
 	Metrics prometheus.Registerer
+	// Busy reports whether requests wait for a processor of this replica. While they do, no records are added, for a minute at most. It
+	// must not block. It may be nil.
+	Busy func() bool
 }
 
 // Chainer adds the committed rows of the audit log to its hash chain, see package auditchain. Of all replicas, the one with the lease
@@ -130,9 +138,13 @@ func (c *Chainer) Part() lifecycle.Part {
 // continues.
 func (c *Chainer) Pass(ctx context.Context) error {
 	holds, err := c.pass(ctx)
-	c.leased.Store(holds && err == nil)
+	c.leased.Store(holds && (err == nil || errors.Is(err, errYielded)))
 
 	switch {
+	case errors.Is(err, errYielded):
+		c.lag.Set(c.Clock.Since(c.caughtUp).Seconds())
+
+		return nil
 	case err != nil && !errors.Is(err, errLeaseLost):
 		c.lag.Set(c.Clock.Since(c.caughtUp).Seconds())
 
@@ -168,6 +180,10 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 	scans := []*scan{newScan(auditchain.SourceEntry, head, delay), newScan(auditchain.SourceOperation, head, delay)}
 
 	for {
+		if c.Busy != nil && c.Busy() && c.Clock.Since(c.caughtUp) < longestYield {
+			return true, errYielded
+		}
+
 		batch, err := c.next(ctx, scans)
 		if err != nil || len(batch) == 0 {
 			return true, err

@@ -298,6 +298,31 @@ func TestDatabaseProtectsTheChain(t *testing.T) {
 	})
 }
 
+// TestChainYieldsToRequests checks that the chain waits while requests are waiting, but not longer than a minute.
+func TestChainYieldsToRequests(t *testing.T) {
+	onEach(t, 0, func(b fixture) {
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
+
+		clock := clocktesting.NewFakeClock(began.Add(time.Hour))
+		chainer := b.entries.Chain(auditlog.ChainOptions{
+			Clock: clock, Log: logging.Discard(), Metrics: prometheus.NewRegistry(), Busy: func() bool { return true },
+		})
+
+		for step, test := range []struct {
+			wait    time.Duration
+			chained bool
+		}{{0, false}, {59 * time.Second, false}, {time.Second, true}} {
+			clock.Step(test.wait)
+			b.pass(chainer)
+
+			if head, err := b.entries.ChainHead(b.Context()); err != nil || head.Number > 0 != test.chained {
+				b.Errorf("step %d: want records: %t, got head %+v, %v", step, test.chained, head, err)
+			}
+		}
+	})
+}
+
+
 // TestReplicasShareTheChain lets two replicas chain the same rows. The second takes over when the lease of the first has expired.
 func TestReplicasShareTheChain(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
