@@ -265,8 +265,8 @@ func measureKilled(s *scope) {
 		all      = waiting + ordering
 	)
 
-	s.rounds(func(s *scope) {
-		e := s.start(simulated.Behaviour{Hold: true, AnswerUntil: waiting})
+	kill := func(s *scope, how string, kyma bool) {
+		e := s.start(simulated.Behaviour{Hold: true, AnswerUntil: waiting, KymaProvisioner: kyma})
 		e.create(waiting)
 		e.waitFor(allWait, waiting)
 		e.create(ordering)
@@ -284,8 +284,13 @@ func measureKilled(s *scope) {
 
 		e.get(&moved, `SELECT min(ended_at) FROM timeline WHERE began_at > $1`, killed)
 
-		name := fmt.Sprintf("SIGKILL with %d in flight, restart at once: ", all)
+		name := fmt.Sprintf("SIGKILL with %d in flight, restart at once, %s: ", all, how)
 		s.add(report.Figure{Name: name + "first moved", Unit: "s", AtMost: 10}, moved.Sub(killed).Seconds())
-		s.add(report.Figure{Name: name + "all done", Unit: "s", AtMost: 20}, ended.Sub(killed).Seconds())
+		s.add(report.Figure{Name: name + "all done", Unit: "s", AtMost: 10}, ended.Sub(killed).Seconds())
+	}
+
+	s.rounds(func(s *scope) {
+		s.within(func(s *scope) { kill(s, "with the feed", false) })
+		s.within(func(s *scope) { kill(s, "polled", true) })
 	})
 }
