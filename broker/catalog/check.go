@@ -56,6 +56,10 @@ func (p *problems) network(place, cidr string) {
 func (c *content) check(providers map[string]providerFile, options Options) error {
 	var errs problems
 
+	errs.require(options.KymaVersion == "" || kymaVersions.MatchString(options.KymaVersion), "APP_KYMA_VERSION: %q is not a version", options.KymaVersion)
+	errs.require(options.KymaVersion != "" || !options.KymaVersionOnDemand,
+		"APP_ENABLE_ON_DEMAND_VERSION requires APP_KYMA_VERSION, the version of orders without a version")
+
 	errs.require(regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(options.KubernetesVersion),
 		"the Kubernetes version %q does not have the form 1.34 or 1.34.2", options.KubernetesVersion)
 	errs.require(options.OperationTimeout > 0, "the operation timeout %s is not positive", options.OperationTimeout)
@@ -140,6 +144,7 @@ func (p *Plan) check(errs *problems, place string) {
 	}
 
 	p.checkParameters(errs, place)
+	p.checkKyma(errs, place)
 
 	if p.OwnCluster {
 		errs.require(len(p.Offers) == 0 && slices.Contains(p.Required, paramKubeconfig), "%s: a plan with ownCluster must require the kubeconfig and have no offers", place)
@@ -198,6 +203,8 @@ func (p *Plan) checkTarget(errs *problems, name string, plans []*Plan) {
 
 		return
 	}
+
+	plans[index].checkModulesOf(errs, p)
 
 	for _, own := range p.Offers {
 		matching := slices.ContainsFunc(plans[index].Offers, func(other offer) bool {

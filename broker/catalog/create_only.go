@@ -79,7 +79,13 @@ func (p *Plan) repeats(instance environment.Instance, name string, value json.Ra
 		return offer.Provider == instance.Provider && offer.Areas[given.Region] == instance.Region
 	})
 
+	version := ""
+	if cluster.Kyma != nil {
+		version = cluster.Kyma.Version
+	}
+
 	return reflect.DeepEqual(cluster, instance.Request.Cluster) &&
+		cmp.Or(given.KymaVersion, version) == version &&
 		cmp.Or(given.Name, instance.Name) == instance.Name &&
 		strings.EqualFold(cmp.Or(given.Provider, instance.Provider), instance.Provider) &&
 		(area || cmp.Or(given.Region, instance.Region) == instance.Region)

@@ -98,6 +98,8 @@ type planFile struct {
 	// ProviderByPlatform reports whether the platform region determines the provider, and thereby the offer.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
+	// Kyma is nil if the plan's runtimes get no Kyma.
+	Kyma *kymaPlan `json:"kyma"`
 	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.
 	OwnCluster bool `json:"ownCluster"`
 }

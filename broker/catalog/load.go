@@ -29,6 +29,10 @@ type Options struct {
 	// OIDC is the default configuration for orders that contain none. If it is nil, the Provisioner chooses the
 	// default.
 	OIDC *environment.OIDC
+	// KymaVersion is the default version of Kyma. If it is empty, no Kyma is installed, and what plans say about it is ignored.
+	KymaVersion string
+	// KymaVersionOnDemand reports whether orders may choose the version with the parameter kymaVersion.
+	KymaVersionOnDemand bool
 	// OnePerAccount lists the plans with a quota of one instance per global account. Plans that the catalog does
 	// not have are ignored, so that the same setting can be used with different catalogs.
 	OnePerAccount []string
@@ -104,6 +108,8 @@ func load(files fs.FS, options Options) (*content, error) {
 	}
 
 	for _, plan := range read.plans {
+		plan.limitKyma(options)
+
 		if err := plan.makeForms(); err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ func (c *Catalog) Page() ([]byte, error) {
 	parsed, err := template.New("page").Funcs(template.FuncMap{
 		"join":     strings.Join,
 		"provider": func(name string) string { return providers[name].DisplayName },
+		"bullets":  (*Plan).bullets,
 		"rows":     (*Plan).rows,
 		"zones":    providerFile.zones,
 	}).Parse(strings.TrimSuffix(pageTemplate, "\n"))
@@ -94,6 +95,8 @@ func values(property map[string]any) string {
 	switch property["type"] {
 	case "integer":
 		return fmt.Sprintf("%v to %v", property["minimum"], property["maximum"])
+	case "boolean":
+		return "`true`, `false`"
 	case "array":
 		return "list"
 	case "object":

@@ -19,6 +19,8 @@ const (
 	paramVolumeSize    = "volumeSizeGb"
 	paramMaxSurge      = "maxSurge"
 	paramZones         = "zones"
+	paramModules       = "modules"
+	paramKymaVersion   = "kymaVersion"
 )
 
 // maxName is the maximum length of a runtime's name, in characters. The Shoot has a separate, shorter name.
@@ -38,6 +40,9 @@ type parameters struct {
 	VolumeSizeGB   *int     `json:"volumeSizeGb"`
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
+
+	KymaVersion string            `json:"kymaVersion"`
+	Modules     modulesParameters `json:"modules"`
 
 	OIDC       oidcParameters `json:"oidc"`
 	Networking networking     `json:"networking"`
@@ -91,7 +96,7 @@ func ownParameters() []string { return []string{"name", paramKubeconfig, "shootN
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
-		paramKubeconfig,
+		paramKubeconfig, paramModules,
 	}
 }
 
@@ -117,6 +122,8 @@ func (p *Plan) completeSchemas() {
 		schema := p.schemas[name]
 		schema["minimum"], schema["maximum"], schema["default"] = bounds.lowest, bounds.highest, bounds.standard
 	}
+
+	p.completeModules()
 
 	if len(p.Offers) > 0 {
 		p.completeChoices()

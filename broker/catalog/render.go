@@ -81,7 +81,7 @@ func (c *content) render(options Options) error {
 
 // render returns the plan for platforms. All plans that support bindings have the same binding form.
 func (p *Plan) render(options Options, binding form) publishedPlan {
-	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets}
+	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.bullets()}
 	for _, cost := range p.Costs {
 		metadata.Costs = append(metadata.Costs, domain.ServicePlanCost(cost))
 	}

@@ -53,6 +53,8 @@ func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, 
 		cluster.MaxSurge = len(cluster.Zones)
 	}
 
+	cluster.Kyma = p.orderedKyma(given, violations)
+
 	p.checkCluster(violations, cluster)
 	location.provider.checkZones(violations, cluster, location.region)
 	checkNetworks(violations, cluster, p.reserved)

@@ -21,6 +21,8 @@ type Resolved struct {
 	Administrators    []string          `json:"administrators,omitempty"`
 	OIDC              *environment.OIDC `json:"oidc,omitempty"`
 	EUAccess          bool              `json:"euAccess,omitempty"`
+	KymaVersion       string            `json:"kymaVersion,omitempty"`
+	Modules           []string          `json:"modules,omitempty"`
 }
 
 // ResolvedNetworks contains ranges in CIDR notation. Ranges that Gardener chooses are absent.
@@ -44,6 +46,11 @@ func ResolvedOf(instance environment.Instance, rangesLeftOpen bool) *Resolved {
 		networks.Pods, networks.Services = cluster.PodsCIDR, cluster.ServicesCIDR
 	}
 
+	kyma := environment.Kyma{}
+	if cluster.Kyma != nil {
+		kyma = *cluster.Kyma
+	}
+
 	return &Resolved{
 		Name: instance.Name, Provider: instance.Provider, Region: instance.Region, KubernetesVersion: cluster.KubernetesVersion,
 		MachineType: cluster.MachineType, VolumeSizeGB: cluster.VolumeSizeGB,
@@ -51,5 +58,6 @@ func ResolvedOf(instance environment.Instance, rangesLeftOpen bool) *Resolved {
 		MaxSurge: &cluster.MaxSurge, MaxUnavailable: &cluster.MaxUnavailable, Zones: cluster.Zones, Purpose: cluster.Purpose,
 		Networking:     networks,
 		Administrators: cluster.Administrators, OIDC: cluster.OIDC, EUAccess: cluster.EUAccess,
+		KymaVersion: kyma.Version, Modules: kyma.Modules,
 	}
 }

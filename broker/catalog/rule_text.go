@@ -15,6 +15,9 @@ import (
 // namePattern equals the pattern of the parameter name in parameters.yaml.
 const namePattern = "^[a-zA-Z0-9-]*$"
 
+// versionPattern equals the pattern of the parameter kymaVersion in parameters.yaml.
+const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
 // ruleText describes a broken rule to users, as a text that follows the name of the parameter. It replaces the texts of
 // the library, which contain schema keywords. The only values of the request that it quotes are numbers, because texts
 // may be secrets. Rules that no form contains get the text of the library.
@@ -43,6 +46,10 @@ func ruleText(rule jsonschema.ErrorKind) string {
 	case *kind.Pattern:
 		if rule.Want == namePattern {
 			return "may contain only letters, digits and dashes"
+		}
+
+		if rule.Want == versionPattern {
+			return "may contain only letters, digits, dots, dashes and underscores, and must start with a letter or a digit"
 		}
 	}
 

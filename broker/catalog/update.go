@@ -34,6 +34,7 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (envi
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
 	p.clampNodes(&cluster)
 	given.apply(&cluster)
+	p.changeModules(&cluster, given.Modules, &violations)
 
 	p.checkCluster(&violations, cluster)
 

@@ -35,6 +35,7 @@ const (
 	ruleNetwork     = "network"     // not a usable range of addresses
 	ruleOverlap     = "overlap"     // two ranges of addresses overlap
 	ruleOIDC        = "oidc"        // the issuer is unusable
+	ruleModules     = "modules"     // the chosen modules are contradictory or incomplete
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 	ruleMore        = "more"        // stands for the violations that are not listed
 )

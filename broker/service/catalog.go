@@ -31,6 +31,7 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
 		EnablePlans: config.Catalog.EnablePlans,
+		KymaVersion: config.Kyma.Version, KymaVersionOnDemand: config.Kyma.OnDemandVersion,
 	}
 
 	if config.OIDC.IssuerURL != "" {

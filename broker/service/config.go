@@ -28,6 +28,7 @@ type Config struct {
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
+	Kyma                 Kyma              `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance tries to reach a cluster that the tenant brings"`
 	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
@@ -108,6 +109,13 @@ type Catalog struct {
 	EnablePlans          []string `env:"ENABLE_PLANS"             help:"plans that are available for new instances, comma-separated; empty for all"`
 	OnlySingleTrialPerGA bool     `env:"ONLY_SINGLE_TRIAL_PER_GA" help:"limit each global account to one instance of the trial plan"`
 	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of the free plan"`
+}
+
+// Kyma configures the Kyma that the Provisioner installs on runtimes. The variables have the same names as in the Kyma Environment
+// Broker.
+type Kyma struct {
+	Version         string `env:"KYMA_VERSION"             help:"default version of Kyma on new runtimes of plans with kyma, a release of the Provisioner; if empty, no plan installs Kyma"`
+	OnDemandVersion bool   `env:"ENABLE_ON_DEMAND_VERSION" help:"allow orders to choose the version of Kyma with the parameter kymaVersion"`
 }
 
 // OIDC configures the login of users of runtimes. If no issuer is set, the Provisioner chooses the issuer of new

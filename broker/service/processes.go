@@ -1,6 +1,7 @@
 package service
 
 import (
+	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
@@ -16,6 +17,7 @@ import (
 type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
+	Kyma        kyma.Kyma
 	Access      RuntimeAccess
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
@@ -62,6 +64,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		Provisioner:   parts.Provisioner,
 		Instances:     parts.Rows,
 		TargetSecrets: config.TargetSecrets,
+		Kyma:          parts.Kyma,
 		Access:        parts.Access,
 		Waiter:        waiter,
 		Limit:         config.Engine.OperationTimeout,
@@ -83,7 +86,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		provisioning.Process(creation),
 		deprovisioning.Process(removal),
 		update.Process(update.Options{
-			Provisioner: parts.Provisioner, Instances: parts.Rows, Access: parts.Access, Waiter: waiter,
+			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,
 			Limit: config.Engine.OperationTimeout,
 		}),
 		deprovisioning.Suspension(removal),

@@ -42,6 +42,8 @@ type Cluster struct {
 	EUAccess bool `json:"euAccess,omitempty"`
 	// OpenStack is nil for other providers.
 	OpenStack *OpenStack `json:"openStack,omitempty"`
+	// Kyma is nil for a cluster without Kyma.
+	Kyma *Kyma `json:"kyma,omitempty"`
 	// Own is set for a cluster that the tenant provides. All other fields are then zero.
 	Own *OwnCluster `json:"own,omitempty"`
 }

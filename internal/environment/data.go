@@ -29,6 +29,8 @@ type Data struct {
 	EarlierSecrets []string `json:"earlierSecrets,omitempty"`
 	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
 	Provisioning string `json:"provisioning,omitempty"`
+	// KymaChosenBy is the ID of the operation that has chosen the version of Kyma in Instance. A retry chooses again.
+	KymaChosenBy string `json:"kymaChosenBy,omitempty"`
 	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash
 	// cannot leave an unknown runtime behind.
 	Ordered bool `json:"ordered,omitempty"`

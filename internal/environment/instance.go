@@ -89,6 +89,11 @@ func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 func (i Instance) Shown() map[string]any {
 	cluster := i.Request.Cluster
 
+	kyma := Kyma{}
+	if cluster.Kyma != nil {
+		kyma = *cluster.Kyma
+	}
+
 	return map[string]any{
 		"plan":              i.PlanName,
 		"name":              i.Name,
@@ -112,6 +117,8 @@ func (i Instance) Shown() map[string]any {
 		"administrators":    cluster.Administrators,
 		"oidc":              cluster.OIDC,
 		"purpose":           cluster.Purpose,
+		"kymaVersion":       kyma.Version,
+		"modules":           kyma.Modules,
 
 		"maintenanceVersion": i.MaintenanceVersion,
 	}

@@ -168,6 +168,7 @@ func newOrder(instance environment.Instance, targetSecret string) (*wire.Provisi
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput:  &wire.RuntimeInput{Name: runtimeName(instance), Labels: labels},
 		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: order, Administrators: cluster.Administrators},
+		KymaConfig:    kymaInput(cluster.Kyma),
 	}, nil
 }
 

@@ -45,6 +45,7 @@ func plansPage() (any, error) {
 
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
 		KubernetesVersion: defaults.KubernetesVersion, OperationTimeout: defaults.Engine.OperationTimeout,
+		KymaVersion: "1.1.0", KymaVersionOnDemand: true, // the page also describes what brokers with Kyma offer
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the catalog: %w", err)

@@ -120,9 +120,13 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
 	config.Tracing.Endpoint = c.TracingEndpoint
 	config.OwnClusterNetworks = loopback()
+	config.Kyma.Version, config.Kyma.OnDemandVersion = kymaVersion, true
 
 	return config
 }
+
+// kymaVersion is the sample release that plans with Kyma install.
+const kymaVersion = "1.1.0"
 
 // loopback returns the networks of this machine, on which all clusters of the sandbox are.
 func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }

@@ -12,6 +12,10 @@ func TestSummary(t *testing.T) {
 	cases := map[string]struct{ reason, progress, want string }{
 		"percentage": {"users see the percentage", working + "Gardener is at 40%: Creating infrastructure", "40 %"},
 		"start":      {"0 % is a percentage", working + "Gardener is at 0%: Cluster is scheduled", "0 %"},
+		"component": {
+			"users see which module is being installed", "the Provisioner is working on it: Operation in progress. Stage WaitingForInstallation: component 3 of 4 (eventing): ConfigMap is next",
+			"installing component 3 of 4 (eventing)",
+		},
 		"retries": {
 			"an infrastructure error explains a delay", working + "Gardener is at 20% and retries: no quota [ERR_QUOTA]",
 			"20 %, delayed: no quota [ERR_QUOTA]",

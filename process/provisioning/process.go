@@ -33,12 +33,19 @@ type Instances interface {
 	Resume(instance environment.Instance) process.Effect
 }
 
+// Kyma decides which Kyma the runtime of an instance gets.
+type Kyma interface {
+	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
+	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+}
+
 // Options are the dependencies of the process.
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
 	// TargetSecrets maps providers to the names of Gardener credentials.
 	TargetSecrets map[string]string
+	Kyma          Kyma
 	Access        RuntimeAccess
 	Waiter        provisionerwait.Waiter
 	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
@@ -75,7 +82,7 @@ func Process(options Options) process.Process[environment.Data] {
 				start(options.Instances),
 			)},
 			{Name: "create_runtime", Retry: retry, Steps: when(managed, process.Steps[environment.Data](
-				checkOrder(),
+				initialization(options.Kyma),
 				resolveTargetSecret(options.TargetSecrets),
 				createRuntime{provisioner: options.Provisioner, instances: options.Instances},
 			))},

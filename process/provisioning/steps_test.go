@@ -111,7 +111,7 @@ func runStage(t *testing.T, operation Operation, steps ...process.Step[environme
 
 func createStage(provisioner *fakeProvisioner, instances *fakeInstances) []process.Step[environment.Data] {
 	return []process.Step[environment.Data]{
-		checkOrder(),
+		initialization(fakeKyma{}),
 		resolveTargetSecret(map[string]string{"aws": "aws-account"}),
 		createRuntime{provisioner: provisioner, instances: instances},
 	}
@@ -167,7 +167,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			operation := runStage(t, newOperation(), checkOrder(), resolveTargetSecret(map[string]string{"aws": "s"}))
+			operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(map[string]string{"aws": "s"}))
 
 			got, wait, err := createRuntime{provisioner: c.provisioner, instances: c.instances}.Run(t.Context(), operation, logging.Discard())
 			if !failure.Is(err, c.want) || wait != 0 {
@@ -182,8 +182,8 @@ func TestCreateRuntimeFailures(t *testing.T) {
 }
 
 func TestTargetSecretIsChosenOnce(t *testing.T) {
-	operation := runStage(t, newOperation(), checkOrder(), resolveTargetSecret(map[string]string{"aws": "old"}))
-	operation = runStage(t, operation, checkOrder(), resolveTargetSecret(map[string]string{"aws": "new"}))
+	operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(map[string]string{"aws": "old"}))
+	operation = runStage(t, operation, initialization(fakeKyma{}), resolveTargetSecret(map[string]string{"aws": "new"}))
 
 	if operation.Data.TargetSecret != "old" {
 		t.Errorf("the credentials changed to %q", operation.Data.TargetSecret)
@@ -289,5 +289,57 @@ func TestStartReadsTheInstanceAgain(t *testing.T) {
 
 	if _, _, err := start(&fakeInstances{err: errAway}).Run(t.Context(), newOperation(), logging.Discard()); err == nil {
 		t.Error("a failure to read the instance returns no error")
+	}
+}
+
+// fakeKyma chooses its version for instances with Kyma.
+type fakeKyma struct{ version string }
+
+func (k fakeKyma) Complete(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+	completed := *instance.Request.Cluster.Kyma
+	if completed.Version == "" {
+		completed.Version = k.version
+	}
+
+	completed.Installation = &environment.KymaInstallation{Version: completed.Version}
+
+	return &completed, nil
+}
+
+// TestKymaVersionIsChosenOnce checks that a repeated stage keeps the version and completes the installation again, that a retry
+// chooses again, and that a version in the order is never replaced.
+func TestKymaVersionIsChosenOnce(t *testing.T) {
+	operation := newOperation()
+	operation.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{Modules: []string{"eventing"}}
+
+	first := runStage(t, operation, initialization(fakeKyma{"1.0.0"}))
+	again := first
+	again.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}} // as stored
+	again = runStage(t, again, initialization(fakeKyma{"2.0.0"}))
+
+	for name, got := range map[string]Operation{"first": first, "again": again} {
+		kyma := got.Data.Instance.Request.Cluster.Kyma
+		if kyma.Version != "1.0.0" || kyma.Installation == nil || kyma.Installation.Version != "1.0.0" {
+			t.Errorf("%s: %+v", name, kyma)
+		}
+	}
+
+	retried := again
+	retried.ID = "retry"
+	retried = runStage(t, retried, initialization(fakeKyma{"2.0.0"}))
+
+	if got := retried.Data.Instance.Request.Cluster.Kyma.Version; got != "2.0.0" {
+		t.Errorf("the retry chose %s", got)
+	}
+
+	operation.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.5.0", Ordered: true}
+	ordered := runStage(t, operation, initialization(fakeKyma{"2.0.0"}))
+
+	if got := ordered.Data.Instance.Request.Cluster.Kyma.Version; got != "1.5.0" {
+		t.Errorf("the ordered version became %s", got)
+	}
+
+	if operation.Data.Instance.Request.Cluster.Kyma.Installation != nil {
+		t.Error("the step changed an object that it does not own")
 	}
 }

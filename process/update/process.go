@@ -2,9 +2,12 @@ package update
 
 import (
 	"context"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
@@ -19,6 +22,13 @@ type Step = process.Step[environment.Data]
 // Provisioner changes runtimes.
 type Provisioner interface {
 	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance, changed environment.Instance) (provisionerclient.Operation, error)
+	UpgradeKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
+}
+
+// Kyma decides which Kyma the runtime of an instance gets.
+type Kyma interface {
+	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
+	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 }
 
 // Instances reads instances and records updates.
@@ -37,6 +47,7 @@ type RuntimeAccess interface {
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
+	Kyma        Kyma
 	Access      RuntimeAccess
 	Waiter      provisionerwait.Waiter
 	// Limit is the maximum duration of an operation.
@@ -51,6 +62,40 @@ func ownCluster(operation Operation) bool {
 // managed reports whether the Provisioner created the runtime.
 func managed(operation Operation) bool { return !ownCluster(operation) }
 
+// updated returns the instance as it will be after the operation.
+func updated(operation Operation) (environment.Instance, error) {
+	changed, err := operation.Data.Update.Apply(operation.Data.Instance)
+	if err != nil {
+		return changed, failure.Wrap(failure.Internal, err, "the change of instance %s cannot be applied", operation.InstanceID)
+	}
+
+	return changed, nil
+}
+
+// changesKyma reports whether the update changes the modules of a runtime with Kyma.
+func changesKyma(operation Operation) bool {
+	before, after := operation.Data.Instance.Request.Cluster.Kyma, operation.Data.Update.Cluster.Kyma
+
+	return before != nil && after != nil && !slices.Equal(before.Modules, after.Modules)
+}
+
+// changesShoot reports whether the update changes the cluster. An update that changes only the modules does not.
+func changesShoot(operation Operation) bool {
+	before, after := operation.Data.Instance.Request.Cluster, operation.Data.Update.Cluster
+	before.Kyma, after.Kyma = nil, nil
+
+	return managed(operation) && (!changesKyma(operation) || !reflect.DeepEqual(before, after))
+}
+
+// when sets the condition of all tasks, and returns the tasks.
+func when(condition func(Operation) bool, tasks []process.Task[environment.Data]) []process.Task[environment.Data] {
+	for i := range tasks {
+		tasks[i].When = condition
+	}
+
+	return tasks
+}
+
 // Process returns the process that changes a runtime. For a tenant's own cluster, the process only checks that the
 // cluster responds to the new kubeconfig.
 func Process(options Options) process.Process[environment.Data] {
@@ -62,12 +107,19 @@ func Process(options Options) process.Process[environment.Data] {
 		Stages: []process.Stage[environment.Data]{
 			{Name: "cluster", Retry: retry, Steps: []process.Task[environment.Data]{
 				{Step: start(options.Instances)},
-				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: managed},
+				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: changesShoot},
 			}},
 			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
-				{Step: checkRuntime(options.Waiter), When: managed},
+				{Step: checkRuntime(options.Waiter), When: changesShoot},
 				{Step: checkOwnCluster(options.Access), When: ownCluster},
 			}},
+			{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: when(changesKyma, process.Steps[environment.Data](
+				initKymaVersion(options.Kyma),
+				upgradeKyma(options.Provisioner, options.Waiter),
+			))},
+			{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: when(changesKyma, process.Steps[environment.Data](
+				checkKyma(options.Waiter),
+			))},
 			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
 				recordUpdate(options.Instances),
 			)},

@@ -26,6 +26,8 @@ type fixture struct {
 
 	refusal, lost error // the errors of upgradeShoot and of the database
 
+	modules map[string][]string // the components of upgrades of Kyma, by idempotency key
+
 	probed environment.Cluster // the last probed cluster
 	silent error               // the error of the probe
 }
@@ -48,6 +50,37 @@ func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Cal
 	w.upgrades[caller.IdempotencyKey], w.tenant, w.runtime = changed.Request.Cluster, caller.Tenant, instance.RuntimeID
 
 	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
+}
+
+func (w *fixture) UpgradeKyma(_ context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error) {
+	if w.refusal != nil {
+		return provisionerclient.Operation{}, w.refusal
+	}
+
+	if w.modules == nil {
+		w.modules = map[string][]string{}
+	}
+
+	names := []string{}
+	for _, component := range changed.Request.Cluster.Kyma.Installation.Components {
+		names = append(names, component.Name+"@"+changed.Request.Cluster.Kyma.Version)
+	}
+
+	w.modules[caller.IdempotencyKey] = names
+
+	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
+}
+
+// Complete implements Kyma: each module is a component.
+func (w *fixture) Complete(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+	completed := *instance.Request.Cluster.Kyma
+	completed.Installation = &environment.KymaInstallation{}
+
+	for _, name := range completed.Modules {
+		completed.Installation.Components = append(completed.Installation.Components, environment.KymaComponent{Name: name})
+	}
+
+	return &completed, nil
 }
 
 func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
@@ -77,7 +110,7 @@ func (w *fixture) Update(_ environment.Instance, change environment.Update) proc
 const pace = 7 * time.Second
 
 func (w *fixture) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
+	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}})
 }
@@ -256,5 +289,38 @@ func TestFailedUpdates(t *testing.T) {
 
 	if _, _, err := run(t, w, "record", updating(newFixture())); !failure.Is(err, failure.Transient) {
 		t.Errorf("a failed write is not retried: %v", err)
+	}
+}
+
+// TestModules changes the modules of a runtime, alone and together with its cluster. The version of Kyma stays that of the runtime.
+func TestModules(t *testing.T) {
+	for _, nodes := range []int{3, 5} {
+		w := newFixture()
+		w.instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}}
+		w.status.State = provisionerclient.StateSucceeded
+
+		change := environment.UnchangedUpdate(w.instance)
+		change.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"serverless"}}
+		change.Cluster.AutoScalerMax = nodes
+		operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Update: &change}, time.Time{})
+
+		for _, stage := range []string{"cluster", "check", "kyma", "check_kyma", "record"} {
+			var err error
+			if operation, _, err = run(t, w, stage, operation); err != nil {
+				t.Fatalf("%s: %v", stage, err)
+			}
+		}
+
+		if diff := cmp.Diff(map[string][]string{"op-2-kyma": {"serverless@1.0.0"}}, w.modules); diff != "" {
+			t.Errorf("%d nodes: upgrades of Kyma, -want +got\n%s", nodes, diff)
+		}
+
+		if shoots := len(w.upgrades); shoots != min(nodes-3, 1) {
+			t.Errorf("%d nodes: the cluster was changed %d times", nodes, shoots)
+		}
+
+		if diff := cmp.Diff([]string{"serverless"}, w.instance.Request.Cluster.Kyma.Modules); diff != "" {
+			t.Errorf("%d nodes: the row, -want +got\n%s", nodes, diff)
+		}
 	}
 }

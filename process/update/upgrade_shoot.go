@@ -30,9 +30,9 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	changed, err := operation.Data.Update.Apply(instance)
+	changed, err := updated(operation)
 	if err != nil {
-		return operation, 0, failure.Wrap(failure.Internal, err, "the change of instance %s cannot be applied", instance.ID)
+		return operation, 0, err
 	}
 
 	upgrade, err := s.provisioner.UpgradeRuntime(ctx, provisionerclient.Caller{

@@ -29,7 +29,20 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 			return operation.Status{}, err
 		}
 
-		replace := func(_ context.Context, _ storage.Tx, data *operation.Data) error { return reinstall(data, wanted) }
+		replace := func(_ context.Context, _ storage.Tx, data *operation.Data) error {
+			if err := reinstall(data, wanted); err != nil || upgrade.ClientData == nil {
+				return err
+			}
+
+			order, err := data.Order()
+			if err != nil {
+				return err
+			}
+
+			order.ClientData = upgrade.ClientData
+
+			return reorder(data, order)
+		}
 
 		return s.change(ctx, caller, runtimeID, operation.KindUpgrade, replace)
 	})

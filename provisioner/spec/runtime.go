@@ -52,4 +52,6 @@ type Upgrade struct {
 // KymaUpgrade changes the Kyma of a runtime; installation.Upgraded merges it into the current Kyma.
 type KymaUpgrade struct {
 	KymaConfig *Kyma
+	// ClientData replaces the data of the client.
+	ClientData *string
 }

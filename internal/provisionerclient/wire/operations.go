@@ -809,6 +809,29 @@ type RuntimeStatusResult struct {
 // GetLastOperationStatus returns RuntimeStatusResult.LastOperationStatus, and is useful for accessing the field via an interface.
 func (v *RuntimeStatusResult) GetLastOperationStatus() *Operation { return v.LastOperationStatus }
 
+type UpgradeRuntimeInput struct {
+	KymaConfig *KymaConfigInput `json:"kymaConfig,omitempty"`
+	// Replaces the clientData of the runtime. If omitted, it does not change.
+	ClientData *string `json:"clientData"`
+}
+
+// GetKymaConfig returns UpgradeRuntimeInput.KymaConfig, and is useful for accessing the field via an interface.
+func (v *UpgradeRuntimeInput) GetKymaConfig() *KymaConfigInput { return v.KymaConfig }
+
+// GetClientData returns UpgradeRuntimeInput.ClientData, and is useful for accessing the field via an interface.
+func (v *UpgradeRuntimeInput) GetClientData() *string { return v.ClientData }
+
+// UpgradeRuntimeResponse is returned by UpgradeRuntime on success.
+type UpgradeRuntimeResponse struct {
+	// Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
+	// not contain do not change, unless its conflictStrategy is Replace. Fails if the runtime has no Kyma, is hibernated, or has another
+	// operation in progress.
+	Result *Operation `json:"result"`
+}
+
+// GetResult returns UpgradeRuntimeResponse.Result, and is useful for accessing the field via an interface.
+func (v *UpgradeRuntimeResponse) GetResult() *Operation { return v.Result }
+
 type UpgradeShootInput struct {
 	GardenerConfig *GardenerUpgradeInput `json:"gardenerConfig,omitempty"`
 	// Replaces all administrators. If omitted, they do not change.
@@ -942,6 +965,18 @@ type __RuntimeStatusInput struct {
 
 // GetId returns __RuntimeStatusInput.Id, and is useful for accessing the field via an interface.
 func (v *__RuntimeStatusInput) GetId() string { return v.Id }
+
+// __UpgradeRuntimeInput is used internally by genqlient
+type __UpgradeRuntimeInput struct {
+	Id     string               `json:"id"`
+	Config *UpgradeRuntimeInput `json:"config,omitempty"`
+}
+
+// GetId returns __UpgradeRuntimeInput.Id, and is useful for accessing the field via an interface.
+func (v *__UpgradeRuntimeInput) GetId() string { return v.Id }
+
+// GetConfig returns __UpgradeRuntimeInput.Config, and is useful for accessing the field via an interface.
+func (v *__UpgradeRuntimeInput) GetConfig() *UpgradeRuntimeInput { return v.Config }
 
 // __UpgradeShootInput is used internally by genqlient
 type __UpgradeShootInput struct {
@@ -1194,6 +1229,54 @@ func RuntimeStatus(
 	}
 
 	data_ = &RuntimeStatusResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpgradeRuntime.
+const UpgradeRuntime_Operation = `
+mutation UpgradeRuntime ($id: String!, $config: UpgradeRuntimeInput!) {
+	result: upgradeRuntime(id: $id, config: $config) {
+		... Operation
+	}
+}
+fragment Operation on OperationStatus {
+	id
+	operation
+	state
+	message
+	runtimeID
+	lastError {
+		errMessage
+		reason
+		component
+	}
+}
+`
+
+func UpgradeRuntime(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+	config *UpgradeRuntimeInput,
+) (data_ *UpgradeRuntimeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpgradeRuntime",
+		Query:  UpgradeRuntime_Operation,
+		Variables: &__UpgradeRuntimeInput{
+			Id:     id,
+			Config: config,
+		},
+	}
+
+	data_ = &UpgradeRuntimeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

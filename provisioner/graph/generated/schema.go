@@ -2126,6 +2126,8 @@ input ConfigEntryInput {
 
 input UpgradeRuntimeInput {
   kymaConfig: KymaConfigInput!
+  "Replaces the clientData of the runtime. If omitted, it does not change."
+  clientData: String
 }
 
 input UpgradeShootInput {
@@ -10310,7 +10312,7 @@ func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"kymaConfig"}
+	fieldsInOrder := [...]string{"kymaConfig", "clientData"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -10324,6 +10326,13 @@ func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Contex
 				return it, err
 			}
 			it.KymaConfig = data
+		case "clientData":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientData"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientData = data
 		}
 	}
 

@@ -1,0 +1,78 @@
+package environment
+
+import (
+	"slices"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// Kyma describes the Kyma of a runtime. Its JSON form is stored with instances and operations.
+type Kyma struct {
+	// Version is the installed version. It is empty until the creation has chosen it, unless the order contains a version.
+	Version string `json:"version,omitempty"`
+	// Ordered reports that the order contains the version.
+	Ordered bool `json:"ordered,omitempty"`
+	// Modules are the names of the modules that the user has chosen, in the order of the plan.
+	Modules []string `json:"modules"`
+	// Installation is what the Provisioner installs for these modules. It can contain secrets, so it is never stored: the step that
+	// orders the runtime and the step that completes the installation belong to one stage.
+	Installation *KymaInstallation `json:"-"`
+}
+
+// KymaInstallation is the configuration of Kyma in an order for the Provisioner.
+type KymaInstallation struct {
+	Version string
+	// Profile is Evaluation, Production or empty.
+	Profile string
+	// Components are installed in this order.
+	Components []KymaComponent
+	// Configuration contains the values for all components.
+	Configuration []KymaEntry
+}
+
+// KymaComponent is a component with its values.
+type KymaComponent struct {
+	Name          string
+	Namespace     string
+	Configuration []KymaEntry
+}
+
+// KymaEntry is a value of the configuration. Logs never contain values.
+type KymaEntry struct {
+	Key   string
+	Value secret.String
+	// Secret reports that the Provisioner must seal the value and never return it.
+	Secret bool
+}
+
+// Set adds values to a component, or to the configuration for all components if the name is empty. A value replaces an earlier one
+// with the same key. Values of a component that is not installed are ignored.
+func (i *KymaInstallation) Set(component string, entries ...KymaEntry) {
+	if component == "" {
+		i.Configuration = withEntries(i.Configuration, entries)
+
+		return
+	}
+
+	for index := range i.Components {
+		if i.Components[index].Name == component {
+			i.Components[index].Configuration = withEntries(i.Components[index].Configuration, entries)
+		}
+	}
+}
+
+// withEntries returns the present entries with the given ones added or replaced.
+func withEntries(present, given []KymaEntry) []KymaEntry {
+	result := slices.Clone(present)
+
+	for _, entry := range given {
+		same := func(other KymaEntry) bool { return other.Key == entry.Key }
+		if index := slices.IndexFunc(result, same); index >= 0 {
+			result[index] = entry
+		} else {
+			result = append(result, entry)
+		}
+	}
+
+	return result
+}

@@ -1,0 +1,35 @@
+package update
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// initKymaVersion completes the changed Kyma with the version of the runtime and with what the plan installs.
+func initKymaVersion(kyma Kyma) Step {
+	return process.StepFunc("Update_Init_Kyma_Version",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			changed, err := updated(operation)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			wanted := *changed.Request.Cluster.Kyma
+			wanted.Version = operation.Data.Instance.Request.Cluster.Kyma.Version
+			changed.Request.Cluster.Kyma = &wanted
+
+			completed, err := kyma.Complete(ctx, changed)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			change := *operation.Data.Update
+			change.Cluster.Kyma, operation.Data.Update = completed, &change
+
+			return operation, 0, nil
+		})
+}

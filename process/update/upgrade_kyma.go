@@ -1,0 +1,43 @@
+package update
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// kymaKey follows the ID of the operation in the idempotency key of the order, because the ID alone is the key of Upgrade_Shoot.
+const kymaKey = "-kyma"
+
+// upgradeKyma asks the Provisioner to install the changed modules and to remove the others.
+func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
+	return process.StepFunc("Upgrade_Kyma",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			changed, err := updated(operation)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			upgrade, err := provisioner.UpgradeKyma(ctx, provisionerclient.Caller{
+				Tenant: changed.RuntimeTenant(), IdempotencyKey: operation.ID + kymaKey,
+			}, changed)
+
+			switch {
+			case failure.Is(err, failure.Waiting):
+				return waiter.AwaitIdle(operation)
+			case err != nil:
+				return operation, 0, err
+			}
+
+			operation.Data.ProvisionerOperationID = upgrade.ID
+			operation.WaitingFor = provisionerwait.Event(upgrade.ID)
+
+			return operation, 0, nil
+		})
+}
