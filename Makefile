@@ -144,6 +144,12 @@ bench: postgres ## Measure the broker and write docs/operator/benchmarks.md (a q
 	go test -run '^$$' -bench . -benchmem ./process/...
 	go test -run '^$$' -bench . -timeout 0 -v ./test/bench -args -out $(CURDIR)/docs/operator/benchmarks.md
 
+LARGE ?= 1000000
+
+.PHONY: bench-large
+bench-large: postgres ## Measure a broker with LARGE (1000000) instances and five times as many operations, and write docs/operator/benchmarks-large.md (half an hour, 60 GB of temporary files).
+	GOGC=400 go test -run '^$$' -bench . -timeout 0 -v ./test/bench -args -large $(LARGE) -out $(CURDIR)/docs/operator/benchmarks-large.md
+
 .PHONY: release release-snapshot
 release: $(GORELEASER) ## Publish the release of the current tag: archives, checksums, SBOMs, images. Needs Docker and Syft.
 	$(GORELEASER) release --clean

@@ -30,7 +30,30 @@ Machine: %s.
 
 `
 
+// largeHead is the head of the page about a large database. Its verbs are the number of clients, the number of instances, of operations
+// per instance and of rounds, and the machine.
+const largeHead = `# Benchmarks of a large database
+
+Written by ` + "`make bench-large`" + `. The setup is that of [benchmarks.md](benchmarks.md), with %d clients, but the broker's database has %d instances
+with %d operations each, whose ages are up to a year. Each instance has an endpoint and an entry in the audit log; all rows are in the hash
+chain. Operations of the last 30 days have timelines. In the large database, only the newest operation of each instance has a payload: nothing
+that is measured reads the others, which would take 3 GiB per million operations. Sizes of rows are therefore those of the small database. The
+tables of the floor have as many rows as those of the broker.
+
+In each of %d rounds, the figures are measured in a database with 1,000 such instances and then in the large one, each next to its floor. The
+first are measured in a new copy of the small database, because accepted instances make it larger. The rows "compared to 1000 instances" are the
+quotients of the two ratios; for times, of their inverses. Figures are medians. Accepted operations stay pending. At each start, the broker begins to
+look for values that are sealed with old keys, which reads all sealed rows and is not finished when the round ends.
+
+In the group "while rows are removed", the column floor has the same broker without rows to remove. The retention removes timelines
+and audit log entries. Operations and the hash chain stay.
+
+Machine: %s.
+
+`
+
 var (
+	large  = flag.Int("large", 0, "number of instances of a large database; 0 runs the scenarios of ordinary size")
 	rounds = flag.Int("rounds", 5, "number of rounds for each figure that is a median")
 	out    = flag.String("out", "", "file to which the page is written; without it, no page is written")
 )
@@ -87,7 +110,7 @@ func Benchmark(b *testing.B) {
 		b.Fatalf("building the broker: %v\n%s", err, output)
 	}
 
-	postgres, err := postgrestest.Launch()
+	postgres, err := launch()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -100,10 +123,19 @@ func Benchmark(b *testing.B) {
 
 	var page strings.Builder
 
-	fmt.Fprintf(&page, pageHead, clients, *rounds, machine(b, postgres))
+	all := scenarios()
+
+	if *large == 0 {
+		fmt.Fprintf(&page, pageHead, clients, *rounds, machine(b, postgres, "its own settings"))
+	} else {
+		all = []scenario{{"large", measureLarge}}
+
+		fmt.Fprintf(&page, largeHead, clients, *large, operationsEach, *rounds, machine(b, postgres, strings.Join(largeSettings(), ", ")))
+	}
+
 	page.WriteString(report.Header)
 
-	for _, scenario := range scenarios() {
+	for _, scenario := range all {
 		table := &report.Table{}
 
 		if !b.Run(scenario.name, func(b *testing.B) {
@@ -132,8 +164,8 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// machine describes the hardware and the versions of Go and PostgreSQL.
-func machine(tb testing.TB, postgres *postgrestest.Server) string {
+// machine describes the hardware, the versions of Go and PostgreSQL, and PostgreSQL's settings.
+func machine(tb testing.TB, postgres *postgrestest.Server, settings string) string {
 	tb.Helper()
 
 	proc, err := procfs.NewDefaultFS()
@@ -153,8 +185,8 @@ func machine(tb testing.TB, postgres *postgrestest.Server) string {
 
 	var database string
 	if err := open(tb, postgres, "postgres").GetContext(tb.Context(), &database,
-		`SELECT format('PostgreSQL %s with its own settings: fsync %s, synchronous_commit %s',
-			split_part(current_setting('server_version'), ' ', 1), current_setting('fsync'), current_setting('synchronous_commit'))`); err != nil {
+		`SELECT format('PostgreSQL %s with %s: fsync %s, synchronous_commit %s', split_part(current_setting('server_version'), ' ', 1),
+			$1::text, current_setting('fsync'), current_setting('synchronous_commit'))`, settings); err != nil {
 		tb.Fatalf("reading the settings of PostgreSQL: %v", err)
 	}
 

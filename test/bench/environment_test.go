@@ -84,7 +84,7 @@ func (s *scope) fill(count int, ready bool) (*environment, []prefill.Copy) {
 	keys, err := secret.ParseKeyring(e.database.SecretKeys)
 	s.check(err)
 
-	return e, prefill.Multiply(s, e.db, keys, count)
+	return e, prefill.Multiply(s, e.db, keys, prefill.Options{Count: count})
 }
 
 // create creates instances of many tenants with concurrent requests and returns the responses.

@@ -40,6 +40,12 @@ const (
 // floorReady is the path of the floor's readiness probe. The probe needs no user and does no work.
 const floorReady = "/ready"
 
+// floorList is the path of a list of pageSize entries. The parameter before is the number after that of the first entry.
+const (
+	floorList = "/v2/list"
+	pageSize  = 100
+)
+
 // floorConnections and floorConnectionAge equal the pool settings of package storage.
 const (
 	floorConnections   = 12
@@ -48,14 +54,15 @@ const (
 
 // floorTables creates the tables of the floor if they do not exist.
 const floorTables = `
+CREATE TABLE IF NOT EXISTS floor_list (number BIGINT PRIMARY KEY, entry TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS floor_instances (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, request TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS floor_operations (
 	id TEXT PRIMARY KEY, instance_id TEXT NOT NULL, state TEXT NOT NULL, description TEXT NOT NULL, payload TEXT NOT NULL)`
 
 // floor has the prepared statements of the floor.
 type floor struct {
-	db                                               *sqlx.DB
-	insertInstance, insertOperation, selectOperation *sqlx.Stmt
+	db                                                           *sqlx.DB
+	insertInstance, insertOperation, selectOperation, selectPage *sqlx.Stmt
 }
 
 // runFloor serves the floor until the program gets SIGINT or SIGTERM.
@@ -74,7 +81,7 @@ func runFloor() (err error) {
 	db.SetMaxIdleConns(floorConnections)
 	db.SetConnMaxLifetime(floorConnectionAge)
 
-	var errs [4]error
+	var errs [5]error
 
 	f := floor{db: db}
 	f.insertInstance, errs[0] = db.PreparexContext(ctx, `INSERT INTO floor_instances (id, tenant, request) VALUES ($1, $2, $3)`)
@@ -84,6 +91,8 @@ func runFloor() (err error) {
 
 	users, failed := auth.ParseUsers(secret.String(harness.User + ":" + harness.Password + ":osb"))
 	errs[3] = failed
+
+	f.selectPage, errs[4] = db.PreparexContext(ctx, `SELECT entry FROM floor_list WHERE number < $1 ORDER BY number DESC LIMIT $2`)
 
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
@@ -105,6 +114,7 @@ func runFloor() (err error) {
 	api.Handle("GET /v2/catalog", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return catalog, nil }))
 	api.Handle("PUT /v2/service_instances/{instance_id}", httpserver.Endpoint(f.provision))
 	api.Handle("GET /v2/service_instances/{instance_id}/last_operation", httpserver.Endpoint(f.lastOperation))
+	api.Handle("GET "+floorList, httpserver.Endpoint(f.list))
 
 	all := http.NewServeMux()
 	all.HandleFunc("GET "+floorReady, func(http.ResponseWriter, *http.Request) {})
@@ -165,4 +175,24 @@ func (f floor) lastOperation(request *http.Request) (httpserver.Response, error)
 	}
 
 	return httpserver.OK(operation), nil
+}
+
+// list reads a page of entries, newest first, and one more to detect a next page.
+func (f floor) list(request *http.Request) (httpserver.Response, error) {
+	before, err := strconv.ParseInt(request.URL.Query().Get("before"), 10, 64)
+	if err != nil {
+		return httpserver.Response{}, fmt.Errorf("reading the parameter before: %w", err)
+	}
+
+	var entries []string
+	if err := f.selectPage.SelectContext(request.Context(), &entries, before, pageSize+1); err != nil {
+		return httpserver.Response{}, fmt.Errorf("reading a page: %w", err)
+	}
+
+	data := make([]json.RawMessage, 0, len(entries))
+	for _, entry := range entries {
+		data = append(data, json.RawMessage(entry))
+	}
+
+	return httpserver.OK(data), nil
 }

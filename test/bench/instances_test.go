@@ -15,7 +15,6 @@ import (
 func measureFinished(s *scope) {
 	const (
 		count      = 100_000
-		pageSize   = 100
 		middlePage = count / pageSize / 2
 	)
 

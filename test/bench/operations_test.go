@@ -195,19 +195,25 @@ func (e *environment) order(count int) (longest time.Duration) {
 	return longest
 }
 
-// watch counts the broker's polls and commits while the operations wait. Without a feed, the broker polls each operation about
+// watch measures the broker's polls, commits and CPU time while the operations wait. Without a feed, the broker polls each operation about
 // every 20 s.
 func (e *environment) watch(name string, count int) {
 	const duration = 20 * time.Second
 
 	statuses, commits := e.provisioner.Calls().Statuses, e.commits()
+	broker, postgres := e.cpuOf(e.broker.command.Process.Pid), e.cpuOf(e.postgres.ID())
 
 	time.Sleep(duration)
 
 	statuses, commits = e.provisioner.Calls().Statuses-statuses, e.commits()-commits
+	broker, postgres = e.cpuOf(e.broker.command.Process.Pid)-broker, e.cpuOf(e.postgres.ID())-postgres
 
 	e.add(report.Figure{Name: name + "calls per operation in 20 s", AtMost: 1}, float64(statuses)/float64(count))
 	e.add(report.Figure{Name: name + "commits/s meanwhile"}, commits/duration.Seconds())
+
+	hours := float64(count) * duration.Hours()
+	e.add(report.Figure{Name: name + "CPU time of the broker per operation and hour", Unit: "ms"}, milliseconds(broker)/hours)
+	e.add(report.Figure{Name: name + "CPU time of PostgreSQL per operation and hour", Unit: "ms"}, milliseconds(postgres)/hours)
 }
 
 // measurePolling measures a broker whose Provisioner has no feed, with operations of one tenant and of many tenants. It measures

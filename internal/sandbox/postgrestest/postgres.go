@@ -78,7 +78,7 @@ func Database(tb testing.TB) storage.Config {
 		tb.Fatal(shared.err)
 	}
 
-	return newDatabase(tb, shared.dsn)
+	return newDatabase(tb, shared.dsn, "template1")
 }
 
 // DSN returns the data source name of a database, for lib/pq. The database need not exist.
@@ -93,13 +93,13 @@ func (s *Server) DSN(name string) (string, error) {
 	return address.String(), nil
 }
 
-// newDatabase creates a database with a random name, so that tests on a shared server do not interfere with each other. It drops
+// newDatabase creates a copy of a database with a random name, so that tests on a shared server do not interfere with each other. It drops
 // the database when the test ends, even if connections to it are open.
-func newDatabase(tb testing.TB, dsn string) storage.Config {
+func newDatabase(tb testing.TB, dsn, original string) storage.Config {
 	tb.Helper()
 
 	name := "test_" + uuid.NewString()[:8]
-	if err := administer(tb.Context(), dsn, `CREATE DATABASE `+name); err != nil {
+	if err := administer(tb.Context(), dsn, `CREATE DATABASE `+name+` TEMPLATE `+original); err != nil {
 		tb.Fatalf("creating a database: %v", err)
 	}
 

@@ -57,15 +57,22 @@ func Own(tb testing.TB, settings ...string) *Server {
 	return server
 }
 
-// Launch starts a server for benchmarks, with PostgreSQL's default settings, so a commit returns only after it is on disk. The
-// caller must call Remove.
-func Launch() (*Server, error) { return start() }
+// Launch starts a server for benchmarks, with PostgreSQL's default settings except for the given ones, each in the form name=value. A commit
+// returns only after it is on disk. The caller must call Remove.
+func Launch(settings ...string) (*Server, error) { return start(settings...) }
 
 // Database creates an empty database for the test and drops it when the test ends.
 func (s *Server) Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
-	return newDatabase(tb, s.dsn)
+	return newDatabase(tb, s.dsn, "template1")
+}
+
+// Copy creates a copy of a database to which nobody is connected, and drops the copy when the test ends.
+func (s *Server) Copy(tb testing.TB, original string) storage.Config {
+	tb.Helper()
+
+	return newDatabase(tb, s.dsn, original)
 }
 
 // Config returns the configuration for a database of the server.

@@ -5,7 +5,6 @@ package prefill
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +17,11 @@ import (
 )
 
 const (
-	// shootNameLength is the length of the random Shoot names of copies. It is long enough to avoid collisions among 100,000
-	// names.
-	shootNameLength = 12
-	// tenants is the number of tenants of the copies. The load uses the same number.
-	tenants = 100
-	// interval is the difference in age between two consecutive copies.
+	// minTenants is the smallest number of tenants of the copies. The load uses the same number. instancesPerTenant is the number of
+	// instances of a tenant in larger databases.
+	minTenants         = 100
+	instancesPerTenant = 100
+	// interval is the default difference in age between two consecutive copies.
 	interval = 10 * time.Millisecond
 )
 
@@ -34,175 +32,147 @@ type table struct {
 	// the ID, because the stores reject a value that was copied to another row.
 	sealed string
 	place  func(id string) string
+	// number is the name of the column that numbers all rows of the table, if any.
+	number string
+	// order is the column by which the original's rows are sorted, if their order matters.
+	order string
+	// timeline is true for tables whose rows belong to the timeline of an operation. They refer to it, and are removed after a time.
+	timeline bool
 }
 
-// tables returns the tables with rows of an instance. The first two tables have one row for each instance. The contexts of
-// encrypted values repeat those in the stores, which do not export them. A test opens the copies with the stores.
+// tables returns the tables with rows of an instance, in the order in which they are filled. The contexts of encrypted values repeat those in the stores, which do not export them. A test opens the copies with the
+// stores.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
-		{name: "operations", sealed: "payload", place: func(id string) string { return "operation " + id }},
-		{name: "timeline"},
-		{name: "step_attempts"},
+		{name: "operations", sealed: "payload", place: func(id string) string { return "operation " + id }, order: "position"},
+		{name: "timeline", timeline: true},
+		{name: "step_attempts", timeline: true},
+		{name: "endpoints", sealed: "endpoint", place: func(id string) string { return "endpoint of instance " + id }},
+		{name: "audit"},
+		{name: "audit_chain", number: "number"},
 	}
 }
 
-// Copy has the IDs of an instance and of its operation.
+// Options describe the copies.
+type Options struct {
+	// Count is the number of instances, including the original.
+	Count int
+	// Age is the age of the oldest copy. The ages of the others are distributed evenly. Zero means an age of 10 ms for each copy.
+	Age time.Duration
+	// Timelines is the age from which on copies have no timeline, as after its retention period. Zero means that all have one.
+	Timelines time.Duration
+	// Emptied makes the payloads of all operations except the newest of each copy empty, as after an erasure. Nothing that the benchmarks
+	// measure reads them, and they are most of a database.
+	Emptied bool
+}
+
+// tenants returns the number of tenants.
+func (o Options) tenants() int { return max(minTenants, o.Count/instancesPerTenant) }
+
+// interval returns the difference in age between two consecutive copies.
+func (o Options) interval() time.Duration {
+	if o.Age == 0 {
+		return interval
+	}
+
+	return o.Age / time.Duration(o.Count)
+}
+
+// Copy has the IDs of an instance and of its newest operation.
 type Copy struct {
 	Instance, Operation string
 }
 
-// Multiply copies the only instance of the database, with all its rows, until there are count instances. It returns the copies,
-// oldest first, followed by the original. It fails the test if the database does not have exactly one instance with one
-// operation, or if the runtime of the instance is not ordered yet, because a copy needs a new runtime ID.
-func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Copy {
+// Multiply copies the only instance of the database, with all its rows, until there are as many instances as the options say. It
+// returns the copies, oldest first, followed by the original. It fails the test if the database does not have exactly one instance, or
+// if its runtime is not ordered yet, because a copy needs a new runtime ID.
+func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, options Options) []Copy {
 	tb.Helper()
 
-	rows := make([][]map[string]any, 0, len(tables()))
+	rows := map[string][]map[string]any{}
 	for _, table := range tables() {
-		rows = append(rows, read(tb, db, keys, table))
+		rows[table.name] = read(tb, db, keys, table)
 	}
 
-	if len(rows[0]) != 1 || len(rows[1]) != 1 {
-		tb.Fatalf("found %d instances and %d operations, want one each", len(rows[0]), len(rows[1]))
+	original := originalOf(tb, rows)
+	batch := batch{Options: options, original: original, namespace: uuid.New(), keys: keys}
+
+	if err := batch.fill(tb.Context(), db, rows); err != nil {
+		tb.Fatal(err)
 	}
 
-	original, operation := rows[0][0], text(rows[1][0], "id")
-	instance, runtime := text(original, "id"), text(original, "runtime_id")
-	shoot, tenant := text(original, "shoot_name"), text(original, "global_account_id")
+	for _, statement := range []string{
+		// The broker would continue the hash chain at the number of the original.
+		`UPDATE audit_chain_head SET number = (SELECT COALESCE(MAX(number), 0) FROM audit_chain)`,
+		// Without this statement, autovacuum would run during a measurement.
+		`VACUUM ANALYZE`,
+	} {
+		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
+		}
+	}
 
-	if slices.Contains([]string{instance, operation, runtime, shoot, tenant}, "") {
+	copies := make([]Copy, 0, options.Count)
+	newest := firstOperation + len(rows["operations"]) - 1
+
+	for i := range options.Count - 1 {
+		values := batch.values(i)
+		copies = append(copies, Copy{Instance: values[instanceID], Operation: values[newest]})
+	}
+
+	return append(copies, Copy{Instance: original[instanceID], Operation: original[newest]})
+}
+
+// Indexes of the values that identify an instance. The IDs of the operations follow, oldest first, and then those of audit log entries.
+const (
+	instanceID = iota
+	runtimeID
+	shootName
+	tenant
+	firstOperation
+)
+
+// originalOf returns the values that identify the original and its rows. Copies have other values.
+func originalOf(tb testing.TB, rows map[string][]map[string]any) (values []string) {
+	tb.Helper()
+
+	instances, operations := rows["instances"], rows["operations"]
+
+	if len(instances) != 1 || len(operations) == 0 {
+		tb.Fatalf("found %d instances and %d operations, want one instance with at least one operation", len(instances), len(operations))
+	}
+
+	for _, column := range []string{"id", "runtime_id", "shoot_name", "global_account_id"} {
+		values = append(values, text(instances[0], column))
+	}
+
+	for _, row := range slices.Concat(operations, rows["audit"]) {
+		values = append(values, text(row, "id"))
+	}
+
+	if slices.Contains(values, "") {
 		tb.Fatal("the instance is incomplete: its runtime must be ordered")
 	}
 
-	copies := make([]Copy, 0, count)
-	replacers := make([]*strings.Replacer, 0, count)
-
-	for i := range count - 1 {
-		copied := Copy{Instance: uuid.NewString(), Operation: uuid.NewString()}
-		copies = append(copies, copied)
-		// These values occur in several columns and in the encrypted texts.
-		replacers = append(replacers, strings.NewReplacer(
-			instance, copied.Instance, operation, copied.Operation, runtime, uuid.NewString(),
-			shoot, "c-"+strings.ReplaceAll(uuid.NewString(), "-", "")[:shootNameLength], tenant, fmt.Sprintf("tenant-%03d", i%tenants),
-		))
-	}
-
-	for i, table := range tables() {
-		if err := write(db, keys, table, rows[i], replacers); err != nil {
-			tb.Fatalf("filling %s: %v", table.name, err)
-		}
-	}
-
-	// Without this statement, autovacuum would run during a measurement.
-	if _, err := db.ExecContext(tb.Context(), `VACUUM ANALYZE`); err != nil {
-		tb.Fatalf("vacuuming: %v", err)
-	}
-
-	return append(copies, Copy{Instance: instance, Operation: operation})
+	return values
 }
 
-// read returns the rows of a table as maps by column, with encrypted values decrypted.
-func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read []map[string]any) {
-	tb.Helper()
+// values returns the values of a copy, in the order of those of the original. It always returns the same values for a number.
+func (b batch) values(number int) []string {
+	values := make([]string, len(b.original))
 
-	found, err := db.QueryxContext(tb.Context(), `SELECT * FROM `+table.name) //nolint:sqlclosecheck // A false positive: see below.
-	if err != nil {
-		tb.Fatalf("reading %s: %v", table.name, err)
-	}
-	defer found.Close() //nolint:errcheck // Err returns all errors of the iteration.
+	for i := range values {
+		id := uuid.NewSHA1(b.namespace, fmt.Appendf(nil, "%d/%d", number, i)).String()
 
-	for found.Next() {
-		row := map[string]any{}
-		if err := found.MapScan(row); err != nil {
-			tb.Fatalf("reading %s: %v", table.name, err)
+		switch i {
+		case shootName:
+			values[i] = "c-" + strings.ReplaceAll(id, "-", "")[:shootNameLength]
+		case tenant:
+			values[i] = fmt.Sprintf("tenant-%03d", number%b.tenants())
+		default:
+			values[i] = id
 		}
-
-		if table.sealed != "" {
-			plain, err := keys.Open(text(row, table.sealed), table.place(text(row, "id")))
-			if err != nil {
-				tb.Fatalf("reading %s: %v", table.name, err)
-			}
-
-			row[table.sealed] = string(plain)
-		}
-
-		read = append(read, row)
-	}
-
-	if err := found.Err(); err != nil {
-		tb.Fatalf("reading %s: %v", table.name, err)
-	}
-
-	return read
-}
-
-// text returns the value of a column, or an empty string if the value is not text.
-func text(row map[string]any, column string) string {
-	value, _ := row[column].(string)
-
-	return value
-}
-
-// write inserts one copy of the rows for each replacer. The replacer contains the IDs and names of the copy. Copies differ in
-// age, so that lists have a defined order.
-func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any, replacers []*strings.Replacer) error {
-	if len(rows) == 0 {
-		return nil
-	}
-
-	columns := slices.Sorted(maps.Keys(rows[0]))
-
-	tx, err := db.Beginx()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // This fails after the commit.
-
-	statement, err := tx.Prepare(fmt.Sprintf(`COPY %s (%s) FROM STDIN`, table.name, strings.Join(columns, ", ")))
-	if err != nil {
-		return err
-	}
-	defer statement.Close() //nolint:errcheck // Exec has flushed the rows and returned their errors.
-
-	for i, replacer := range replacers {
-		age := time.Duration(len(replacers)-i) * interval
-
-		for _, row := range rows {
-			values := table.copied(row, columns, keys, replacer, age)
-			if _, err := statement.Exec(values...); err != nil {
-				return err
-			}
-		}
-	}
-
-	if _, err := statement.Exec(); err != nil { // Without arguments, Exec flushes the rows.
-		return err
-	}
-
-	return tx.Commit()
-}
-
-// copied returns the values of a copied row, in the order of the columns.
-func (t table) copied(row map[string]any, columns []string, keys *secret.Keyring, replacer *strings.Replacer, age time.Duration) []any {
-	values := make([]any, 0, len(columns))
-
-	for _, column := range columns {
-		value := row[column]
-
-		switch original := value.(type) {
-		case string:
-			replaced := replacer.Replace(original)
-			if column == t.sealed {
-				replaced = keys.Seal([]byte(replaced), t.place(replacer.Replace(text(row, "id"))))
-			}
-
-			value = replaced
-		case time.Time:
-			value = original.Add(-age)
-		}
-
-		values = append(values, value)
 	}
 
 	return values

@@ -1,7 +1,7 @@
 // Package simulated simulates the broker's upstreams: a Provisioner with the real GraphQL schema, and the API servers of its
 // runtimes. The runtimes become ready immediately, after a given time or on demand. The package counts the broker's calls.
 //
-// The Provisioner creates runtimes and reports their status. Other mutations fail with an internal error.
+// The Provisioner creates and changes runtimes and reports their status. Other mutations fail with an internal error.
 package simulated
 
 import (

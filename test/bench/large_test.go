@@ -1,0 +1,276 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/prefill"
+	"github.com/environment-broker/environment-broker/test/bench/report"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+const (
+	// smallSize is the number of instances of the database to which the large one is compared.
+	smallSize = 1_000
+	// operationsEach is the number of operations of each instance: its creation, and updates.
+	operationsEach = 5
+	day            = 24 * time.Hour
+	// largeAge is the age of the oldest instance. timelinesKept is the default of APP_TIMELINE_RETENTION.
+	largeAge      = 365 * day
+	timelinesKept = 30 * day
+)
+
+// largeSettings returns settings of PostgreSQL for a database of this size on a machine with 24 GiB of memory.
+func largeSettings() []string {
+	return []string{"shared_buffers=4GB", "effective_cache_size=12GB", "maintenance_work_mem=512MB", "max_wal_size=24GB", "checkpoint_timeout=30min"}
+}
+
+// sized is an environment without a running broker whose database has many instances with several operations each.
+type sized struct {
+	*environment
+
+	size   int
+	copies []prefill.Copy
+	// filledAt is the database's time when it was filled.
+	filledAt time.Time
+}
+
+// measureLarge compares the figures of a large database to those of a small one, measures the retention, and the size of rows.
+func measureLarge(s *scope) {
+	small, large := s.fillOperated(smallSize, false), s.fillOperated(*large, true)
+
+	small.measureBytes()
+	s.add(report.Figure{Name: fmt.Sprintf("size of the database with %d instances and emptied operations", large.size), Unit: "GiB"}, large.bytes()/gibibyte)
+	small.check(small.db.Close()) // A database with a connection cannot be copied.
+
+	// Without this, the server would write the filled tables to disk while the first figures are measured.
+	_, err := large.db.ExecContext(s.Context(), `CHECKPOINT`)
+	s.check(err)
+	s.Logf("measuring")
+
+	s.rounds(func(s *scope) {
+		few := s.copied(small).measureSize(s)
+		many := large.measureSize(s)
+
+		for _, name := range few.names {
+			before, after := few.samples[name], many.samples[name]
+
+			for _, sized := range []struct {
+				*sized
+				sample
+			}{{small, before}, {large, after}} {
+				s.addWithFloor(report.Figure{Name: fmt.Sprintf("%s at %d instances", name, sized.size), Unit: sized.unit}, sized.broker, sized.floor)
+			}
+
+			s.add(report.Figure{Name: name + ": ratio compared to 1000 instances", Unit: "%", AtLeast: 85}, 100*after.share()/before.share())
+		}
+	})
+
+	large.measureRetention(s)
+}
+
+// fillOperated returns an environment whose database has size instances, each with several operations, an audit log entry and an
+// endpoint, and the tables of the floor with as many rows. The timelines of old operations are removed. If emptied is true, only the newest
+// operation of an instance has a payload.
+func (s *scope) fillOperated(size int, emptied bool) *sized {
+	e := s.start(simulated.Behaviour{})
+	e.create(1)
+	e.waitFor(allSucceeded, 1)
+
+	generator := load.New(1)
+	defer generator.Close()
+
+	var id string
+
+	e.get(&id, `SELECT id FROM instances`)
+
+	for i := range operationsEach - 1 {
+		e.fetch(generator, e.request(http.MethodPatch, id, http.StatusAccepted, map[string]any{
+			"service_id": harness.ServiceID, "parameters": map[string]any{"autoScalerMax": 6 + i},
+		}))
+		e.waitFor(allSucceeded, 2+i)
+	}
+
+	// The broker rejects another order with the same ID, and adds an entry to the audit log.
+	e.fetch(generator, e.request(http.MethodPut, id, http.StatusConflict, harness.Order(harness.PlanAzure)))
+	e.until("the hash chain", func() (complete bool) {
+		e.get(&complete, `SELECT count(*) = $1 FROM audit_chain`, operationsEach+1)
+
+		return complete
+	})
+	e.broker.stop()
+
+	keys, err := secret.ParseKeyring(e.database.SecretKeys)
+	s.check(err)
+
+	filled := &sized{environment: e, size: size}
+	filled.copies = prefill.Multiply(s, e.db, keys, prefill.Options{Count: size, Age: largeAge, Timelines: timelinesKept, Emptied: emptied})
+
+	for _, statement := range []string{
+		floorTables,
+		`INSERT INTO floor_instances (id, tenant, request) SELECT id, global_account_id, request FROM instances`,
+		// PostgreSQL stores a whole payload outside of the row.
+		`INSERT INTO floor_operations (id, instance_id, state, description, payload)
+			SELECT id, instance_id, state, description, left(payload, 32) FROM operations`,
+		`INSERT INTO floor_list (number, entry) SELECT row_number() OVER (ORDER BY created_at), to_jsonb(instances) - 'request' FROM instances`,
+		`CREATE INDEX floor_pending ON floor_operations (id) WHERE state = 'pending'`,
+		`VACUUM ANALYZE`,
+	} {
+		_, err := e.db.ExecContext(s.Context(), statement)
+		s.check(err)
+	}
+
+	e.get(&filled.filledAt, `SELECT now()`)
+
+	return filled
+}
+
+// request returns a request for an instance.
+func (e *environment) request(method, instance string, want int, content map[string]any) load.Request {
+	body, err := json.Marshal(content)
+	e.check(err)
+
+	return load.Request{
+		Method: method, URL: e.broker.url + harness.InstancePath(instance) + harness.Incomplete, Header: header(), Body: body, Want: want,
+	}
+}
+
+// copied returns the environment with a copy of its database, so that accepted instances do not make it larger. The database must not
+// have connections.
+func (s *scope) copied(original *sized) *sized {
+	environment := *original.environment
+	environment.scope = s
+	environment.database.Name = s.postgres.Copy(s, original.database.Name).Name
+	environment.db = open(s, s.postgres, environment.database.Name)
+
+	return &sized{environment: &environment, size: original.size, copies: original.copies}
+}
+
+// sample is a figure with its floor.
+type sample struct {
+	broker, floor float64
+	// unit is empty for a rate.
+	unit string
+}
+
+// share returns the speed compared to that of the floor.
+func (s sample) share() float64 {
+	if s.unit == "" {
+		return s.broker / s.floor
+	}
+
+	return s.floor / s.broker
+}
+
+// samples are the figures of a round, with their names in the order of the page.
+type samples struct {
+	names   []string
+	samples map[string]sample
+}
+
+func (s *samples) add(name string, sample sample) {
+	s.names = append(s.names, name)
+	s.samples[name] = sample
+}
+
+// measureSize measures all figures of a size alternately with their floors.
+func (z *sized) measureSize(s *scope) samples {
+	measured := samples{samples: map[string]sample{}}
+
+	s.within(func(s *scope) {
+		generator := load.New(1)
+		defer generator.Close()
+
+		e := *z.environment
+		e.scope = s
+
+		broker := s.startBroker(&e, paused)
+		catalog := s.fetch(generator, gets(broker.url+"/v2/catalog")(0)).Body
+		floor := s.startFloor(&e, len(catalog))
+
+		measured.add("start to ready", sample{milliseconds(broker.startTook), milliseconds(floor.startTook), "ms"})
+
+		list := func(path string) func(int) load.Request {
+			return gets(fmt.Sprintf("%s%s?page_size=%d", broker.url, path, pageSize))
+		}
+		page := func(before int) func(int) load.Request {
+			return gets(fmt.Sprintf("%s%s?before=%d", floor.url, floorList, before))
+		}
+		middle := z.middleOf(s, generator, broker)
+
+		for _, figure := range []struct {
+			name          string
+			broker, floor func(number int) load.Request
+		}{
+			{"last_operation/s", lastOperations(broker.url, z.copies), lastOperations(floor.url, z.copies)},
+			{"catalog/s", gets(broker.url + "/v2/catalog"), gets(floor.url + "/v2/catalog")},
+			{"lists of 100 instances/s, first page", list("/runtimes"), page(math.MaxInt32)},
+			{"lists of 100 instances/s, a page in the middle", gets(middle), page(z.size / 2)},
+			{"lists of 100 operations/s, first page", list("/operations"), page(math.MaxInt32)},
+			{"lists of 100 audit log entries/s, first page", list("/audit"), page(math.MaxInt32)},
+			{"accepted creates/s", creates(broker.url, manyTenants), creates(floor.url, manyTenants)},
+		} {
+			least := s.rate(figure.floor)
+			measured.add(figure.name, sample{broker: z.rateWithCost(s, figure.name, broker, figure.broker).PerSecond, floor: least.PerSecond})
+		}
+
+		measured.add("claimed operations/s, ten at a time", s.measureClaims(&e))
+	})
+
+	return measured
+}
+
+// rateWithCost measures the rate of responses and, in the large database, the CPU time of a request.
+func (z *sized) rateWithCost(s *scope, name string, broker *program, request func(number int) load.Request) load.Rate {
+	cost := func() (times [2]time.Duration) {
+		return [2]time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
+	}
+
+	before := cost()
+	rate := s.rate(request)
+	after := cost()
+
+	if z.size == smallSize {
+		return rate
+	}
+
+	requests := rate.PerSecond * (warmUp + period).Seconds()
+	for i, program := range []string{"the broker", "PostgreSQL"} {
+		s.add(report.Figure{Name: fmt.Sprintf("%s at %d instances: CPU time of %s per request", name, z.size, program), Unit: "ms"},
+			milliseconds(after[i]-before[i])/requests)
+	}
+
+	return rate
+}
+
+// middleOf returns the URL of the page in the middle of the list of instances.
+func (z *sized) middleOf(s *scope, generator *load.Generator, broker *program) string {
+	first := fmt.Sprintf("%s/runtimes?page_size=%d", broker.url, pageSize)
+
+	var list operatorapi.RuntimeList
+
+	s.check(json.Unmarshal(s.fetch(generator, gets(fmt.Sprintf("%s&page=%d", first, z.size/pageSize/2))(0)).Body, &list))
+
+	if len(list.Data) != pageSize || list.Cursor == "" {
+		s.Fatalf("the page in the middle has %d instances and the cursor %q", len(list.Data), list.Cursor)
+	}
+
+	return first + "&cursor=" + list.Cursor
+}
+
+// launch starts the PostgreSQL server of the benchmark.
+func launch() (*postgrestest.Server, error) {
+	if *large == 0 {
+		return postgrestest.Launch()
+	}
+
+	return postgrestest.Launch(largeSettings()...)
+}
