@@ -171,11 +171,11 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	}
 
 	conditional := stage("only")
-	conditional.Steps = []process.Task[data]{{Step: succeeding("A"), When: func(o operation) bool {
+	conditional.Steps = []process.Task[data]{{Step: succeeding("A"), When: process.Condition[data]{Text: "a condition", Holds: func(o operation) bool {
 		unlucky(o)
 
 		return true
-	}}}
+	}}}}
 
 	stages := map[string]process.Stage[data]{
 		"condition of the step": conditional,
@@ -416,18 +416,20 @@ func TestProblemNamesItsComponent(t *testing.T) {
 
 func TestConditionSkipsAStep(t *testing.T) {
 	inBubble(t, func(b *fixture) {
-		skipped, run := succeeding("Skipped"), succeeding("Run")
+		skipped, off, run := succeeding("Skipped"), succeeding("Off"), succeeding("Run")
 		conditional := stage("only", run)
 		conditional.Steps = append(conditional.Steps, process.Task[data]{
-			Step: skipped, When: func(o operation) bool { return o.InstanceID == "other" },
+			Step: skipped, When: process.Condition[data]{Text: "of another instance", Holds: func(o operation) bool { return o.InstanceID == "other" }},
+		}, process.Task[data]{
+			Step: off, When: process.Condition[data]{Text: "configured", Off: true, Holds: func(operation) bool { return true }},
 		})
 
 		b.start(b.engine(b.store, conditional))
 		b.accept("op", "instance")
 		b.await("op")
 
-		if skipped.runs() != 0 || run.runs() != 1 {
-			b.Errorf("the skipped step ran %d times, the other %d", skipped.runs(), run.runs())
+		if skipped.runs() != 0 || off.runs() != 0 || run.runs() != 1 {
+			b.Errorf("the skipped steps ran %d and %d times, the other %d", skipped.runs(), off.runs(), run.runs())
 		}
 	})
 }

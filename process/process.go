@@ -98,10 +98,40 @@ type Stage[D any] struct {
 // Task adds a step to a stage, with the conditions under which it runs or can be skipped.
 type Task[D any] struct {
 	Step Step[D]
-	// When, if set, reports whether the step runs. It is evaluated in every run of the stage and must only read the operation.
-	When func(Operation[D]) bool
+	// When decides whether the step runs. The zero value means always.
+	When Condition[D]
 	// Skippable allows operators to skip the step. No later step may depend on the result of a skippable step.
 	Skippable bool
+	// Notes describe the step to operators. The engine does not use them.
+	Notes Notes
+}
+
+// Condition decides whether a step runs.
+type Condition[D any] struct {
+	// Text describes the condition to operators, as a phrase such as "not own_cluster".
+	Text string
+	// Holds reports whether the step runs. It is evaluated in every run of the stage and must only read the operation. Nil means
+	// always, or that the step itself checks the condition because it depends on the database.
+	Holds func(Operation[D]) bool
+	// Off reports that the configuration of the service turns the step off. Holds is then not evaluated.
+	Off bool
+}
+
+// Met reports whether the step runs in the operation.
+func (c Condition[D]) Met(operation Operation[D]) bool {
+	return !c.Off && (c.Holds == nil || c.Holds(operation))
+}
+
+// Notes describe a step to operators.
+type Notes struct {
+	// System is the system that the step calls. It is empty if the step only uses the database.
+	System string
+	// Creates names the objects that the step creates in the system. It is empty for steps that create nothing.
+	Creates string
+	// Limit is how long the step waits or retries before it gives up. Zero means the retry window of the stage.
+	Limit time.Duration
+	// Optional reports that the operation continues after the step has given up.
+	Optional bool
 }
 
 // Steps returns tasks that always run.
@@ -176,6 +206,10 @@ func (p Process[D]) Validate() error {
 		for _, task := range stage.Steps {
 			if task.Step == nil || task.Step.Name() == "" || steps[task.Step.Name()] {
 				return fmt.Errorf("process %q: stage %q: a step is nil, has no name, or has a name that is used twice", p.Kind, stage.Name)
+			}
+
+			if (task.When.Holds != nil || task.When.Off) && task.When.Text == "" {
+				return fmt.Errorf("process %q: step %q has a condition without a text", p.Kind, task.Step.Name())
 			}
 
 			steps[task.Step.Name()] = true

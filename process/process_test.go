@@ -29,6 +29,7 @@ func TestProcessesAreCheckedAtStart(t *testing.T) {
 		"no step":          {"a stage needs a step", func(p *process.Process[data]) { p.Stages[0].Steps = nil }, "no step"},
 		"step twice":       {"step names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("next", succeeding("A"))) }, "used twice"},
 		"step of no name":  {"steps need a name", func(p *process.Process[data]) { p.Stages[0].Steps[0].Step = succeeding("") }, "has no name"},
+		"condition":        {"operators read the condition", func(p *process.Process[data]) { p.Stages[0].Steps[0].When.Off = true }, "without a text"},
 		"policy":           {"a retry policy needs a window", func(p *process.Process[data]) { p.Stages[0].Retry.Window = 0 }, "Window > 0"},
 	}
 

@@ -137,14 +137,9 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 	return true
 }
 
-// enabled reports whether the task's condition is met. A task without a condition is always enabled. If the condition panics,
-// enabled returns an error.
+// enabled reports whether the task's condition is met. If the condition panics, enabled returns an error.
 func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
-	if task.When == nil {
-		return true, nil
-	}
-
-	err = guard(r.log.WithField(logging.Step, task.Step.Name()), "condition of the step", func() { enabled = task.When(r.operation) })
+	err = guard(r.log.WithField(logging.Step, task.Step.Name()), "condition of the step", func() { enabled = task.When.Met(r.operation) })
 
 	return enabled, err
 }

@@ -81,6 +81,8 @@ type Options struct {
 	Expirer Expirer
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
+	// Processes describes the processes of all kinds of operations.
+	Processes []process.Description
 	// Stages maps the kinds of operations to their stages, in order.
 	Stages map[string][]string
 	// Systems are the upstream systems. Their state is that of this replica, because each replica has separate

@@ -36,6 +36,7 @@ func TestRoles(t *testing.T) {
 		"Revoke":      {"admins stop sharing", "POST", "/runtimes/x/revoke", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Move":        {"admins move instances", "POST", "/runtimes/x/move", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"Processes":   {"viewers may read", "GET", "/processes", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Kubeconfig":  {"users of runtimes need no account", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
 		"Description": {"the description is public", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},

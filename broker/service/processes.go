@@ -2,6 +2,7 @@ package service
 
 import (
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
@@ -19,6 +20,9 @@ type Parts struct {
 	Rows        Rows
 	Kyma        kyma.Kyma
 	Access      RuntimeAccess
+	// Objects records the objects of instances in the outside systems below, which are nil if they are switched off.
+	Objects Objects
+	EDP     *edp.Client
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
@@ -80,6 +84,12 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		LeftOver:      parts.LeftOver,
 		Limit:         config.Engine.OperationTimeout,
 	}
+	creation.Objects, removal.Objects = parts.Objects, parts.Objects
+
+	if parts.EDP != nil {
+		creation.EDP, creation.EDPRequired, removal.EDP = parts.EDP, config.EDP.Required, parts.EDP
+	}
+
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
 
 	return []process.Process[environment.Data]{

@@ -37,6 +37,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
@@ -79,6 +80,7 @@ type stores struct {
 	entries    *auditlog.Store
 	endpoints  *endpoints.Store
 	reports    *reports.Store
+	objects    *outsideobjects.Store
 	// audit is the background work on the entries.
 	audit []lifecycle.Part
 }
@@ -105,6 +107,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.reports, err = reports.Open(ctx, s.DB); err != nil {
+		return stores{}, err
+	}
+
+	if opened.objects, err = outsideobjects.Open(ctx, s.DB); err != nil {
 		return stores{}, err
 	}
 
@@ -154,18 +160,26 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
+	wake := func() {
+		engine.Wake()
+		notifier.Notify()
+	}
+
+	outside, err := s.outside(config, stores, wake)
+	if err != nil {
+		return err
+	}
+
+	systems := append([]*upstream.System{system}, outside.systems...)
+
 	processes := Processes(config, Parts{
+		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp,
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access, Kyma: kyma.Kyma{Catalog: plans, Version: config.Kyma.Version},
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
 		return err
-	}
-
-	wake := func() {
-		engine.Wake()
-		notifier.Notify()
 	}
 
 	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
@@ -182,13 +196,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: systems, Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,
 	}, requests)
 
-	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, []lifecycle.Part{
+	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, outside.parts, []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},

@@ -65,6 +65,9 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("POST /runtimes/{id}/{verb}", broker.changePlatforms)
+	broker.routes.HandleFunc("GET /processes", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.ProcessList{Data: scenario.Processes})
+	})
 	broker.routes.HandleFunc("GET /platforms", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.PlatformList{Data: scenario.Platforms})
 	})

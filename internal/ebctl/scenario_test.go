@@ -45,6 +45,8 @@ type scenario struct {
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions lists the allowed interventions. The response to all others is 409.
 	Interventions []allowedIntervention `json:"interventions"`
+	// Processes are the processes of the broker.
+	Processes []operatorapi.Process `json:"processes"`
 	// Platforms are the configured platforms.
 	Platforms []operatorapi.Platform `json:"platforms"`
 	// Audit is the audit log, newest entry first.

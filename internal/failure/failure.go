@@ -68,6 +68,8 @@ const (
 	ComponentDirector       = "compass director"
 	ComponentDirectorClient = "compass director client"
 	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
+	// ComponentEDP is the Event Data Platform.
+	ComponentEDP = "edp"
 	// ComponentReleases is the registry of Kyma releases.
 	ComponentReleases = "releases"
 )

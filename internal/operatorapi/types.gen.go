@@ -494,6 +494,61 @@ type Problem struct {
 	Reason string `json:"reason,omitempty,omitzero"`
 }
 
+// Process How operations of a kind run.
+type Process struct {
+	// Kind Example: provision
+	Kind string `json:"kind"`
+
+	// Limit Maximum duration of an operation, including all waits.
+	//
+	// Example: 24h0m0s
+	Limit string `json:"limit"`
+
+	// Steps The steps in the order in which they run.
+	Steps []ProcessStep `json:"steps"`
+}
+
+// ProcessList The processes of all kinds of operations.
+type ProcessList struct {
+	Data []Process `json:"data"`
+}
+
+// ProcessStep A step of a process.
+type ProcessStep struct {
+	// Condition When the step runs. Absent if it always runs.
+	Condition string `json:"condition,omitempty,omitzero"`
+
+	// Creates The objects that the step creates in the system.
+	Creates string `json:"creates,omitempty,omitzero"`
+
+	// Limit How long the step waits or retries before it gives up.
+	//
+	// Example: 1h0m0s
+	Limit string `json:"limit"`
+
+	// Off Whether the configuration turns the step off.
+	Off bool `json:"off,omitempty,omitzero"`
+
+	// Optional Whether the operation continues after the step has given up.
+	Optional bool `json:"optional,omitempty,omitzero"`
+
+	// Retry The pauses between attempts after errors that can be retried.
+	//
+	// Example: 1s to 1m0s
+	Retry string `json:"retry"`
+
+	// RetryFrom The stage from which an operator's retry starts if the operation ended in this step.
+	RetryFrom string `json:"retryFrom"`
+
+	// Skippable Whether operators can skip the step.
+	Skippable bool   `json:"skippable,omitempty,omitzero"`
+	Stage     string `json:"stage"`
+	Step      string `json:"step"`
+
+	// System The system that the step calls. Absent if the step only uses the database.
+	System string `json:"system,omitempty,omitzero"`
+}
+
 // Restoration The result of one request to restore differences.
 type Restoration struct {
 	// Cursor The cursor for the next request. Absent if the page was the last one.

@@ -1,5 +1,5 @@
 // Command reference generates pages of docs/: the environment variables, a comparison with the variables of the Kyma Provisioner,
-// the plans, and the error codes. The pages are generated from the configuration structs, the catalog files and the error tables,
+// the processes, the plans, and the error codes. The pages are generated from the configuration structs, the catalog files and the error tables,
 // so they always match the code.
 //
 // The tests compare the generated pages, the metrics page and the alert rules with the code of both services. The command can
@@ -38,6 +38,7 @@ func pages() []page {
 	return []page{
 		{"operator/configuration.md", configurationPage},
 		{"operator/kyma-provisioner-variables.md", kymaProvisionerPage},
+		{"operator/processes.md", processesPage},
 		{"user/plans.md", plansPage},
 		{"user/errors.md", errorsPage},
 	}

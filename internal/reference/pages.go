@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
+	"github.com/environment-broker/environment-broker/process"
 	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/resources"
 )
@@ -28,6 +29,11 @@ func configurationPage() (any, error) {
 		{"Provisioner", program.Variables(program.Prefix, provisionerservice.DefaultConfig())},
 		{"Sandbox", program.Variables(sandbox.Prefix, sandbox.DefaultConfig())},
 	}, nil
+}
+
+// processesPage returns the processes of the broker. The configuration decides only which steps are off, not which steps exist.
+func processesPage() (any, error) {
+	return process.Describe(brokerservice.Processes(brokerservice.DefaultConfig(), brokerservice.Parts{})), nil
 }
 
 // errorsPage returns the error responses in the order of their statuses, and the reasons of failed operations.

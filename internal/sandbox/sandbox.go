@@ -90,18 +90,16 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	var (
-		director      string
-		directorParts []lifecycle.Part
-		services      services
+		systems     outside
+		systemParts []lifecycle.Part
+		services    services
 	)
 
-	if config.Director {
-		director, directorParts, err = startDirector(ctx, config, garden, log)
-	}
+	systems, systemParts, err = startSystems(ctx, config, garden, log)
+	parts = append(parts, systemParts...)
 
 	if err == nil {
-		parts = append(parts, directorParts...)
-		services, err = start(ctx, config, keys, garden, director, log)
+		services, err = start(ctx, config, keys, garden, systems, log)
 	}
 
 	if err != nil {
@@ -116,7 +114,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		lifecycle.Part{Name: "provisioner", Run: services.provisioner.Run},
 		lifecycle.Part{Name: "broker", Run: services.broker.Run},
 		lifecycle.Part{Name: "announcement", Run: func(ctx context.Context) error {
-			return services.announce(ctx, config, output)
+			return services.announce(ctx, config, systems, output)
 		}},
 	)
 
@@ -145,16 +143,15 @@ type services struct {
 }
 
 // start creates both services. They listen on their addresses but serve no requests until their Run methods are called. Both
-// write to the same log, and each entry names its service. director is the address of Director; if it is empty, runtimes are not
-// registered. After an error, start leaves nothing open.
-func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, director string, log logrus.FieldLogger,
+// write to the same log, and each entry names its service. After an error, start leaves nothing open.
+func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, systems outside, log logrus.FieldLogger,
 ) (services, error) {
 	var (
 		running services
 		err     error
 	)
 
-	settings := config.provisioner(keys, director)
+	settings := config.provisioner(keys, systems.director)
 
 	if settings.Kyma.ReleasesPath, err = config.releases(); err != nil {
 		return services{}, err
@@ -165,7 +162,10 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 		return services{}, fmt.Errorf("provisioner: %w", err)
 	}
 
-	running.broker, err = broker.New(ctx, config.broker(keys, running.provisioner.Address()), log.WithField(logging.Service, "broker"))
+	brokerSettings := config.broker(keys, running.provisioner.Address())
+	systems.configure(&brokerSettings)
+
+	running.broker, err = broker.New(ctx, brokerSettings, log.WithField(logging.Service, "broker"))
 	if err != nil {
 		return services{}, errors.Join(fmt.Errorf("broker: %w", err), running.provisioner.Close())
 	}
@@ -176,7 +176,7 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 // announce waits until both services are ready, prints their addresses and the first steps for the user, and waits until the
 // context ends. It runs as a part beside the services, so its error stops the sandbox if a service is not ready within
 // readyTimeout.
-func (s services) announce(ctx context.Context, config Config, output io.Writer) error {
+func (s services) announce(ctx context.Context, config Config, systems outside, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 
@@ -199,6 +199,10 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
   The data stays in %s: the next start continues with it.
   Press Ctrl-C to stop.
 `, User, Password, s.broker.Address(), config.Dir)
+
+	if systems.simulators != "" {
+		fmt.Fprintf(output, "  Simulated systems, their calls and faults: http://%s/simulators\n", systems.simulators)
+	}
 
 	<-ctx.Done()
 

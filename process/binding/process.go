@@ -56,7 +56,10 @@ func Bind(options Options) process.Process[environment.Data] {
 			Retry: process.RetryPolicy{
 				First: 500 * time.Millisecond, Factor: 2, Cap: 15 * time.Second, Jitter: 0.2, Window: 10 * time.Minute,
 			},
-			Steps: process.Steps[environment.Data](createAccess{runtimes: options.Runtimes, bindings: options.Bindings}),
+			Steps: []process.Task[environment.Data]{{
+				Step:  createAccess{runtimes: options.Runtimes, bindings: options.Bindings},
+				Notes: process.Notes{System: "runtime", Creates: "a service account with its role"},
+			}},
 		}},
 	}
 }
@@ -72,9 +75,9 @@ func Unbind(options Options) process.Process[environment.Data] {
 		Kind:  environment.KindUnbind,
 		Limit: Limit,
 		Stages: []process.Stage[environment.Data]{
-			{Name: "remove_access", Retry: retry, Steps: process.Skippable[environment.Data](
-				removeAccess(options.Runtimes, options.Bindings),
-			)},
+			{Name: "remove_access", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step: removeAccess(options.Runtimes, options.Bindings), Skippable: true, Notes: process.Notes{System: "runtime"},
+			}}},
 			{Name: "remove_binding", Retry: retry, Steps: process.Steps[environment.Data](
 				removeBinding(options.Bindings),
 			)},

@@ -163,7 +163,7 @@ func (w *fixture) waiter() provisionerwait.Waiter {
 func (w *fixture) process() process.Process[environment.Data] {
 	return Process(Options{
 		Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
-		Kind: ours, Limit: 24 * time.Hour,
+		Objects: &fakeObjects{records: map[string]environment.OutsideObject{}}, Kind: ours, Limit: 24 * time.Hour,
 	})
 }
 

@@ -50,6 +50,9 @@ type Options struct {
 	Kind func() provisionerclient.Kind
 	// LeftOver, if set, counts runtimes that may not have been removed.
 	LeftOver func(LeftOver)
+	// EDP is nil if the Event Data Platform is switched off.
+	EDP     EDP
+	Objects Objects
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -97,13 +100,21 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	})
 	check := stage(checkRuntimeRemoval(options.Waiter, options.LeftOver))
 	remove.Steps[0].Skippable, check.Steps[0].Skippable = true, true
+	remove.Steps[0].Notes = process.Notes{System: "Provisioner"}
+	check.Steps[0].Notes = process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}
 	check.RetryFrom = remove.Name
+
+	edp := stage(deregisterEDP{client: options.EDP, objects: options.Objects})
+	edp.Steps[0].Skippable = true
+	edp.Steps[0].When = process.Condition[environment.Data]{Text: "registered in EDP"}
+	edp.Steps[0].Notes = process.Notes{System: "EDP", Limit: cleanupWindow, Optional: true}
 
 	return process.Process[environment.Data]{
 		Kind:  kind,
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			stage(start(options.Provisionings)),
+			edp,
 			remove,
 			check,
 			stage(last),

@@ -50,6 +50,10 @@ type Options struct {
 	Waiter        provisionerwait.Waiter
 	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
 	OwnClusterLimit time.Duration
+	// EDP is nil if the Event Data Platform is switched off. EDPRequired fails an operation whose registration fails.
+	EDP         EDP
+	EDPRequired bool
+	Objects     Objects
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -57,22 +61,25 @@ type Options struct {
 // managed reports whether the Provisioner creates the runtime. A tenant's own cluster is not managed.
 func managed(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
 
+// registrable reports whether the instance has a subaccount that is registered in EDP.
+func registrable(operation Operation) bool {
+	return managed(operation) && operation.Data.Instance.SubAccountID != ""
+}
+
 // ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
-// when sets the condition of all tasks, and returns the tasks.
-func when(condition func(Operation) bool, tasks []process.Task[environment.Data]) []process.Task[environment.Data] {
-	for i := range tasks {
-		tasks[i].When = condition
-	}
+// Condition decides whether a step runs.
+type Condition = process.Condition[environment.Data]
 
-	return tasks
-}
+// provisioner is the name of the system that creates runtimes, for the description of the process.
+const provisioner = "Provisioner"
 
 // Process returns the process that creates a runtime. For a tenant's own cluster, the process only checks that the cluster
 // responds.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
+	notOwn := Condition{Text: "not own_cluster", Holds: managed}
 
 	return process.Process[environment.Data]{
 		Kind:  environment.KindProvision,
@@ -81,17 +88,30 @@ func Process(options Options) process.Process[environment.Data] {
 			{Name: "start", Retry: retry, Steps: process.Steps[environment.Data](
 				start(options.Instances),
 			)},
-			{Name: "create_runtime", Retry: retry, Steps: when(managed, process.Steps[environment.Data](
-				initialization(options.Kyma),
-				resolveTargetSecret(options.TargetSecrets),
-				createRuntime{provisioner: options.Provisioner, instances: options.Instances},
-			))},
-			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: when(ordered, process.Steps[environment.Data](
-				checkRuntime(options.Waiter),
-			))},
-			{Name: "post_actions", Retry: retry, Steps: process.Skippable[environment.Data](
-				getKubeconfig(options.Access, options.OwnClusterLimit),
-			)},
+			{Name: "create_runtime", Retry: retry, Steps: []process.Task[environment.Data]{
+				{Step: initialization(options.Kyma), When: notOwn},
+				{Step: resolveTargetSecret(options.TargetSecrets), When: notOwn},
+				{
+					Step:      registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
+					When:      Condition{Text: "not own_cluster, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil},
+					Skippable: true,
+					Notes: process.Notes{
+						System: "EDP", Creates: "the data tenant of the subaccount, with its metadata", Limit: edpWindow,
+						Optional: !options.EDPRequired,
+					},
+				},
+				{
+					Step: createRuntime{provisioner: options.Provisioner, instances: options.Instances}, When: notOwn,
+					Notes: process.Notes{System: provisioner, Creates: "the runtime and its cluster"},
+				},
+			}},
+			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: []process.Task[environment.Data]{{
+				Step: checkRuntime(options.Waiter), When: Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
+				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
+			}}},
+			{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true, Notes: process.Notes{System: "runtime"},
+			}}},
 		},
 	}
 }

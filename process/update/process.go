@@ -87,19 +87,12 @@ func changesShoot(operation Operation) bool {
 	return managed(operation) && (!changesKyma(operation) || !reflect.DeepEqual(before, after))
 }
 
-// when sets the condition of all tasks, and returns the tasks.
-func when(condition func(Operation) bool, tasks []process.Task[environment.Data]) []process.Task[environment.Data] {
-	for i := range tasks {
-		tasks[i].When = condition
-	}
-
-	return tasks
-}
-
 // Process returns the process that changes a runtime. For a tenant's own cluster, the process only checks that the
 // cluster responds to the new kubeconfig.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
+	shootChanged := process.Condition[environment.Data]{Text: "not own_cluster, not only the modules change", Holds: changesShoot}
+	kymaChanged := process.Condition[environment.Data]{Text: "the modules change", Holds: changesKyma}
 
 	return process.Process[environment.Data]{
 		Kind:  environment.KindUpdate,
@@ -107,19 +100,24 @@ func Process(options Options) process.Process[environment.Data] {
 		Stages: []process.Stage[environment.Data]{
 			{Name: "cluster", Retry: retry, Steps: []process.Task[environment.Data]{
 				{Step: start(options.Instances)},
-				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: changesShoot},
+				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: shootChanged, Notes: process.Notes{System: "Provisioner"}},
 			}},
 			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
-				{Step: checkRuntime(options.Waiter), When: changesShoot},
-				{Step: checkOwnCluster(options.Access), When: ownCluster},
+				{Step: checkRuntime(options.Waiter), When: shootChanged, Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}},
+				{
+					Step:  checkOwnCluster(options.Access),
+					When:  process.Condition[environment.Data]{Text: "own_cluster", Holds: ownCluster},
+					Notes: process.Notes{System: "runtime"},
+				},
 			}},
-			{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: when(changesKyma, process.Steps[environment.Data](
-				initKymaVersion(options.Kyma),
-				upgradeKyma(options.Provisioner, options.Waiter),
-			))},
-			{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: when(changesKyma, process.Steps[environment.Data](
-				checkKyma(options.Waiter),
-			))},
+			{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
+				{Step: initKymaVersion(options.Kyma), When: kymaChanged},
+				{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaChanged, Notes: process.Notes{System: "Provisioner"}},
+			}},
+			{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{{
+				Step: checkKyma(options.Waiter), When: kymaChanged,
+				Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit},
+			}}},
 			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
 				recordUpdate(options.Instances),
 			)},

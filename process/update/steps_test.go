@@ -150,7 +150,7 @@ func run(t *testing.T, w *fixture, stage string, operation Operation) (Operation
 		}
 
 		for _, task := range each.Steps {
-			if task.When != nil && !task.When(operation) {
+			if !task.When.Met(operation) {
 				continue
 			}
 

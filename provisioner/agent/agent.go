@@ -93,19 +93,21 @@ func Stages(options Options) []process.Stage[operation.Data] {
 		return nil
 	}
 
-	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
+	return options.stages(process.Condition[operation.Data]{
+		Text: "registered in Director", Holds: func(op operation.Operation) bool { return op.Data.Registered },
+	})
 }
 
 // Reconnect returns the process of the operation reconnectRuntimeAgent. The process exists even if Director is disabled:
 // operations that were accepted earlier then fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
-	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
+	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(process.Condition[operation.Data]{})}
 }
 
-// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. If
-// when is not nil, the first two run only if it returns true. If an operation failed while it waited for the connection, an
+// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. The
+// first two run under the condition. If an operation failed while it waited for the connection, an
 // operator's retry starts with the configuration again, because the agent has used up its token.
-func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
+func (o Options) stages(when process.Condition[operation.Data]) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
 	only := func(step process.Step[operation.Data]) []process.Task[operation.Data] {

@@ -101,7 +101,7 @@ func (f *fixture) runOf(t *testing.T, options Options, stage, operationID, order
 		Runtime: runtimes.Runtime{ID: runtimeID, Tenant: "tenant", ShootName: "c-first", Configuration: json.RawMessage(order)},
 	}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-	for _, each := range options.stages(nil) {
+	for _, each := range options.stages(process.Condition[operation.Data]{}) {
 		if each.Name == stage {
 			return each.Steps[0].Step.Run(t.Context(), op, logging.Discard())
 		}

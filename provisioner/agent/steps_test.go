@@ -31,7 +31,7 @@ func TestStages(t *testing.T) {
 	for _, stage := range Stages(f.options()) {
 		for _, registered := range []bool{false, true} {
 			op := process.NewOperation(process.Record{}, operation.Data{Registered: registered}, time.Time{})
-			if got := stage.Steps[0].When(op); got != registered {
+			if got := stage.Steps[0].When.Met(op); got != registered {
 				t.Errorf("%s runs: %t, for a runtime registered in Director: %t", stage.Name, got, registered)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -13,7 +14,9 @@ import (
 // so the stage is skipped for it; the wake-up process contains the stage too.
 func (o Options) administrators() stage {
 	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators))
-	stage.Steps[0].When = func(op operation.Operation) bool { return !op.Data.Asleep }
+	stage.Steps[0].When = process.Condition[operation.Data]{
+		Text: "not hibernated", Holds: func(op operation.Operation) bool { return !op.Data.Asleep },
+	}
 
 	return stage
 }

@@ -300,7 +300,7 @@ func TestUpgradeOfAHibernatedCluster(t *testing.T) {
 	}
 
 	for _, stage := range f.upgrade().Stages {
-		if stage.Name == "CreatingBindingsForOperators" && stage.Steps[0].When(op) {
+		if stage.Name == "CreatingBindingsForOperators" && stage.Steps[0].When.Met(op) {
 			t.Error("the API server of a hibernated cluster does not run, so the administrators must be set after it wakes up")
 		}
 	}

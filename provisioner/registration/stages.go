@@ -41,7 +41,9 @@ func Forgotten(d Director) process.Stage[operation.Data] {
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),
-		Steps: []process.Task[operation.Data]{{Step: step, When: func(op operation.Operation) bool { return op.Data.Registered }}},
+		Steps: []process.Task[operation.Data]{{Step: step, When: process.Condition[operation.Data]{
+			Text: "registered in Director", Holds: func(op operation.Operation) bool { return op.Data.Registered },
+		}}},
 	}
 }
 

@@ -78,12 +78,12 @@ func TestStages(t *testing.T) {
 			op := process.NewOperation(process.Record{ID: "operation"}, data, time.Now())
 			task := stage.Steps[0]
 
-			if got := task.When == nil || task.When(op); got != c.always {
+			if got := task.When.Met(op); got != c.always {
 				t.Errorf("%s: for an unregistered runtime: runs %t", c.reason, got)
 			}
 
 			op.Data.Registered = true
-			if task.When != nil && !task.When(op) {
+			if !task.When.Met(op) {
 				t.Errorf("%s: the stage skips a registered runtime", c.reason)
 			}
 

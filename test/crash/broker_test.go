@@ -20,9 +20,11 @@ import (
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/resources"
@@ -55,6 +57,7 @@ type brokerFixture struct {
 	api         http.Handler
 	provisioner *provisioner
 	graphql     http.Handler
+	edp         *fakeedp.EDP
 }
 
 func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catalog) *brokerFixture {
@@ -62,7 +65,7 @@ func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catal
 
 	f := &brokerFixture{
 		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
-		provisioner: newProvisioner(t, shared.database(t), shared.garden),
+		provisioner: newProvisioner(t, shared.database(t), shared.garden), edp: fakeedp.New(),
 	}
 	f.graphql = f.provisioner.handler()
 	f.provisioner.run()
@@ -115,6 +118,8 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 	}
 
 	return service.Processes(service.DefaultConfig(), service.Parts{
+		Objects:     proxiedObjects{service.NewObjects(f.objects, clock.RealClock{}), proxy},
+		EDP:         edp.New(edpConfig(), proxy.Client(f.edp, edpOperation).Transport),
 		Provisioner: client,
 		Rows:        proxiedRows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
 		Access:      proxiedAccess{client, proxy, f.accounts},
@@ -181,6 +186,9 @@ type brokerState struct {
 	AutoScalerMax int
 	// Runtime reports whether the Provisioner has the runtime of the instance.
 	Runtime bool
+	// DataTenants are the data tenants in EDP. OutsideObjects are the recorded states of objects in other systems.
+	DataTenants    map[string]map[string]string
+	OutsideObjects []string
 	// Unfinished is the number of the Provisioner's operations that have not ended.
 	Unfinished int
 }
@@ -201,6 +209,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		Provisioner: f.provisioner.state(racy),
 		Instances:   count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
+		DataTenants: f.edp.Tenants(),
 	}
 
 	for _, id := range f.accounts.list() {
@@ -214,6 +223,10 @@ func (f *brokerFixture) state(racy bool) brokerState {
 	}
 
 	found.Bindings = states
+
+	if found.OutsideObjects, err = storage.Select[string](f.Context(), f.db.Reader(), `SELECT state FROM outside_objects ORDER BY system`); err != nil {
+		f.Fatal(err)
+	}
 
 	if found.Instances == 1 {
 		row, err := f.instances.Get(f.Context(), f.db.Reader(), instanceID)

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -58,6 +59,7 @@ type brokerRows struct {
 	instances  *instances.Store
 	bindings   *bindings.Store
 	auditLog   *auditlog.Store
+	objects    *outsideobjects.Store
 }
 
 func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
@@ -76,6 +78,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.bindings, err = bindings.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

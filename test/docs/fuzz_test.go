@@ -55,6 +55,8 @@ func decoders() map[string]string {
 		"internal/provisionerclient/graphql_error.go":      "internal/provisionerclient.FuzzGraphQLError",
 		"internal/provisionerclient/order.go":              "test/osb.FuzzBody",
 		"internal/upstream/graphqlclient/graphqlclient.go": "internal/provisionerclient.FuzzGraphQLError",
+		"internal/upstream/restclient/restclient.go":       "internal/upstream/restclient.FuzzResponse",
+		"internal/upstream/restclient/tokens.go":           "internal/upstream/restclient.FuzzResponse",
 		"process/run.go":                                   "internal/environment.FuzzData",
 		"provisioner/director/credentials.go":              "provisioner/director.FuzzCredentials",
 		"provisioner/director/problem.go":                  "provisioner/director.FuzzProblem",

@@ -164,6 +164,14 @@ func (c *Client) ListPlatforms(ctx context.Context) (operatorapi.PlatformList, e
 	})
 }
 
+// ListProcesses calls GET /processes: list the processes of operations with their steps.
+func (c *Client) ListProcesses(ctx context.Context) (operatorapi.ProcessList, error) {
+	return callFor[operatorapi.ProcessList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/processes",
+	})
+}
+
 // ListRuntimes calls GET /runtimes: list runtimes, newest first.
 func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntimesParams) (operatorapi.RuntimeList, error) {
 	query := url.Values{}

@@ -55,6 +55,8 @@ type BrokerHandlers interface {
 	GetKubeconfig(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
+	// ListProcesses handles GET /processes: list the processes of operations with their steps.
+	ListProcesses(r *http.Request) (httpserver.Response, error)
 	// CreateAdminKubeconfig handles POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
 	CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error)
 	// ListBindings handles GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
@@ -137,6 +139,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/platforms", Role: "admin",
 			serve: to.ListPlatforms,
+		},
+		{
+			Method: http.MethodGet, Path: "/processes", Role: "viewer",
+			serve: to.ListProcesses,
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",

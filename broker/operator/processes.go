@@ -1,0 +1,36 @@
+package operator
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// ListProcesses returns the processes of this replica.
+func (a *api) ListProcesses(*http.Request) (httpserver.Response, error) {
+	list := operatorapi.ProcessList{Data: []operatorapi.Process{}}
+
+	for _, described := range a.Processes {
+		list.Data = append(list.Data, processOf(described))
+	}
+
+	return httpserver.OK(list), nil
+}
+
+// processOf converts the description of a process.
+func processOf(described process.Description) operatorapi.Process {
+	shown := operatorapi.Process{Kind: described.Kind, Limit: described.Limit.String(), Steps: []operatorapi.ProcessStep{}}
+
+	for _, step := range described.Steps {
+		shown.Steps = append(shown.Steps, operatorapi.ProcessStep{
+			Stage: step.Stage, Step: step.Step, System: step.System, Condition: step.Condition, Off: step.Off,
+			Retry:     fmt.Sprintf("%s to %s", step.Retry.First, step.Retry.Cap),
+			RetryFrom: step.RetryFrom, Limit: step.Limit.String(), Optional: step.Optional, Skippable: step.Skippable, Creates: step.Creates,
+		})
+	}
+
+	return shown
+}

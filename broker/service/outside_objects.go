@@ -1,0 +1,70 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
+	"github.com/environment-broker/environment-broker/process/provisioning"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
+)
+
+// Objects gives the processes access to the records of objects in other systems. All errors are of package failure.
+type Objects interface {
+	provisioning.Objects
+	deprovisioning.Objects
+}
+
+// objects implements Objects with the store.
+type objects struct {
+	store *outsideobjects.Store
+	clock clock.PassiveClock
+}
+
+// NewObjects returns Objects that are backed by the store.
+func NewObjects(store *outsideobjects.Store, clock clock.PassiveClock) Objects {
+	return objects{store, clock}
+}
+
+// FindObject returns the object of the instance, or an object without a state.
+func (o objects) FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
+	all, err := o.store.OfInstance(ctx, instanceID)
+	for _, object := range all {
+		if object.System == system && object.Kind == kind {
+			return object, nil
+		}
+	}
+
+	return environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind}, explainObject(err)
+}
+
+// SetObject records the object under the lease of the operation.
+func (o objects) SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error {
+	return explainObject(o.store.Set(ctx, by, object, o.clock.Now()))
+}
+
+// RemoveObject removes the record under the lease of the operation.
+func (o objects) RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error {
+	return explainObject(o.store.Remove(ctx, by, object))
+}
+
+// Sharing returns the records of other instances that name the same object.
+func (o objects) Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error) {
+	shared, err := o.store.Sharing(ctx, object)
+
+	return shared, explainObject(err)
+}
+
+// explainObject converts an error of the store. A lost lease is transient: the replica that has the lease runs the step.
+func explainObject(err error) error {
+	if errors.Is(err, outsideobjects.ErrLeaseLost) {
+		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")
+	}
+
+	return explain(err, "the objects of the instance in other systems")
+}

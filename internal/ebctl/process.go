@@ -1,0 +1,124 @@
+package ebctl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newProcessListCommand returns the command that lists the processes of the broker.
+func newProcessListCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the processes of all kinds of operations",
+		Args:  arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			list, err := client.ListProcesses(command.Context())
+			if err != nil {
+				return fmt.Errorf("listing the processes: %w", err)
+			}
+
+			table := output.Rows{Head: []string{"KIND", "STEPS", "LIMIT", "SYSTEMS"}, IDs: []string{}}
+
+			for _, process := range list.Data {
+				table.IDs = append(table.IDs, process.Kind)
+				table.Rows = append(table.Rows, []string{
+					process.Kind, strconv.Itoa(len(process.Steps)), process.Limit, strings.Join(systemsOf(process), ", "),
+				})
+			}
+
+			return session.print(list, table)
+		},
+	}
+}
+
+// systemsOf returns the systems that the process calls, in the order of the first call. It omits systems that the configuration
+// turns off.
+func systemsOf(process operatorapi.Process) []string {
+	var systems []string
+
+	seen := map[string]bool{"": true}
+
+	for _, step := range process.Steps {
+		if !step.Off && !seen[step.System] {
+			systems = append(systems, step.System)
+			seen[step.System] = true
+		}
+	}
+
+	return systems
+}
+
+// newProcessShowCommand returns the command that shows the steps of a process.
+func newProcessShowCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show KIND",
+		Short: "Show the steps of a process in the order in which they run",
+		Long: "Show the steps of a process in the order in which they run.\n\nA step with the condition 'off' is turned off by the " +
+			"configuration. -o wide also shows the pauses between attempts and the objects that a step creates.",
+		Args: arguments("KIND"),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			list, err := client.ListProcesses(command.Context())
+			if err != nil {
+				return fmt.Errorf("reading the processes: %w", err)
+			}
+
+			var kinds []string
+
+			for _, process := range list.Data {
+				if process.Kind == args[0] {
+					return session.print(process, stepRows(process))
+				}
+
+				kinds = append(kinds, process.Kind)
+			}
+
+			return usage("unknown process %q: use one of %s", args[0], strings.Join(kinds, ", "))
+		},
+	}
+}
+
+// stepRows returns the steps of a process as a table.
+func stepRows(process operatorapi.Process) output.Rows {
+	table := output.Rows{
+		Head: []string{"STAGE", "STEP", "SYSTEM", "CONDITION", "LIMIT", "AFTER THE LIMIT", "SKIPPABLE", "RETRY", "CREATES"}, WideColumns: 2,
+		IDs: []string{},
+	}
+
+	for _, step := range process.Steps {
+		condition, after, skippable := step.Condition, "operation fails", ""
+		if step.Off {
+			condition = "off: " + condition
+		}
+
+		if step.Optional {
+			after = "operation continues"
+		}
+
+		if step.Skippable {
+			skippable = "yes"
+		}
+
+		table.IDs = append(table.IDs, step.Step)
+		table.Rows = append(table.Rows, []string{
+			step.Stage, step.Step, step.System, condition, step.Limit, after, skippable, step.Retry, step.Creates,
+		})
+	}
+
+	return table
+}

@@ -1,0 +1,35 @@
+package environment
+
+import "time"
+
+// OutsideObject is an object that an instance has in another system. It is recorded before the call that creates it.
+type OutsideObject struct {
+	InstanceID string
+	// System is the name of the system, such as edp. Kind distinguishes the objects of an instance in the system.
+	System, Kind string
+	// Key is the name or ID of the object in the system. It is empty if the system assigns an ID that has not arrived.
+	Key       string
+	State     OutsideState
+	UpdatedAt time.Time
+}
+
+// OutsideState is the state of an OutsideObject.
+type OutsideState string
+
+// The states of an OutsideObject. An object that is gone has no record.
+const (
+	// OutsideCreating: the object may exist, completely or in part.
+	OutsideCreating OutsideState = "creating"
+	OutsideCreated  OutsideState = "created"
+	// OutsideRemoving: the object is being removed and may be gone.
+	OutsideRemoving OutsideState = "removing"
+	// OutsideLeftOver: the removal was given up, and the object may still exist.
+	OutsideLeftOver OutsideState = "left over"
+)
+
+// The systems of OutsideObjects with their kinds.
+const (
+	SystemEDP = "edp"
+	// KindDataTenant is the registration of the instance's subaccount, which all instances of the subaccount share.
+	KindDataTenant = "data tenant"
+)

@@ -1,0 +1,251 @@
+package simulator
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// keptCalls is the number of calls that a Base remembers.
+	keptCalls = 50
+	// maxBody is the maximum size of a request, in bytes.
+	maxBody = 1 << 20
+)
+
+// Fault is an injected failure. The zero value injects nothing. Of Unsent, Status and Body, the first one that is set replaces the
+// response, and the call is not executed.
+type Fault struct {
+	// Operation is the name of the operation to fail. If it is empty, every operation fails.
+	Operation string `json:"operation,omitempty"`
+	// Status is the HTTP status of the response. RetryAfter is its header, in seconds.
+	Status     int `json:"status,omitempty"`
+	RetryAfter int `json:"retryAfter,omitempty"`
+	// Body is the body of the response; its status is 200.
+	Body string `json:"body,omitempty"`
+	// Unsent breaks the connection before the call is executed; Lost breaks it afterwards.
+	Unsent bool `json:"unsent,omitempty"`
+	Lost   bool `json:"lost,omitempty"`
+	// Delay is the duration of the call.
+	Delay time.Duration `json:"delay,omitempty"`
+	// Times is the number of calls that fail. 0 means one, a negative number means all.
+	Times int `json:"times,omitempty"`
+}
+
+// Call is a call that a system has received.
+type Call struct {
+	At        time.Time
+	Operation string
+	Method    string
+	Path      string
+	// Status is 0 if the connection was broken.
+	Status int
+}
+
+// Base injects faults into the calls of a system and records the calls. It is safe for concurrent use.
+type Base struct {
+	name string
+
+	mutex  sync.Mutex
+	faults []Fault
+	calls  []Call
+	tokens map[string]bool
+	issued int
+}
+
+// NewBase returns a Base for the system of the name, such as edp.
+func NewBase(name string) *Base { return &Base{name: name, tokens: map[string]bool{}} }
+
+// Name returns the name of the system.
+func (b *Base) Name() string { return b.name }
+
+// Inject makes calls fail. Each call uses the first fault for its operation.
+func (b *Base) Inject(faults ...Fault) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	for _, fault := range faults {
+		fault.Times = cmp.Or(fault.Times, 1)
+		b.faults = append(b.faults, fault)
+	}
+}
+
+// Reset withdraws all faults.
+func (b *Base) Reset() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	b.faults = nil
+}
+
+// Faults returns the faults that are left.
+func (b *Base) Faults() []Fault {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	return slices.Clone(b.faults)
+}
+
+// Calls returns the last calls, the oldest first.
+func (b *Base) Calls() []Call {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	return slices.Clone(b.calls)
+}
+
+// Operations returns the names of the operations of the last calls, without requests for tokens.
+func (b *Base) Operations() []string {
+	var names []string
+
+	for _, call := range b.Calls() {
+		if call.Operation != TokenOperation {
+			names = append(names, call.Operation)
+		}
+	}
+
+	return names
+}
+
+// Handle returns the handler of an operation. It records the call and applies its fault. execute runs under the lock of the Base,
+// so it may access the state of the system, but must not call the Base.
+func (b *Base) Handle(operation string, execute http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Body == nil { // a request that did not come through a server
+			r.Body = http.NoBody
+		}
+
+		// net/http notices that a client has gone only after the body was read.
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			http.Error(w, "the body cannot be read", http.StatusBadRequest)
+
+			return
+		}
+
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		fault := b.take(operation)
+		recorded := &response{header: http.Header{}}
+
+		switch {
+		case !fault.wait(r), fault.Unsent:
+		case fault.Status != 0:
+			if fault.RetryAfter > 0 {
+				recorded.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
+			}
+
+			http.Error(recorded, http.StatusText(fault.Status), fault.Status)
+		case fault.Body != "":
+			_, _ = recorded.Write([]byte(fault.Body))
+		default:
+			b.mutex.Lock()
+			execute(recorded, r)
+			b.mutex.Unlock()
+
+			if fault.Lost {
+				recorded.status = 0
+			} else if recorded.status == 0 {
+				recorded.status = http.StatusOK
+			}
+		}
+
+		b.record(Call{At: time.Now(), Operation: operation, Method: r.Method, Path: r.URL.Path, Status: recorded.status})
+
+		if recorded.status == 0 {
+			panic(http.ErrAbortHandler) // net/http closes the connection
+		}
+
+		recorded.send(w)
+	}
+}
+
+// Locked calls read under the lock of the Base, which guards the state of the system.
+func (b *Base) Locked(read func()) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	read()
+}
+
+// take returns the fault of a call and counts it.
+func (b *Base) take(operation string) Fault {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	for i := range b.faults {
+		fault := &b.faults[i]
+		if fault.Operation != "" && fault.Operation != operation {
+			continue
+		}
+
+		injected := *fault
+		if fault.Times--; fault.Times == 0 {
+			b.faults = slices.Delete(b.faults, i, i+1)
+		}
+
+		return injected
+	}
+
+	return Fault{}
+}
+
+func (b *Base) record(call Call) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	b.calls = append(b.calls, call)
+	if len(b.calls) > keptCalls {
+		b.calls = slices.Delete(b.calls, 0, len(b.calls)-keptCalls)
+	}
+}
+
+// wait delays the call. It reports false if the client has gone.
+func (f Fault) wait(r *http.Request) bool {
+	if f.Delay <= 0 {
+		return true
+	}
+
+	timer := time.NewTimer(f.Delay)
+	defer timer.Stop()
+
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+// response is a response that is sent only if the connection is not broken.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (r *response) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(status int) { r.status = status }
+
+// Write implements http.ResponseWriter.
+func (r *response) Write(part []byte) (int, error) {
+	r.status = cmp.Or(r.status, http.StatusOK)
+
+	return r.body.Write(part) //nolint:wrapcheck // never fails
+}
+
+func (r *response) send(w http.ResponseWriter) {
+	for name, values := range r.header {
+		w.Header()[name] = values
+	}
+
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.body.Bytes())
+}

@@ -1,0 +1,68 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// TokenOperation is the name of requests for tokens in faults and calls.
+const TokenOperation = "token"
+
+// tokenLifetime is the lifetime of a token in seconds, as the response says. The simulator never ends tokens by time, see
+// ExpireTokens.
+const tokenLifetime = 3600
+
+// Tokens returns the handler of the token endpoint. Clients authenticate with Basic; check compares their credentials and the form.
+func (b *Base) Tokens(check func(user, password string, r *http.Request) bool) http.HandlerFunc {
+	return b.Handle(TokenOperation, func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if r.ParseForm() != nil || !check(user, password, r) {
+			WriteJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
+
+			return
+		}
+
+		b.issued++
+		token := fmt.Sprintf("%s-token-%d", b.name, b.issued)
+		b.tokens[token] = true
+
+		WriteJSON(w, http.StatusOK, map[string]any{"access_token": token, "token_type": "bearer", "expires_in": tokenLifetime})
+	})
+}
+
+// ExpireTokens ends all tokens early. Calls with such a token get 401.
+func (b *Base) ExpireTokens() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	clear(b.tokens)
+}
+
+// Protected is like Handle, but requires a token of Tokens.
+func (b *Base) Protected(operation string, execute http.HandlerFunc) http.HandlerFunc {
+	return b.Handle(operation, func(w http.ResponseWriter, r *http.Request) {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !b.tokens[token] {
+			WriteJSON(w, http.StatusUnauthorized, map[string]string{"message": "the token is invalid or expired"})
+
+			return
+		}
+
+		execute(w, r)
+	})
+}
+
+// WriteJSON writes a response. A value of nil leaves the body empty.
+func WriteJSON(w http.ResponseWriter, status int, value any) {
+	if value == nil {
+		w.WriteHeader(status)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}

@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+)
+
+// outside are the addresses of the simulated systems. An empty address means that the services do not use the system.
+type outside struct {
+	director string
+	// simulators is the address of the systems that the broker calls, and of their page.
+	simulators string
+}
+
+// startSimulators starts a listener for the simulated systems of the broker on a free loopback port. The systems keep their objects
+// in memory: after a restart of the sandbox, the broker finds none of the objects that it has recorded, which counts as removed.
+func startSimulators(ctx context.Context) (address string, part lifecycle.Part, err error) {
+	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(fakeedp.New()), 0)
+	if err != nil {
+		return "", lifecycle.Part{}, fmt.Errorf("starting the simulated systems: %w", err)
+	}
+
+	return server.Address(), lifecycle.Part{Name: "simulators", Run: server.Run}, nil
+}
+
+// startSystems starts the simulated systems that the configuration turns on. The parts are valid even if it fails.
+func startSystems(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (systems outside, parts []lifecycle.Part, err error) {
+	if config.Integrations {
+		var part lifecycle.Part
+		if systems.simulators, part, err = startSimulators(ctx); err != nil {
+			return systems, nil, err
+		}
+
+		parts = append(parts, part)
+	}
+
+	if config.Director {
+		var directorParts []lifecycle.Part
+
+		systems.director, directorParts, err = startDirector(ctx, config, garden, log)
+		parts = append(parts, directorParts...)
+	}
+
+	return systems, parts, err
+}
+
+// configure connects the broker to the simulated systems.
+func (o outside) configure(config *broker.Config) {
+	if o.simulators == "" {
+		return
+	}
+
+	address := "http://" + o.simulators + "/edp"
+	config.EDP.AuthURL, config.EDP.AdminURL = address, address
+	config.EDP.Namespace, config.EDP.Secret = fakeedp.Namespace, fakeedp.Secret
+}

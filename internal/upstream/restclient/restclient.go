@@ -1,0 +1,252 @@
+package restclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+)
+
+const (
+	// maxResponseBytes is the maximum size of a response. The systems return single objects and short lists.
+	maxResponseBytes = 4 << 20
+	// maxRetryAfter bounds the pause that a system can ask for, so that a wrong header cannot stop an operation for hours.
+	maxRetryAfter = 5 * time.Minute
+)
+
+// Options configures a Client. Tokens is optional.
+type Options struct {
+	// Title is the name of the system in error texts, such as "EDP". Component is its constant of package failure.
+	Title, Component string
+	// Settings names the variables with the credentials, for errors about them.
+	Settings string
+	// Transport sends the requests. It is the guarded transport of the system, see upstream.System.
+	Transport http.RoundTripper
+	// Timeout limits a call including the request for a token.
+	Timeout time.Duration
+	// Authorize adds credentials that do not expire. It is nil for clients with tokens.
+	Authorize func(request *http.Request)
+	// Grant is the request for tokens. It is nil for systems without tokens.
+	Grant *Grant
+}
+
+// Client calls one system. It is safe for concurrent use.
+type Client struct {
+	options Options
+	http    *http.Client
+	tokens  *tokens
+}
+
+// New returns a client. It does not call the system.
+func New(options Options) *Client {
+	client := &Client{options: options, http: &http.Client{Transport: options.Transport, CheckRedirect: graphqlclient.NoRedirects}}
+	if options.Grant != nil {
+		client.tokens = &tokens{client: client, grant: *options.Grant, turn: make(chan struct{}, 1)}
+	}
+
+	return client
+}
+
+// Request is a call.
+type Request struct {
+	Method, URL string
+	// Action completes "EDP could not …" in error texts.
+	Action string
+	// Body is encoded as JSON, unless it is nil.
+	Body any
+	// Into receives the decoded JSON response. If it is nil, the response is ignored.
+	Into any
+}
+
+// StatusError is the cause of an error that a response with an unexpected status has caused.
+type StatusError struct {
+	Status int
+	// RetryAfter is the pause that the system asks for, at most maxRetryAfter, or zero.
+	RetryAfter time.Duration
+	// Body is the start of the response, to recognize errors by their text. It may contain secrets and is never shown.
+	Body string
+}
+
+// Error implements error.
+func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
+
+// RetryAfter returns the pause that the system asked for, or otherwise.
+func RetryAfter(err error, otherwise time.Duration) time.Duration {
+	if status, is := errors.AsType[*StatusError](err); is && status.RetryAfter > 0 {
+		return status.RetryAfter
+	}
+
+	return otherwise
+}
+
+// Do sends the request. Its errors are of package failure:
+//
+//   - Transient if the system is away, slow or overloaded (408, 429, 500 and above), returns no valid JSON, or rejects the
+//     credentials, which an operator can correct (401, 403);
+//   - NotFound for 404, Conflict for 409, and Permanent for other statuses.
+func (c *Client) Do(ctx context.Context, request Request) error {
+	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+
+	token, err := c.token(limited)
+	if err != nil {
+		return err
+	}
+
+	answer, err := c.send(limited, request, token)
+	if err == nil && answer.Status == http.StatusUnauthorized && c.tokens != nil {
+		// The system may end tokens before they expire.
+		c.tokens.discard(token)
+
+		if token, err = c.token(limited); err != nil {
+			return err
+		}
+
+		answer, err = c.send(limited, request, token)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return c.result(request, answer)
+}
+
+// Probe reports whether the system responds. Any response counts, because it shows that the system works.
+func (c *Client) Probe(ctx context.Context, address string) error {
+	_, err := c.send(ctx, Request{Method: http.MethodGet, URL: address, Action: "respond"}, "")
+
+	return err
+}
+
+func (c *Client) token(ctx context.Context) (string, error) {
+	if c.tokens == nil {
+		return "", nil
+	}
+
+	return c.tokens.get(ctx)
+}
+
+// answer is a response that was read completely.
+type answer struct {
+	StatusError
+
+	content []byte
+}
+
+// send sends the request once. Its errors are of package failure; a response of any status is no error.
+func (c *Client) send(ctx context.Context, request Request, token string) (answer, error) {
+	var body io.Reader
+
+	if request.Body != nil {
+		encoded, err := json.Marshal(request.Body)
+		if err != nil {
+			return answer{}, failure.Wrap(failure.Internal, err, "encoding a request to %s", c.options.Title)
+		}
+
+		body = bytes.NewReader(encoded)
+	}
+
+	sent, err := http.NewRequestWithContext(ctx, request.Method, request.URL, body)
+	if err != nil {
+		return answer{}, failure.New(failure.Permanent, "the address of %s is invalid: see %s", c.options.Title, c.options.Settings).
+			WithReason(failure.ReasonInternal, c.options.Component)
+	}
+
+	sent.Header.Set("Accept", "application/json")
+
+	if body != nil {
+		sent.Header.Set("Content-Type", "application/json")
+	}
+
+	if c.options.Authorize != nil {
+		c.options.Authorize(sent)
+	}
+
+	if token != "" {
+		sent.Header.Set("Authorization", "Bearer "+token)
+	}
+
+	return c.exchange(sent)
+}
+
+// exchange sends the request and reads the response.
+func (c *Client) exchange(request *http.Request) (answer, error) {
+	response, err := c.http.Do(request)
+	if err != nil {
+		return answer{}, c.unanswered(request.Context(), err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
+	if err != nil {
+		return answer{}, c.unanswered(request.Context(), err)
+	}
+
+	if len(content) > maxResponseBytes {
+		return answer{}, c.transient(failure.ReasonHTTPStatus, nil, "%s returned more than %d MiB", c.options.Title, maxResponseBytes>>20)
+	}
+
+	got := answer{StatusError{Status: response.StatusCode, Body: graphqlclient.Excerpt(string(content))}, content}
+
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		got.RetryAfter = min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+
+	return got, nil
+}
+
+// result classifies the response and decodes it.
+func (c *Client) result(request Request, got answer) error {
+	status := &got.StatusError
+	kind, text := failure.Permanent, "rejects the request with"
+
+	switch code := got.Status; {
+	case code >= http.StatusOK && code < http.StatusMultipleChoices:
+		if request.Into != nil && json.Unmarshal(got.content, request.Into) != nil {
+			return c.transient(failure.ReasonHTTPStatus, nil, "%s could not %s: it returned a response that is not the expected JSON",
+				c.options.Title, request.Action)
+		}
+
+		return nil
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return c.transient(failure.ReasonHTTPStatus, status, "%s rejects our credentials with HTTP status %d: an operator must correct %s",
+			c.options.Title, code, c.options.Settings)
+	case code == http.StatusNotFound:
+		kind = failure.NotFound
+	case code == http.StatusConflict:
+		kind = failure.Conflict
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		kind, text = failure.Transient, "returned"
+	}
+
+	return failure.Wrap(kind, status, "%s could not %s: it %s HTTP status %d %s",
+		c.options.Title, request.Action, text, got.Status, http.StatusText(got.Status)).
+		WithReason(failure.ReasonHTTPStatus, c.options.Component)
+}
+
+// unanswered classifies the error of a request without a complete response. The system may have executed the request.
+func (c *Client) unanswered(ctx context.Context, err error) error {
+	if guarded, is := errors.AsType[*failure.Error](err); is { // the call limit or the circuit breaker
+		return guarded
+	}
+
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return c.transient(failure.ReasonTimeout, context.DeadlineExceeded, "%s did not respond within %s", c.options.Title, c.options.Timeout)
+	}
+
+	// The cause may contain an address, so it is only logged.
+	return c.transient("", errors.New(graphqlclient.Excerpt(graphqlclient.WithoutURL(err).Error())), "%s cannot be reached", c.options.Title)
+}
+
+func (c *Client) transient(reason string, cause error, format string, args ...any) error {
+	return failure.Wrap(failure.Transient, cause, format, args...).WithReason(reason, c.options.Component)
+}

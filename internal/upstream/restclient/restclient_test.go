@@ -1,0 +1,75 @@
+package restclient_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+)
+
+func TestResponses(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		status     int
+		body       string
+		retryAfter string
+		want       failure.Kind
+		wantAfter  time.Duration
+	}{
+		"OK":        {"the response is decoded", 200, `{"id": 7}`, "", "", time.Second},
+		"Created":   {"every 2xx is a success", 201, `{"id": 7}`, "", "", time.Second},
+		"Garbled":   {"a proxy may answer with HTML", 200, `<html>hidden</html>`, "", failure.Transient, time.Second},
+		"Redirect":  {"a redirect would take credentials elsewhere", 302, ``, "", failure.Permanent, time.Second},
+		"Invalid":   {"the same request fails again", 400, `hidden`, "", failure.Permanent, time.Second},
+		"Denied":    {"an operator can correct credentials", 401, `hidden`, "", failure.Transient, time.Second},
+		"Forbidden": {"an operator can correct rights", 403, `hidden`, "", failure.Transient, time.Second},
+		"NotFound":  {"the object does not exist", 404, ``, "", failure.NotFound, time.Second},
+		"Timeout":   {"408 can pass", 408, ``, "", failure.Transient, time.Second},
+		"Conflict":  {"the object exists", 409, ``, "", failure.Conflict, time.Second},
+		"TooMany":   {"the system asks for a pause", 429, ``, "42", failure.Transient, 42 * time.Second},
+		"Longest":   {"a pause is bounded", 503, ``, "86400", failure.Transient, 5 * time.Minute},
+		"Date":      {"a date is no number of seconds", 503, ``, "Wed, 21 Oct 2026 07:28:00 GMT", failure.Transient, time.Second},
+		"Large":     {"a response is bounded", 200, `"` + strings.Repeat("x", 4<<20) + `"`, "", failure.Transient, time.Second},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+
+				if c.retryAfter != "" {
+					w.Header().Set("Retry-After", c.retryAfter)
+				}
+
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			}))
+			t.Cleanup(server.Close)
+
+			client := restclient.New(restclient.Options{
+				Title: "It", Component: "it", Settings: "APP_IT", Transport: http.DefaultTransport, Timeout: time.Minute,
+			})
+
+			var got struct{ ID int }
+
+			err := client.Do(t.Context(), restclient.Request{Method: http.MethodGet, URL: server.URL, Action: "work", Into: &got})
+
+			switch {
+			case c.want == "" && (err != nil || got.ID != 7):
+				t.Errorf("%s: got %d, %v", c.reason, got.ID, err)
+			case c.want != "" && !failure.Is(err, c.want):
+				t.Errorf("%s: got %v, want the kind %s", c.reason, err, c.want)
+			case err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "127.0.0.1")):
+				t.Errorf("the error quotes the response or the address: %v", err)
+			}
+
+			if after := restclient.RetryAfter(err, time.Second); after != c.wantAfter {
+				t.Errorf("%s: retried after %s, want %s", c.reason, after, c.wantAfter)
+			}
+		})
+	}
+}

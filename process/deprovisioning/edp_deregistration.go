@@ -1,0 +1,119 @@
+package deprovisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// The removal of an object from another system is repeated every cleanupInterval for at most cleanupWindow. It must not hold up
+// the removal of the cluster, which costs money.
+const (
+	cleanupInterval = 10 * time.Second
+	cleanupWindow   = 5 * time.Minute
+)
+
+// EDP removes subaccounts from the Event Data Platform. Deregister can be repeated.
+type EDP interface {
+	Deregister(ctx context.Context, subaccount string) error
+}
+
+// Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease.
+// Errors are of package failure.
+type Objects interface {
+	// FindObject returns the object of the instance, or an object without a state if there is none.
+	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+	// Sharing returns the records of other instances that name the same object.
+	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
+}
+
+// deregisterEDP removes the subaccount from EDP with its last instance. It marks the record first and then looks for other
+// instances. Of two instances that are removed at the same time, at least the later one sees the mark of the other and removes the
+// subaccount; a new instance sees the mark and waits.
+type deregisterEDP struct {
+	// client is nil if EDP is switched off. A registration then stays and is recorded as left over.
+	client  EDP
+	objects Objects
+}
+
+// Name implements process.Step.
+func (deregisterEDP) Name() string { return "EDP_Deregistration" }
+
+// Run implements process.Step.
+func (s deregisterEDP) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemEDP, environment.KindDataTenant)
+	if err != nil || object.State == "" {
+		return operation, 0, err
+	}
+
+	object.State = environment.OutsideRemoving
+	if err := s.objects.SetObject(ctx, operation.Record, object); err != nil {
+		return operation, 0, err
+	}
+
+	shared, err := s.shared(ctx, object)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	if !shared {
+		if err := s.deregister(ctx, object); err != nil {
+			return s.failed(ctx, operation, object, err, log)
+		}
+	}
+
+	return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
+}
+
+// shared reports whether another instance needs the registration.
+func (s deregisterEDP) shared(ctx context.Context, object environment.OutsideObject) (bool, error) {
+	others, err := s.objects.Sharing(ctx, object)
+	for _, other := range others {
+		if other.State == environment.OutsideCreating || other.State == environment.OutsideCreated {
+			return true, nil
+		}
+	}
+
+	return false, err
+}
+
+func (s deregisterEDP) deregister(ctx context.Context, object environment.OutsideObject) error {
+	if s.client == nil {
+		return failure.New(failure.Permanent, "EDP is turned off: an operator has to set APP_EDP_ADMIN_URL").
+			WithReason(failure.ReasonInternal, failure.ComponentEDP)
+	}
+
+	return s.client.Deregister(ctx, object.Key) //nolint:wrapcheck // names EDP
+}
+
+// failed retries an error that can pass. After the window, and at once for other errors, it records the object as left over, and
+// the operation continues.
+func (s deregisterEDP) failed(ctx context.Context, operation Operation, object environment.OutsideObject, cause error, log logrus.FieldLogger,
+) (Operation, time.Duration, error) {
+	window := cleanupWindow
+	if !failure.Is(cause, failure.Transient) {
+		window = 0
+	}
+
+	given, wait, err := process.RetryOperationWithoutFail(operation, "", cause, restclient.RetryAfter(cause, cleanupInterval), window)
+	if err != nil || wait > 0 {
+		return given, wait, err
+	}
+
+	object.State = environment.OutsideLeftOver
+	if err := s.objects.SetObject(ctx, operation.Record, object); err != nil {
+		return operation, 0, err
+	}
+
+	log.WithField("system", object.System).Warn("the subaccount stays registered: its removal was given up")
+
+	return given, 0, nil
+}

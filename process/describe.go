@@ -1,0 +1,63 @@
+package process
+
+import "time"
+
+// Description describes a process to operators.
+type Description struct {
+	Kind string
+	// Limit is the maximum duration of an operation, including all waits.
+	Limit time.Duration
+	// Steps are in the order in which they run.
+	Steps []StepDescription
+}
+
+// StepDescription describes a step to operators. The fields of Notes are those of its task.
+type StepDescription struct {
+	Notes
+
+	Stage, Step string
+	// Condition is empty for a step that always runs. Off reports that the configuration turns the step off.
+	Condition string
+	Off       bool
+	Skippable bool
+	// Retry applies to the retryable errors of the step, unless the step has a rule of its own.
+	Retry RetryPolicy
+	// RetryFrom is the stage from which an operator's retry starts if the operation ended in this step.
+	RetryFrom string
+}
+
+// Describe describes the process and its steps.
+func (p Process[D]) Describe() Description {
+	described := Description{Kind: p.Kind, Limit: p.Limit}
+
+	for _, stage := range p.Stages {
+		from := stage.RetryFrom
+		if from == "" {
+			from = stage.Name
+		}
+
+		for _, task := range stage.Steps {
+			notes := task.Notes
+			if notes.Limit == 0 {
+				notes.Limit = stage.Retry.Window
+			}
+
+			described.Steps = append(described.Steps, StepDescription{
+				Notes: notes, Stage: stage.Name, Step: task.Step.Name(), Condition: task.When.Text, Off: task.When.Off,
+				Skippable: task.Skippable, Retry: stage.Retry, RetryFrom: from,
+			})
+		}
+	}
+
+	return described
+}
+
+// Describe describes the processes.
+func Describe[D any](processes []Process[D]) []Description {
+	described := make([]Description, 0, len(processes))
+	for _, process := range processes {
+		described = append(described, process.Describe())
+	}
+
+	return described
+}

@@ -1,0 +1,98 @@
+package provisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// The registration in EDP is repeated every edpInterval for at most edpWindow.
+const (
+	edpInterval = 10 * time.Second
+	edpWindow   = 30 * time.Minute
+)
+
+// EDP registers subaccounts in the Event Data Platform. Register can be repeated.
+type EDP interface {
+	Register(ctx context.Context, tenant edp.Tenant) error
+}
+
+// Objects records the objects of instances in other systems. SetObject fails if the operation has lost its lease; the step must
+// then not call the system. Errors are of package failure.
+type Objects interface {
+	// FindObject returns the object of the instance, or an object without a state if there is none.
+	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+	// Sharing returns the records of other instances that name the same object.
+	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
+}
+
+// registerEDP registers the subaccount of the instance. All instances of a subaccount share one registration: the step waits while
+// another instance removes it. The order of its writes and reads is that of the removal, so that one of the two sees the other:
+// first the own record, then the records of others.
+type registerEDP struct {
+	client  EDP
+	objects Objects
+	// required fails the operation if the registration is impossible. Otherwise the operation continues without it.
+	required bool
+}
+
+// Name implements process.Step.
+func (registerEDP) Name() string { return "EDP_Registration" }
+
+// Run implements process.Step.
+func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+	instance := operation.Data.Instance
+
+	object, err := s.objects.FindObject(ctx, instance.ID, environment.SystemEDP, environment.KindDataTenant)
+	if err != nil || object.State == environment.OutsideCreated {
+		return operation, 0, err
+	}
+
+	object.Key, object.State = instance.SubAccountID, environment.OutsideCreating
+	if err := s.objects.SetObject(ctx, operation.Record, object); err != nil {
+		return operation, 0, err
+	}
+
+	others, err := s.objects.Sharing(ctx, object)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	for _, other := range others {
+		if other.State == environment.OutsideRemoving {
+			return process.Await(operation, "another instance of the subaccount is being removed from EDP", edpInterval, edpWindow)
+		}
+	}
+
+	err = s.client.Register(ctx, edp.Tenant{Name: object.Key, PlatformRegion: instance.PlatformRegion, PlanName: instance.PlanName})
+	if err != nil {
+		return s.failed(operation, err)
+	}
+
+	object.State = environment.OutsideCreated
+
+	return operation, 0, s.objects.SetObject(ctx, operation.Record, object)
+}
+
+// failed retries an error that can pass. After the window, and at once for other errors, the operation fails or continues without
+// the registration.
+func (s registerEDP) failed(operation Operation, err error) (Operation, time.Duration, error) {
+	interval, window := restclient.RetryAfter(err, edpInterval), edpWindow
+	if !failure.Is(err, failure.Transient) && !failure.Is(err, failure.NotFound) { // not found: another instance has just removed it
+		window = 0
+	}
+
+	if s.required {
+		return process.RetryOperation(operation, "", err, interval, window)
+	}
+
+	return process.RetryOperationWithoutFail(operation, "", err, interval, window)
+}

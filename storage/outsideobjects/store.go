@@ -1,0 +1,113 @@
+package outsideobjects
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// ErrLeaseLost is the error of a write whose operation has lost its lease. The caller must not make the call that the write
+// announces.
+var ErrLeaseLost = errors.New("the operation has lost its lease")
+
+// columns are the columns of row.
+const columns = `instance_id, system, kind, object_key, state, updated_at`
+
+// row is a row of the table.
+type row struct {
+	InstanceID string       `db:"instance_id"`
+	System     string       `db:"system"`
+	Kind       string       `db:"kind"`
+	Key        string       `db:"object_key"`
+	State      string       `db:"state"`
+	UpdatedAt  storage.Time `db:"updated_at"`
+}
+
+func (r row) object() environment.OutsideObject {
+	return environment.OutsideObject{
+		InstanceID: r.InstanceID, System: r.System, Kind: r.Kind, Key: r.Key, State: environment.OutsideState(r.State), UpdatedAt: r.UpdatedAt.Time,
+	}
+}
+
+// Store stores the records.
+type Store struct{ db *storage.DB }
+
+// Open migrates the table and returns the store. The table of operations must exist.
+func Open(ctx context.Context, db *storage.DB) (*Store, error) {
+	if err := db.Migrate(ctx, "outside_objects", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db}, nil
+}
+
+// Set adds or replaces the record of the object. It returns ErrLeaseLost if the operation has lost its lease.
+func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
+	return s.fenced(ctx, by, `INSERT INTO outside_objects (`+columns+`) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (instance_id, system, kind) DO UPDATE SET object_key = excluded.object_key, state = excluded.state,
+		updated_at = excluded.updated_at`,
+		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now))
+}
+
+// Remove deletes the record of an object that is gone. It returns ErrLeaseLost if the operation has lost its lease.
+func (s *Store) Remove(ctx context.Context, by process.Record, object environment.OutsideObject) error {
+	return s.fenced(ctx, by, `DELETE FROM outside_objects WHERE instance_id = ? AND system = ? AND kind = ?`,
+		object.InstanceID, object.System, object.Kind)
+}
+
+// fenced executes the statement if the operation still has its lease. The lock on the operation keeps another replica from taking
+// the lease in between.
+func (s *Store) fenced(ctx context.Context, by process.Record, statement string, args ...any) error {
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		held, err := storage.Select[int](ctx, tx, `SELECT 1 FROM operations WHERE id = ? AND fence = ? AND lease_owner = ?`+s.db.ForUpdate(),
+			by.ID, by.Lease.Fence, by.Lease.Owner)
+		if err != nil {
+			return err
+		}
+
+		if len(held) == 0 {
+			return ErrLeaseLost
+		}
+
+		_, err = storage.Exec(ctx, tx, statement, args...)
+
+		return err
+	})
+
+	return failure.While(err, "recording an object in another system for operation %s", by.ID)
+}
+
+// OfInstance returns the objects of an instance, sorted by system and kind.
+func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environment.OutsideObject, error) {
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE instance_id = ?
+		ORDER BY system, kind`, instanceID)
+
+	return objects(rows), failure.While(err, "reading the objects of instance %s in other systems", instanceID)
+}
+
+// Sharing returns the records of other instances that name the same object, sorted by instance.
+func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error) {
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects
+		WHERE system = ? AND object_key = ? AND kind = ? AND instance_id <> ? ORDER BY instance_id`,
+		object.System, object.Key, object.Kind, object.InstanceID)
+
+	return objects(rows), failure.While(err, "reading the instances that share an object in %s", object.System)
+}
+
+func objects(rows []row) []environment.OutsideObject {
+	var found []environment.OutsideObject
+	for _, row := range rows {
+		found = append(found, row.object())
+	}
+
+	return found
+}
