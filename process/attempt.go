@@ -252,10 +252,10 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 	attempt = attempt.failing()
 	next := r.nextRun(stage.Retry.Interval(attempt.Failures))
 	r.operation.Problem, r.operation.Progress = r.engine.problemOf(err), ""
-	attempt.LastError = r.operation.Problem.Message
+	attempt.LastError = r.operation.Problem.ForOperators()
 
 	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed, will be retried")
-	r.runAgain(ctx, attempt, Retrying, r.operation.Problem.Message, next)
+	r.runAgain(ctx, attempt, Retrying, attempt.LastError, next)
 }
 
 // nextRun returns when the step runs again: after the wait, or earlier if the operation reaches its limit during the wait, so
@@ -279,7 +279,7 @@ func (r *run[D]) runAgain(ctx context.Context, attempt Attempt, outcome Outcome,
 // stepFailed records a permanent error and fails the operation.
 func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt Attempt, err error) {
 	log.WithError(err).Error("step failed")
-	r.addEntry(attempt, StepFailed, failure.Of(err).Text, time.Time{})
+	r.addEntry(attempt, StepFailed, failure.Of(err).ForOperators(), time.Time{})
 	r.fail(ctx, err)
 }
 

@@ -45,7 +45,7 @@ func (e *Engine[D]) Ended(record Record) {
 	e.config.Tracer.Ended(record)
 	e.log.WithFields(map[string]any{
 		logging.OperationID: record.ID, logging.InstanceID: record.InstanceID, logging.Kind: record.Kind,
-		logging.State: record.State, logging.Reason: record.Problem.Message,
+		logging.State: record.State, logging.Reason: record.Problem.ForOperators(),
 	}).Info("operation ended")
 }
 

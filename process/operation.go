@@ -72,8 +72,8 @@ func (o Operation[D]) Save(ctx context.Context) error {
 }
 
 // Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. Once the limit has passed since
-// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. Users see the value of why as the
-// progress of the operation.
+// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. why is the progress of the operation,
+// for operators, and may quote other systems.
 //
 // An event that arrives during this attempt is missed unless an earlier write has stored WaitingFor. Therefore the step that
 // sends a request sets WaitingFor, and a step in the next stage waits.
@@ -83,7 +83,7 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	}
 
 	if operation.Elapsed() >= limit {
-		return operation, 0, failure.New(failure.Permanent, "%s: not done within %s", why, limit).WithReason(failure.ReasonTimeout, "")
+		return operation, 0, failure.New(failure.Permanent, "not done within %s", limit).WithReason(failure.ReasonTimeout, "").WithDetail(why)
 	}
 
 	operation.note = note{message: why}
@@ -151,10 +151,10 @@ func gaveUp(reason string, err error, window time.Duration) error {
 func failedNote(reason string, err error) note {
 	problem := Problem{Message: describe(reason, err)}
 	if ferr, ok := errors.AsType[*failure.Error](err); ok {
-		problem.Reason, problem.Component = ferr.Reason, ferr.Component
+		problem.Detail, problem.Reason, problem.Component = ferr.Detail, ferr.Reason, ferr.Component
 	}
 
-	return note{message: problem.Message, failed: true, problem: problem}
+	return note{message: problem.ForOperators(), failed: true, problem: problem}
 }
 
 // describe joins the reason with the part of the error that users may see.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // State is the state of an operation, as stored and as shown by the APIs.
@@ -22,14 +24,20 @@ const (
 // Terminal reports whether the state is final.
 func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Canceled }
 
-// Problem describes why an operation failed, or which error delays it. The zero value means no problem. Users see all fields.
+// Problem describes why an operation failed, or which error delays it. The zero value means no problem.
 type Problem struct {
+	// Message is for users. It contains no text of another system.
 	Message string `json:"message"`
+	// Detail is what another system reported, for operators. It may be empty.
+	Detail string `json:"detail,omitempty"`
 	// Reason is one of the failure.Reason constants, or a code of an upstream.
 	Reason string `json:"reason"`
 	// Component is the system that caused the problem, one of the failure.Component constants.
 	Component string `json:"component"`
 }
+
+// ForOperators returns the message with the detail.
+func (p Problem) ForOperators() string { return failure.WithDetail(p.Message, p.Detail) }
 
 // Record is a stored operation, without the attempts and the timeline. A zero time means "not yet".
 type Record struct {
@@ -55,7 +63,8 @@ type Record struct {
 	State     State
 	// Description is a one-line status for users, set by the steps.
 	Description string
-	// Problem is the failure of the last attempt. Progress is the message of a waiting attempt. At most one of them is set.
+	// Problem is the failure of the last attempt. Progress is the message of a waiting attempt, for operators: it may quote other
+	// systems. At most one of them is set.
 	Problem  Problem
 	Progress string
 	// FinishedStages lists the stages that never run again. SkippedSteps lists the steps that were skipped, and the steps that

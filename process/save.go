@@ -31,7 +31,7 @@ func (r *run[D]) fail(ctx context.Context, err error) {
 // failWith ends the operation as failed and stores the problem.
 func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.operation.Problem = problem
-	r.finish(ctx, Failed, OperationFailed, problem.Message)
+	r.finish(ctx, Failed, OperationFailed, problem.ForOperators())
 }
 
 // finish ends the operation. Only the run whose write succeeds reports the end, so observers never count an operation twice.
@@ -123,6 +123,7 @@ func (r *run[D]) store(ctx context.Context) error {
 	r.progress.Record = r.operation.Record
 	r.progress.Record.Description = sanitize(r.operation.Description)
 	r.progress.Record.Problem.Message = sanitize(r.operation.Problem.Message)
+	r.progress.Record.Problem.Detail = sanitize(r.operation.Problem.Detail)
 	r.progress.Record.Progress = sanitize(r.operation.Progress)
 	r.progress.Now = r.engine.clock.Now()
 
@@ -145,12 +146,12 @@ func (r *run[D]) store(ctx context.Context) error {
 	return nil
 }
 
-// problemOf returns the part of an error that is stored and shown to users. If the error names no component, the problem gets
-// the component of this service.
+// problemOf returns the part of an error that is stored. If the error names no component, the problem gets the component of this
+// service.
 func (e *Engine[D]) problemOf(err error) Problem {
 	ferr := failure.Of(err)
 
-	return Problem{Message: ferr.Text, Reason: ferr.Reason, Component: cmp.Or(ferr.Component, e.config.Component)}
+	return Problem{Message: ferr.Text, Detail: ferr.Detail, Reason: ferr.Reason, Component: cmp.Or(ferr.Component, e.config.Component)}
 }
 
 // timedOut returns the problem of an operation that missed a time limit. The message starts with missed, a clause such as "the

@@ -52,7 +52,7 @@ func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance
 		}
 
 		c.Log.WithError(err).WithField(logging.InstanceID, instance.ID).Info("looking for unknown bindings failed")
-		page.Incomplete("runtime %s of instance %s: %s", instance.RuntimeID, instance.ID, failure.Of(err).Text)
+		page.Incomplete("runtime %s of instance %s: %s", instance.RuntimeID, instance.ID, failure.Of(err).ForOperators())
 
 		return nil
 	}

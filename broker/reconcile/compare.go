@@ -258,7 +258,7 @@ func (c *Comparer) withoutInstance(ctx context.Context, runtime operatorapi.Runt
 			return difference, err
 		}
 
-		difference.Reason = failure.Of(err).Text
+		difference.Reason = failure.Of(err).ForOperators()
 		difference.Commands = append(difference.Commands, operatorserver.Command(
 			`curl "$PROVISIONER_URL/graphql" --user "$CREDENTIALS" -H %s --json %s # only if nobody needs the cluster`,
 			"Tenant: "+runtime.GlobalAccountID, fmt.Sprintf(`{"query": "mutation { deprovisionRuntime(id: \"%s\") }"}`, runtime.RuntimeID)))

@@ -160,7 +160,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 		}
 
 		return failure.Wrap(kind, err, "the cluster at %s is not reachable: %s", hostOf(config), causeOf(err)).
-			WithReason(failure.ReasonClusterUnreachable, failure.ComponentRuntime)
+			WithReason(failure.ReasonClusterUnreachable, failure.ComponentRuntime).WithDetail(reported(err))
 	}
 
 	return nil

@@ -168,17 +168,17 @@ func (a account) remove(ctx context.Context) error {
 }
 
 // actionError classifies the error of an action in a runtime. The kind is Permanent if the API server rejects the request itself,
-// and Transient otherwise. For nil, actionError returns nil.
+// and Transient otherwise. The detail is the message of the API server. For nil, actionError returns nil.
 func actionError(err error, action string) error {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
 		return failure.Wrap(failure.Permanent, err, "the runtime rejects the request to %s", action).
-			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(reported(err))
 	default:
 		return failure.Wrap(failure.Transient, err, "cannot %s yet: the API server of the runtime does not respond correctly", action).
-			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(reported(err))
 	}
 }
 

@@ -62,3 +62,12 @@ func causeOf(err error) string {
 		return "the connection failed"
 	}
 }
+
+// reported returns the message of an API server in the error, or an empty string if the error is of the transport.
+func reported(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Message
+	}
+
+	return ""
+}

@@ -82,8 +82,11 @@ type Error struct {
 	Reason string
 	// Component names the system where the error occurred; empty means the service that reports the error.
 	Component string
-	// Text explains to the user what happened and how to react. It must not contain secrets.
+	// Text explains to the user what happened and how to react. It must not contain secrets, nor texts of other systems, which
+	// belong in Detail.
 	Text string
+	// Detail is what another system reported, for operators. WithDetail sets it. No response to a user of a platform contains it.
+	Detail string
 	// Fields are the paths of the invalid fields of the request, such as a.b[0].c. It is empty if the fields are unknown.
 	Fields []string
 	// Cause is logged and never shown to a user.
@@ -105,9 +108,15 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Wrap is like New but adds a cause, which is logged and not shown to the user.
+// Wrap is like New but adds a cause, which is logged and not shown to the user. If the cause is an Error, its detail becomes the
+// detail of the new error.
 func Wrap(kind Kind, cause error, format string, args ...any) *Error {
-	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
+	wrapped := &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
+	if known, ok := errors.AsType[*Error](cause); ok {
+		wrapped.Detail = known.Detail
+	}
+
+	return wrapped
 }
 
 // WithReason sets the reason and the component of the error, and returns the same error.
@@ -124,13 +133,33 @@ func (e *Error) At(fields ...string) *Error {
 	return e
 }
 
-// Error returns the text and the cause.
-func (e *Error) Error() string {
-	if e.Cause == nil {
-		return e.Text
+// WithDetail sets what another system reported, as one printable line of a limited length, and returns the same error. The system
+// determines the text, so it can contain anything, such as internal names or instructions to the reader.
+func (e *Error) WithDetail(reported string) *Error {
+	e.Detail = Printable(reported, maxDetail)
+
+	return e
+}
+
+// ForOperators returns the text and the detail. Only operators, the log and the timeline of an operation may get it.
+func (e *Error) ForOperators() string { return WithDetail(e.Text, e.Detail) }
+
+// WithDetail returns the text followed by the detail, which may be empty.
+func WithDetail(text, detail string) string {
+	if text == "" || detail == "" {
+		return text + detail
 	}
 
-	return e.Text + ": " + e.Cause.Error()
+	return text + ": " + detail
+}
+
+// Error returns the text, the detail and the cause, for the log.
+func (e *Error) Error() string {
+	if e.Cause == nil {
+		return e.ForOperators()
+	}
+
+	return e.ForOperators() + ": " + e.Cause.Error()
 }
 
 // Unwrap returns the cause.

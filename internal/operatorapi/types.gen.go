@@ -487,7 +487,10 @@ type Problem struct {
 	// Component The system that caused the error.
 	Component string `json:"component,omitempty,omitzero"`
 
-	// Message A line for people.
+	// Detail What another system reported about the error, for operators.
+	Detail string `json:"detail,omitempty,omitzero"`
+
+	// Message A line for people. The users of a platform read it in last_operation.
 	Message string `json:"message"`
 
 	// Reason A code for machines.

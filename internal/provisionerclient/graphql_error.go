@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // graphqlError is an error in a response. The extensions classify the error; the message is for people.
@@ -55,6 +54,8 @@ type extensions struct {
 	// reason and component are codes of package failure or of Gardener.
 	reason    string
 	component string
+	// fields are the paths of invalid fields of the request.
+	fields []string
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It accepts any JSON value.
@@ -64,9 +65,11 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 		return nil //nolint:nilerr // not an object: no extensions
 	}
 
-	e.reason = textIn(fields["error_reason"])
-	e.component = textIn(fields["error_component"])
+	e.reason = codeOf(textIn(fields["error_reason"]))
+	e.component = codeOf(textIn(fields["error_component"]))
 	e.protocol = textIn(fields["code"])
+
+	_ = json.Unmarshal(fields["error_fields"], &e.fields) // malformed fields are absent
 
 	// A malformed code becomes 0, which means no code.
 	e.code, _ = strconv.Atoi(strings.Trim(string(fields["error_code"]), `"`))
@@ -84,31 +87,40 @@ func textIn(field json.RawMessage) string {
 	return text
 }
 
+// maxCode is the maximum length of a reason or a component, in characters. A reason can consist of several codes of Gardener.
+const maxCode = 200
+
+// codeOf returns a reason or a component of the Provisioner as one printable line of a limited length, so that it can be stored.
+func codeOf(text string) string { return failure.Printable(text, maxCode) }
+
 // refused classifies an error of the Provisioner. The order of the cases matters: the Kyma Provisioner uses the
 // same code for many errors, so the more specific messages and reasons are checked before the code.
 func (c *call) refused(problem *graphqlError) error {
-	message := graphqlclient.Excerpt(problem.Message)
+	component, reason := cmp.Or(problem.Extensions.component, failure.ComponentProvisioner), problem.Extensions.reason
+	rejected, failed := "the Provisioner refused to "+c.action, "the Provisioner could not "+c.action
 
-	component := cmp.Or(problem.Extensions.component, failure.ComponentProvisioner)
-
-	explained := func(known *failure.Error) error { return known.WithReason(problem.Extensions.reason, component) }
+	reported := func(kind failure.Kind, what string) *failure.Error {
+		return failure.Reported(kind, what, component, reason, strings.Join(append(problem.Extensions.fields, problem.Message), " "))
+	}
 
 	switch {
 	case problem.saysNoFeed():
-		return explained(failure.Wrap(failure.Permanent, ErrNoFeed, "the Provisioner could not %s", c.action))
+		return failure.Wrap(failure.Permanent, ErrNoFeed, "%s", failed).WithReason(reason, component)
 	case problem.saysNotUnderstood():
-		return explained(failure.Wrap(failure.Permanent, ErrNotUnderstood, "the Provisioner refused to %s: %s", c.action, message))
+		known := reported(failure.Permanent, rejected)
+		known.Cause = ErrNotUnderstood
+
+		return known
 	case problem.saysExists():
-		return failure.New(failure.Permanent, "the Provisioner refused to %s: %s", c.action, message).
-			WithReason(failure.ReasonAlreadyExists, component)
+		return reported(failure.Permanent, rejected).WithReason(failure.ReasonAlreadyExists, component)
 	case problem.saysNotFound():
-		return explained(failure.New(failure.NotFound, "the Provisioner could not %s: %s", c.action, message))
+		return reported(failure.NotFound, failed)
 	case problem.saysInProgress():
-		return explained(failure.New(failure.Waiting, "the Provisioner is still busy with the runtime: %s", message))
+		return failure.New(failure.Waiting, "the Provisioner is still busy with the runtime").WithReason(reason, component).WithDetail(problem.Message)
 	case problem.Extensions.code >= http.StatusBadRequest && problem.Extensions.code < http.StatusInternalServerError:
-		return explained(failure.New(failure.Permanent, "the Provisioner refused to %s: %s", c.action, message))
+		return reported(failure.Permanent, rejected)
 	default:
-		return explained(failure.New(failure.Transient, "the Provisioner could not %s: %s", c.action, message))
+		return reported(failure.Transient, failed)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
+// seeTimeline is the end of a text that does not name the cause.
+const seeTimeline = "; operators find the details in the timeline of the operation"
+
 func TestProblems(t *testing.T) {
 	t.Parallel()
 
@@ -25,7 +28,35 @@ func TestProblems(t *testing.T) {
 			reason:  "Codes from 400 to 499 are permanent.",
 			problem: `{"message": "no such\n zone", "extensions": {"error_code": 400, "error_reason": "r", "error_component": "gardener"}}`,
 			want: &failure.Error{
-				Kind: failure.Permanent, Reason: "r", Component: "gardener", Text: "the Provisioner refused to remove the runtime: no such zone",
+				Kind: failure.Permanent, Reason: "r", Component: "gardener", Text: "the Provisioner refused to remove the runtime" + seeTimeline,
+				Detail: "no such zone",
+			},
+		},
+		"Quota": {
+			reason:  "Users read the remedy of a code of Gardener, in the reason or in the message.",
+			problem: `{"message": "<b>buy</b>", "extensions": {"error_code": 400, "error_reason": "ERR_INFRA_QUOTA_EXCEEDED", "error_component": "gardener"}}`,
+			want: &failure.Error{
+				Kind: failure.Permanent, Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener",
+				Text: "the Provisioner refused to remove the runtime: Gardener reports ERR_INFRA_QUOTA_EXCEEDED: " +
+					"raise the quota of the cloud account or remove unused resources, then retry",
+				Detail: "<b>buy</b>",
+			},
+		},
+		"Fields": {
+			reason: "Users read which fields of their order are invalid, in our words.",
+			problem: `{"message": "machineType is <b>bad</b>", "extensions": {"error_code": 400, "error_reason": "err_provisioner_bad_request",
+				"error_fields": ["config.clusterConfig.gardenerConfig.machineType", "config.<b>"]}}`,
+			want: &failure.Error{
+				Kind: failure.Permanent, Reason: "err_provisioner_bad_request", Component: "provisioner",
+				Text:   "the Provisioner refused to remove the runtime: the Provisioner rejects the machine type" + seeTimeline,
+				Detail: "config.clusterConfig.gardenerConfig.machineType config.<b> machineType is <b>bad</b>",
+			},
+		},
+		"Codes": {
+			reason:  "Reasons and components are stored, and PostgreSQL rejects NUL characters.",
+			problem: `{"message": "m\u0000", "extensions": {"error_code": 400, "error_reason": "a\u0000b", "error_component": "c\nd"}}`,
+			want: &failure.Error{
+				Kind: failure.Permanent, Reason: "a b", Component: "c d", Text: "the Provisioner refused to remove the runtime" + seeTimeline, Detail: "m",
 			},
 		},
 		"LastOfRange": {
@@ -44,14 +75,17 @@ func TestProblems(t *testing.T) {
 				{"error_code": 2, "error_reason": "err_db_not_found", "error_component": "db - provisioner"}}`,
 			want: &failure.Error{
 				Kind: failure.NotFound, Reason: "err_db_not_found", Component: "db - provisioner",
-				Text: "the Provisioner could not remove the runtime: no runtime",
+				Text:   "the Provisioner could not remove the runtime: the Provisioner's database has no such object" + seeTimeline,
+				Detail: "no runtime",
 			},
 		},
 		"NotFoundByGardener": {
 			reason:  "The Provisioner forwards the reason of Kubernetes for a Shoot that does not exist.",
 			problem: `{"message": "no such object", "extensions": {"error_code": 400, "error_reason": "NotFound"}}`,
 			want: &failure.Error{
-				Kind: failure.NotFound, Reason: "NotFound", Component: "provisioner", Text: "the Provisioner could not remove the runtime: no such object",
+				Kind: failure.NotFound, Reason: "NotFound", Component: "provisioner",
+				Text:   "the Provisioner could not remove the runtime: the Provisioner has no such object" + seeTimeline,
+				Detail: "no such object",
 			},
 		},
 		"PreviousOperation": {
@@ -79,7 +113,7 @@ func TestProblems(t *testing.T) {
 			problem: `{"message": "boom", "extensions": {"error_code": 500, "error_reason": "err_provisioner_internal"}}`,
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: failure.ComponentProvisioner,
-				Text: "the Provisioner could not remove the runtime: boom",
+				Text: "the Provisioner could not remove the runtime" + seeTimeline, Detail: "boom",
 			},
 		},
 		"NoExtensions": {
@@ -178,20 +212,20 @@ func TestNoFeed(t *testing.T) {
 func refused(message string) *failure.Error {
 	return &failure.Error{
 		Kind: failure.Permanent, Component: failure.ComponentProvisioner,
-		Text: "the Provisioner refused to remove the runtime: " + message,
+		Text: "the Provisioner refused to remove the runtime" + seeTimeline, Detail: message,
 	}
 }
 
 func busy(message string) *failure.Error {
 	return &failure.Error{
 		Kind: failure.Waiting, Component: failure.ComponentProvisioner,
-		Text: "the Provisioner is still busy with the runtime: " + message,
+		Text: "the Provisioner is still busy with the runtime", Detail: message,
 	}
 }
 
 func failed(message string) *failure.Error {
 	return &failure.Error{
 		Kind: failure.Transient, Component: failure.ComponentProvisioner,
-		Text: "the Provisioner could not remove the runtime: " + message,
+		Text: "the Provisioner could not remove the runtime" + seeTimeline, Detail: message,
 	}
 }

@@ -48,7 +48,7 @@ type Operation struct {
 	RuntimeID string
 	Type      Type
 	State     State
-	// Message describes the progress for people.
+	// Message describes the progress for operators.
 	Message string
 	// LastError is zero unless the operation failed or is retrying.
 	LastError LastError
@@ -56,7 +56,7 @@ type Operation struct {
 
 // LastError describes why an operation failed or is retrying.
 type LastError struct {
-	// Message is for people.
+	// Message is for operators: the Provisioner determines it.
 	Message string
 	// Reason is a code of Gardener or of package failure.
 	Reason string
@@ -92,7 +92,7 @@ func operationOf(answer *wire.Operation) Operation {
 
 	if lastError := answer.LastError; lastError != nil {
 		operation.LastError = LastError{
-			Message: lastError.ErrMessage, Reason: lastError.Reason, Component: lastError.Component,
+			Message: lastError.ErrMessage, Reason: codeOf(lastError.Reason), Component: codeOf(lastError.Component),
 		}
 	}
 

@@ -88,9 +88,9 @@ func TestOperationStatuses(t *testing.T) {
 
 		got := client.OperationStatuses(t.Context(), "acme", []string{"known", "unknown", "broken", "both", "none"})
 		want := map[string]string{
-			"unknown": "not_found: " + could + "no rows",
-			"broken":  "permanent: the Provisioner refused to report the state of the operation: no state",
-			"both":    "transient: " + could + "half",
+			"unknown": "not_found: " + could + "the Provisioner has no such object" + seeTimeline + ": no rows",
+			"broken":  "permanent: the Provisioner refused to report the state of the operation" + seeTimeline + ": no state",
+			"both":    "transient: the Provisioner could not report the state of the operation" + seeTimeline + ": half",
 			"none":    "transient: " + could + "it did not return the operation",
 		}
 
@@ -100,7 +100,7 @@ func TestOperationStatuses(t *testing.T) {
 		}
 
 		for id, text := range want {
-			if err := failure.Of(got[id].Err); text != fmt.Sprintf("%s: %s", err.Kind, err.Text) ||
+			if err := failure.Of(got[id].Err); text != fmt.Sprintf("%s: %s", err.Kind, err.ForOperators()) ||
 				!strings.HasPrefix(got[id].Err.Error(), "reading operation "+id+": ") {
 				t.Errorf("operation %s: got %s, %v, want %s", id, err.Kind, got[id].Err, text)
 			}

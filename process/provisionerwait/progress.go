@@ -1,6 +1,10 @@
 package provisionerwait
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
 
 // Patterns in the messages of our Provisioner, about a Shoot from package provisioner/gardener. The API has no field for the
 // percentage, because Kyma Provisioner rejects queries for unknown fields.
@@ -8,8 +12,8 @@ var (
 	percentage = regexp.MustCompile(`Gardener is at (\d{1,3})%`)
 	// installedComponent matches the message of package provisioner/installation about the component that is being installed.
 	installedComponent = regexp.MustCompile(`component (\d{1,3} of \d{1,3}) \(([a-z0-9-]{1,63})\)`)
-	// retriedError matches an infrastructure error after which Gardener continues.
-	retriedError = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|makes it retry|` + delayed + `): (.+)`)
+	// retriedError matches the start of an infrastructure error after which Gardener continues.
+	retriedError = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|makes it retry|` + delayed + `): `)
 )
 
 const (
@@ -17,8 +21,9 @@ const (
 	delayed = "delayed by an error"
 )
 
-// Summary returns the part of Record.Progress that a user of a marketplace understands: the percentage, the component of Kyma that is
-// being installed, and infrastructure errors. It returns "" if the text contains none of them, as with Kyma Provisioner.
+// Summary returns what users may read of Record.Progress: the percentage, the component of Kyma that is being installed, and the
+// explanation of an infrastructure error. It quotes no other part, because the Provisioner and Gardener determine the text. It
+// returns "" if the text contains none of them, as with Kyma Provisioner.
 func Summary(progress string) string {
 	var summary string
 
@@ -30,12 +35,12 @@ func Summary(progress string) string {
 		summary = "installing component " + found[1] + " (" + found[2] + ")"
 	}
 
-	if found := retriedError.FindStringSubmatch(progress); found != nil {
+	if found := retriedError.FindStringIndex(progress); found != nil {
 		if summary != "" {
 			summary += ", "
 		}
 
-		summary += "delayed: " + found[1]
+		summary += "delayed: " + failure.Explanation(failure.ComponentProvisioner, "", progress[found[1]:])
 	}
 
 	return summary

@@ -7,7 +7,10 @@ import (
 )
 
 func TestSummary(t *testing.T) {
-	const working = "the Provisioner is working on it: Operation in progress. Stage WaitingForClusterCreation: "
+	const (
+		working = "the Provisioner is working on it: Operation in progress. Stage WaitingForClusterCreation: "
+		unknown = "the Provisioner reports an error; operators find the details in the timeline of the operation"
+	)
 
 	cases := map[string]struct{ reason, progress, want string }{
 		"percentage": {"users see the percentage", working + "Gardener is at 40%: Creating infrastructure", "40 %"},
@@ -17,13 +20,14 @@ func TestSummary(t *testing.T) {
 			"installing component 3 of 4 (eventing)",
 		},
 		"retries": {
-			"an infrastructure error explains a delay", working + "Gardener is at 20% and retries: no quota [ERR_QUOTA]",
-			"20 %, delayed: no quota [ERR_QUOTA]",
+			"a known code of Gardener explains a delay", working + "Gardener is at 20% and retries: <b>buy</b> (ERR_INFRA_QUOTA_EXCEEDED: pay)",
+			"20 %, delayed: Gardener reports ERR_INFRA_QUOTA_EXCEEDED: raise the quota of the cloud account or remove unused resources, then retry",
 		},
-		"earlier":       {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: no quota"},
-		"stopped":       {"a stopped Gardener has no percentage", working + "Gardener has stopped; the Provisioner makes it retry: no quota", "delayed: no quota"},
-		"stopped 0.1.0": {"a Provisioner 0.1.0 words it differently", working + "Gardener has stopped and is asked to retry: no quota", "delayed: no quota"},
-		"error":         {"errors of the Provisioner are for users", "the Provisioner is working on it, delayed by an error: no answer", "delayed: no answer"},
+		"unknown code":  {"users read no words of other systems", working + "Gardener is at 20% and retries: <b>buy</b> (ERR_BUY)", "20 %, delayed: " + unknown},
+		"earlier":       {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: " + unknown},
+		"stopped":       {"a stopped Gardener has no percentage", working + "Gardener has stopped; the Provisioner makes it retry: no quota", "delayed: " + unknown},
+		"stopped 0.1.0": {"a Provisioner 0.1.0 words it differently", working + "Gardener has stopped and is asked to retry: no quota", "delayed: " + unknown},
+		"error":         {"the error of the Provisioner's step has a code", "the Provisioner is working on it, delayed by an error: no answer (ERR_INFRA_UNAUTHORIZED)", "delayed: Gardener reports ERR_INFRA_UNAUTHORIZED: the credentials lack a permission in the cloud account: grant it, then retry"},
 		"waiting":       {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
 		"busy":          {"internal waits are for operators", "many operations are polling the Provisioner; this one is waiting for its turn", ""},
 		"Kyma":          {"Kyma Provisioner reports no percentage", "the Provisioner is working on it: Operation in progress", ""},

@@ -7,6 +7,7 @@ package provisionerwait
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -80,13 +81,12 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 
 		return operation, 0, nil
 	case provisionerclient.StateFailed:
-		return operation, 0, failure.New(failure.Permanent, "the Provisioner failed: %s",
-			cmp.Or(status.LastError.Message, status.Message, "no reason given")).
-			WithReason(status.LastError.Reason, cmp.Or(status.LastError.Component, failure.ComponentProvisioner))
+		return operation, 0, failure.Reported(failure.Permanent, "", cmp.Or(status.LastError.Component, failure.ComponentProvisioner),
+			status.LastError.Reason, cmp.Or(status.LastError.Message, status.Message))
 	default:
 		why := working + ": " + cmp.Or(status.Message, string(status.State))
 		if status.LastError.Message != "" {
-			why = working + ", " + delayed + ": " + status.LastError.Message
+			why = fmt.Sprintf("%s, %s: %s (%s)", working, delayed, status.LastError.Message, status.LastError.Reason)
 		}
 
 		interval := w.Pace(operation.Elapsed())

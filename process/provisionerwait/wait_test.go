@@ -44,6 +44,8 @@ func operation() process.Operation[environment.Data] {
 }
 
 func TestAwait(t *testing.T) {
+	const reports = " reports an error; operators find the details in the timeline of the operation"
+
 	failed := func(message string, last provisionerclient.LastError) provisionerclient.Operation {
 		return provisionerclient.Operation{State: provisionerclient.StateFailed, Message: message, LastError: last}
 	}
@@ -61,17 +63,25 @@ func TestAwait(t *testing.T) {
 		"in progress": {reason: "it is still running", status: provisionerclient.Operation{State: provisionerclient.StateInProgress}, limit: time.Hour, wantWait: pace},
 		"new state":   {reason: "a state that only a later version knows counts as unfinished", status: provisionerclient.Operation{State: "Dreaming"}, limit: time.Hour, wantWait: pace},
 		"failed": {
-			reason: "the reason, component and text are passed on", limit: time.Hour,
+			reason: "the reason, component and text are passed on, the text to operators", limit: time.Hour,
 			status: failed("all", provisionerclient.LastError{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}),
-			want:   &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no quota", Reason: "ERR_QUOTA", Component: "gardener"},
+			want:   &failure.Error{Kind: failure.Permanent, Text: "Gardener" + reports, Detail: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
+		},
+		"failed with a known code": {
+			reason: "users read what they can do", limit: time.Hour,
+			status: failed("all", provisionerclient.LastError{Message: "no capacity", Reason: "ERR_INFRA_RESOURCES_DEPLETED", Component: "gardener"}),
+			want: &failure.Error{
+				Kind: failure.Permanent, Detail: "no capacity", Reason: "ERR_INFRA_RESOURCES_DEPLETED", Component: "gardener",
+				Text: "Gardener reports ERR_INFRA_RESOURCES_DEPLETED: the provider has no capacity left: choose another machine type or other zones, or retry later",
+			},
 		},
 		"failed with a message": {
 			reason: "Kyma Provisioner may return only a message", limit: time.Hour, status: failed("timeout", provisionerclient.LastError{}),
-			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: timeout", Component: "provisioner"},
+			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner" + reports, Detail: "timeout", Component: "provisioner"},
 		},
 		"failed without a message": {
 			reason: "the text is complete even without a message", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
-			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no reason given", Component: "provisioner"},
+			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner" + reports, Component: "provisioner"},
 		},
 		"no response": {
 			reason: "errors are left to the retry policy", limit: time.Hour, err: failure.New(failure.Transient, "away"),
@@ -81,7 +91,7 @@ func TestAwait(t *testing.T) {
 			reason: "the wait is limited", status: provisionerclient.Operation{State: provisionerclient.StateInProgress, Message: "at 90%"},
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: failure.ReasonTimeout,
-				Text: "the Provisioner is working on it: at 90%: not done within 0s",
+				Text: "not done within 0s", Detail: "the Provisioner is working on it: at 90%",
 			},
 		},
 		"done at the last moment": {

@@ -246,12 +246,12 @@ func TestCheckRuntime(t *testing.T) {
 			wantWait: 7 * time.Second,
 		},
 		"failed": {
-			reason: "the Provisioner's reason reaches the user",
+			reason: "the meaning of the Provisioner's reason reaches the user",
 			status: provisionerclient.Operation{
 				State:     provisionerclient.StateFailed,
 				LastError: provisionerclient.LastError{Message: "no quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
 			},
-			wantKind: failure.Permanent, wantText: "the Provisioner failed: no quota",
+			wantKind: failure.Permanent, wantText: "Gardener reports ERR_INFRA_QUOTA_EXCEEDED: raise the quota of the cloud account or remove unused resources, then retry",
 		},
 		"away": {
 			reason: "errors are left to the retry policy", err: failure.New(failure.Transient, "away"),

@@ -76,7 +76,7 @@ func (t tracer) Ended(record process.Record) {
 	))
 
 	if record.State == process.Failed {
-		span.SetStatus(codes.Error, record.Problem.Message)
+		span.SetStatus(codes.Error, record.Problem.ForOperators())
 	}
 
 	span.End(trace.WithTimestamp(record.FinishedAt))

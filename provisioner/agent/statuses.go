@@ -52,7 +52,7 @@ func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Sta
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
-		return pending(failure.Of(err).Text)
+		return pending(failure.Of(err).ForOperators())
 	}
 
 	at, found := PlaceOf(runtime.ShootName, order)
@@ -108,7 +108,7 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 		// Gardener has not created the Shoot yet, or has already deleted it. Neither is a problem of the agent.
 		return pending()
 	case err != nil:
-		return pending(failure.Of(err).Text)
+		return pending(failure.Of(err).ForOperators())
 	case shoot.Asleep(existing):
 		return pending()
 	}
@@ -121,8 +121,8 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 	// If the cluster does not respond, its agent is disconnected. If Gardener does not respond, the agent's state is unknown.
 	problem := failure.Of(err)
 	if problem.Component == failure.ComponentRuntime {
-		return Status{State: StatusDisconnected, Problems: []string{problem.Text}}
+		return Status{State: StatusDisconnected, Problems: []string{problem.ForOperators()}}
 	}
 
-	return pending(problem.Text)
+	return pending(problem.ForOperators())
 }

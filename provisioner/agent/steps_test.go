@@ -208,7 +208,7 @@ func TestWaitForAgentFailures(t *testing.T) {
 	options.ConnectionTimeout = 0
 
 	_, _, err := f.runOf(t, options, "WaitForAgentToConnect", "op-1", ordered)
-	if text := failure.Of(err).Text; !failure.Is(err, failure.Permanent) || f.tokens != 0 ||
+	if text := failure.Of(err).ForOperators(); !failure.Is(err, failure.Permanent) || f.tokens != 0 ||
 		!strings.Contains(text, "the runtime agent could not connect (ConnectionFailed): bad certificate") {
 		t.Errorf("a timeout must return the agent's message and issue no token: %v", err)
 	}

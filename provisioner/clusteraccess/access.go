@@ -26,7 +26,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 const (
@@ -199,18 +198,18 @@ func explain(err error, problem string, args ...any) error {
 		return nil
 	}
 
-	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
-	// internal addresses.
-	kind, said := failure.Transient, "its API server does not respond"
+	// Transport errors may contain internal addresses: only the log has them.
+	kind, said, reported := failure.Transient, "its API server does not respond", ""
 
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		said = graphqlclient.Excerpt(status.Status().Message)
+		said, reported = "its API server reports an error", status.Status().Message
 	}
 
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		kind = failure.Invalid
+		kind, said = failure.Invalid, "its API server rejects the request"
 	}
 
-	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(problem, args...), said).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(problem, args...), said).
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(reported)
 }

@@ -226,24 +226,25 @@ func TestSetAdministratorsFailures(t *testing.T) {
 		cluster *cluster
 		kind    failure.Kind
 		want    string
+		detail  string
 	}{
-		"no kubeconfig": {"Gardener's error is returned unchanged", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
-		"unusable":      {"an invalid kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used"},
+		"no kubeconfig": {"Gardener's error is returned unchanged", &cluster{err: outage}, failure.Transient, "Gardener is unavailable", ""},
+		"unusable":      {"an invalid kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used", ""},
 		"forbidden": {
 			"a new cluster may deny access until its roles exist",
 			answering(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not yet","reason":"Forbidden","code":403}`),
-			failure.Transient, "not yet",
+			failure.Transient, "its API server reports an error", "not yet",
 		},
 		"invalid": {
 			"an invalid binding fails again",
 			answering(http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no name","reason":"Invalid","code":422}`),
-			failure.Invalid, "no name",
+			failure.Invalid, "its API server rejects the request", "no name",
 		},
 		"unreachable": {
 			"users must not see addresses",
-			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not respond",
+			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not respond", "",
 		},
-		"nonsense": {"an unexpected response may be temporary", empty, failure.Transient, "could not be granted their rights"},
+		"nonsense": {"an unexpected response may be temporary", empty, failure.Transient, "could not be granted their rights", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})
@@ -251,6 +252,10 @@ func TestSetAdministratorsFailures(t *testing.T) {
 			text := failure.Of(err).Text
 			if !failure.Is(err, tc.kind) || !strings.Contains(text, tc.want) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "secret") {
 				t.Errorf("%s: got %s %q", tc.reason, failure.KindOf(err), text)
+			}
+
+			if detail := failure.Of(err).Detail; detail != tc.detail {
+				t.Errorf("%s: got detail %q", tc.reason, detail)
 			}
 		})
 	}

@@ -113,7 +113,7 @@ func TestErrorsOfDirector(t *testing.T) {
 		"unknown":      {"the error may be temporary", simulator.Fault{Code: simulator.UnknownError}, own(failure.Transient, "UnknownError"), ""},
 		"undocumented": {"an unknown code may be temporary", simulator.Fault{Code: 99}, own(failure.Transient, "Error99"), ""},
 		"no code": {
-			"the error may be temporary", simulator.Fault{Body: `{"errors":[{"message":"100% wrong"}]}`}, own(failure.Transient, failure.ReasonInternal), "100% wrong",
+			"the error may be temporary", simulator.Fault{Body: `{"errors":[{"message":"100% wrong"}]}`}, own(failure.Transient, failure.ReasonInternal), "it reports an internal error",
 		},
 		"odd extensions": {
 			"valid extensions are read",
@@ -148,12 +148,17 @@ func TestErrorsOfDirector(t *testing.T) {
 			f.director.Inject(c.fault)
 
 			err := f.client.Update(t.Context(), tenant, id, director.Change{})
-			if diff := cmp.Diff(c.want, *failure.Of(err), cmpopts.IgnoreFields(failure.Error{}, "Text", "Cause")); diff != "" {
+			if diff := cmp.Diff(c.want, *failure.Of(err), cmpopts.IgnoreFields(failure.Error{}, "Text", "Detail", "Cause")); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 			}
 
-			if text := failure.Of(err).Text; !strings.Contains(text, c.text) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "<html>") {
+			if text := failure.Of(err).Text; !strings.Contains(text, c.text) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "<html>") ||
+				strings.Contains(text, "injected") || strings.Contains(text, "100% wrong") {
 				t.Errorf("%s: got text %q", c.reason, text)
+			}
+
+			if detail := failure.Of(err).Detail; c.fault.Code != 0 && !strings.HasPrefix(detail, "injected: ") {
+				t.Errorf("%s: operators do not read Director's message: %q", c.reason, detail)
 			}
 
 			if got := errors.Is(err, director.ErrTenantUnknown); got != (c.fault.Code == simulator.TenantNotFound) {

@@ -84,6 +84,6 @@ func (c *call) explain(problem *problem) error {
 		reason = known.name
 	}
 
-	return failure.Wrap(known.kind, known.cause, "Director could not %s: %s: %s", c.action, known.said, graphqlclient.Excerpt(problem.Message)).
-		WithReason(reason, failure.ComponentDirector)
+	return failure.Wrap(known.kind, known.cause, "Director could not %s: %s", c.action, known.said).
+		WithReason(reason, failure.ComponentDirector).WithDetail(problem.Message)
 }

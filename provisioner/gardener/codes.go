@@ -23,51 +23,22 @@ type Meaning struct {
 // Meanings returns the meanings of all codes that Gardener documents. If a Shoot has several codes, the first of them in this
 // list determines the kind of the failure.
 func Meanings() []Meaning {
+	meaning := func(code gardencorev1beta1.ErrorCode, kind failure.Kind) Meaning {
+		return Meaning{Code: code, Kind: kind, Remedy: failure.RemedyOf(string(code))}
+	}
+
 	return []Meaning{
-		{
-			gardencorev1beta1.ErrorInfraQuotaExceeded, failure.Quota,
-			"raise the quota of the cloud account or remove unused resources, then retry",
-		},
-		{
-			gardencorev1beta1.ErrorInfraResourcesDepleted, failure.Quota,
-			"the provider has no capacity left: choose another machine type or other zones, or retry later",
-		},
-		{
-			gardencorev1beta1.ErrorInfraUnauthenticated, failure.Denied,
-			"the cloud account does not accept the credentials: renew those that the credentials binding refers to, then retry",
-		},
-		{
-			gardencorev1beta1.ErrorInfraUnauthorized, failure.Denied,
-			"the credentials lack a permission in the cloud account: grant it, then retry",
-		},
-		{
-			gardencorev1beta1.ErrorConfigurationProblem, failure.Permanent,
-			"the cluster or its order is misconfigured: correct what the message describes, then retry",
-		},
-		{
-			gardencorev1beta1.ErrorProblematicWebhook, failure.Permanent,
-			"a webhook in the cluster blocks its system components: correct or remove it, then retry",
-		},
-		{
-			gardencorev1beta1.ErrorCleanupClusterResources, failure.Permanent,
-			"objects in the cluster are not deleted: look for their finalizers",
-		},
-		{
-			gardencorev1beta1.ErrorInfraDependencies, failure.Transient,
-			"a resource in the cloud account is still in use: remove what depends on it",
-		},
-		{
-			gardencorev1beta1.ErrorRetryableInfraDependencies, failure.Transient,
-			"a resource in the cloud account is still in use: wait, or remove what depends on it",
-		},
-		{
-			gardencorev1beta1.ErrorRetryableConfigurationProblem, failure.Transient,
-			"the cluster is misconfigured: wait, or correct what the message describes",
-		},
-		{
-			gardencorev1beta1.ErrorInfraRateLimitsExceeded, failure.Transient,
-			"too many calls to the provider: wait",
-		},
+		meaning(gardencorev1beta1.ErrorInfraQuotaExceeded, failure.Quota),
+		meaning(gardencorev1beta1.ErrorInfraResourcesDepleted, failure.Quota),
+		meaning(gardencorev1beta1.ErrorInfraUnauthenticated, failure.Denied),
+		meaning(gardencorev1beta1.ErrorInfraUnauthorized, failure.Denied),
+		meaning(gardencorev1beta1.ErrorConfigurationProblem, failure.Permanent),
+		meaning(gardencorev1beta1.ErrorProblematicWebhook, failure.Permanent),
+		meaning(gardencorev1beta1.ErrorCleanupClusterResources, failure.Permanent),
+		meaning(gardencorev1beta1.ErrorInfraDependencies, failure.Transient),
+		meaning(gardencorev1beta1.ErrorRetryableInfraDependencies, failure.Transient),
+		meaning(gardencorev1beta1.ErrorRetryableConfigurationProblem, failure.Transient),
+		meaning(gardencorev1beta1.ErrorInfraRateLimitsExceeded, failure.Transient),
 	}
 }
 

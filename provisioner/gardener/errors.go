@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // misbehaving is the text for errors that are not decisions of Gardener: timeouts, broken connections and internal errors.
@@ -29,22 +28,19 @@ func explain(err error, doing string, args ...any) error {
 	}
 
 	kind, said := classify(err)
-
-	// Users see the message of the API server, which is meant for them. They see neither transport errors, which may contain internal
-	// addresses, nor responses of other servers, which client-go quotes in the message.
-	text := fmt.Sprintf(doing, args...) + ": " + said
+	known := failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(doing, args...), said).WithReason(reasonOf(err), failure.ComponentGardenerClient)
 
 	var status apierrors.APIStatus
 
 	switch {
-	case !errors.As(err, &status):
-	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		text += fmt.Sprintf(": HTTP status %d", status.Status().Code)
+	case !errors.As(err, &status): // transport errors may contain internal addresses: only the log has them
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // client-go quotes the response of another server
+		known.Text += fmt.Sprintf(": HTTP status %d", status.Status().Code)
 	default:
-		text += ": " + graphqlclient.Excerpt(status.Status().Message)
+		return known.WithDetail(status.Status().Message)
 	}
 
-	return failure.Wrap(kind, err, "%s", text).WithReason(reasonOf(err), failure.ComponentGardenerClient)
+	return known
 }
 
 // classify returns the kind of an API error, and a clause about it for users. Rejected credentials and missing permissions of the
@@ -58,7 +54,7 @@ func classify(err error) (kind failure.Kind, said string) {
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return failure.Invalid, "Gardener rejects it"
+		return failure.Invalid, explanation(err)
 	case apierrors.IsForbidden(err):
 		return forbidden(err)
 	case apierrors.IsUnauthorized(err):
@@ -77,16 +73,21 @@ func classify(err error) (kind failure.Kind, said string) {
 func forbidden(err error) (kind failure.Kind, said string) {
 	text := strings.ToLower(err.Error())
 
+	kind = failure.Invalid
+
 	switch {
-	case strings.Contains(text, "not yet ready to handle request"):
-		return failure.Transient, "Gardener is not ready yet"
+	case strings.Contains(text, "not yet ready to handle request"), regexp.MustCompile(`user "[^"]*" cannot \w+ resource`).MatchString(text):
+		kind = failure.Transient
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "quota limits exceeded"):
-		return failure.Quota, "a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry"
-	case regexp.MustCompile(`user "[^"]*" cannot \w+ resource`).MatchString(text):
-		return failure.Transient, "the Provisioner's account lacks a permission in Gardener: grant it"
-	default:
-		return failure.Invalid, "Gardener rejects it"
+		kind = failure.Quota
 	}
+
+	return kind, explanation(err)
+}
+
+// explanation returns the text for users about a rejected request.
+func explanation(err error) string {
+	return failure.Explanation(failure.ComponentGardenerClient, reasonOf(err), err.Error())
 }
 
 // reasonOf returns the reason in the API server's status, or ReasonInternal for other errors.

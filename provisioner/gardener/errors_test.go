@@ -32,6 +32,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		want        failure.Kind
 		wantReason  string
 		wantText    string
+		wantDetail  string
 		wantNotText string
 	}{
 		"not found": {reason: "the object does not exist", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
@@ -46,14 +47,14 @@ func TestErrorsOfGardener(t *testing.T) {
 			err:    apierrors.NewGenericServerResponse(http.StatusInternalServerError, "get", shoots, name, "<html>gw-7.internal</html>", 0, true),
 			want:   failure.Transient, wantReason: "InternalError", wantText: "does not respond correctly: HTTP status 500", wantNotText: "gw-7.internal",
 		},
-		"invalid":      {reason: "the same order fails again", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
-		"bad request":  {reason: "the same order fails again", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
-		"too large":    {reason: "the same order is too large again", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
-		"unauthorized": {reason: "operations resume when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew them in its kubeconfig: expired"},
+		"invalid":      {reason: "the same order fails again", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: "Gardener rejects the region", wantDetail: `"mars"`},
+		"bad request":  {reason: "the same order fails again", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "Gardener rejects the order", wantDetail: "not so"},
+		"too large":    {reason: "the same order is too large again", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "Gardener rejects the order", wantDetail: "huge"},
+		"unauthorized": {reason: "operations resume when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew them in its kubeconfig", wantDetail: "expired"},
 		"no right": {
 			reason: "operations resume when the permission is granted, or immediately if the API server was wrong",
 			err:    forbidden(`User "system:serviceaccount:garden-kyma:provisioner" cannot patch resource "shoots" in API group "core.gardener.cloud" in the namespace "garden-kyma"`),
-			want:   failure.Transient, wantReason: "Forbidden", wantText: `lacks a permission in Gardener: grant it: `,
+			want:   failure.Transient, wantReason: "Forbidden", wantText: "lacks a permission in Gardener: an operator must grant it", wantDetail: `cannot patch resource "shoots"`,
 		},
 		"not ready": {
 			reason: "an API server that has just started forbids everything", err: forbidden("not yet ready to handle request"),
@@ -65,11 +66,11 @@ func TestErrorsOfGardener(t *testing.T) {
 		},
 		"quota of objects": {
 			reason: "an operator has to raise the quota", err: forbidden("exceeded quota: gardener, requested: count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
-			want: failure.Quota, wantReason: "Forbidden", wantText: "used: 5, limited: 5",
+			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is exhausted", wantDetail: "used: 5, limited: 5",
 		},
 		"not offered": {
 			reason: "the same order fails again", err: forbidden(`[spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`),
-			want: failure.Invalid, wantReason: "Forbidden", wantText: `Gardener rejects it: shoots.core.gardener.cloud "c-first" is forbidden: [spec.provider.workers[0].machine.type`,
+			want: failure.Invalid, wantReason: "Forbidden", wantText: "Gardener rejects the machine type", wantDetail: `is forbidden: [spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`,
 		},
 		"already exists": {reason: "another client created it first", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "it already exists"},
 		"conflict":       {reason: "the next attempt reads the new version", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
@@ -77,7 +78,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		"timeout":        {reason: "the server was busy", err: apierrors.NewTimeoutError("etcd", 1), want: failure.Transient, wantReason: "Timeout"},
 		"internal":       {reason: "the server may recover", err: apierrors.NewInternalError(errors.New("webhook down")), want: failure.Transient, wantReason: "InternalError"},
 		"unavailable":    {reason: "the server may come back", err: apierrors.NewServiceUnavailable("rolling"), want: failure.Transient, wantReason: "ServiceUnavailable"},
-		"hostile":        {reason: "an admission plugin may write anything", err: apierrors.NewBadRequest(hostile), want: failure.Invalid, wantReason: "BadRequest", wantText: "quota"},
+		"hostile":        {reason: "an admission plugin may write anything", err: apierrors.NewBadRequest(hostile), want: failure.Invalid, wantReason: "BadRequest", wantText: "Gardener rejects the order", wantDetail: "quota"},
 		"transport": {
 			reason: "transport errors may contain internal addresses", err: errors.New("dial tcp 10.1.2.3:443: refused"),
 			want: failure.Transient, wantReason: failure.ReasonInternal, wantText: "does not respond correctly", wantNotText: "10.1.2.3",
@@ -109,9 +110,17 @@ func TestErrorsOfGardener(t *testing.T) {
 				t.Errorf("%s: got text %q", c.reason, known.Text)
 			}
 
-			checkText(t, c.reason, known.Text, 1000)
+			checkText(t, c.reason, known.Text, 255)
 
-			if c.wantNotText != "" && strings.Contains(known.Text, c.wantNotText) {
+			if c.wantDetail != "" {
+				checkText(t, c.reason, known.Detail, 1000)
+			}
+
+			if !strings.Contains(known.Detail, c.wantDetail) || c.wantDetail != "" && strings.Contains(known.Text, c.wantDetail) {
+				t.Errorf("%s: got text %q and detail %q", c.reason, known.Text, known.Detail)
+			}
+
+			if c.wantNotText != "" && strings.Contains(known.ForOperators(), c.wantNotText) {
 				t.Errorf("%s: got text %q", c.reason, known.Text)
 			}
 		})

@@ -25,7 +25,7 @@ func checkText(t *testing.T, reason, text string, limit int) {
 	}
 }
 
-// TestHostileStatus checks the texts about a Shoot whose status contains hostile texts. Users see them.
+// TestHostileStatus checks the texts about a Shoot whose status contains hostile texts. Operators see them; users see none of them.
 func TestHostileStatus(t *testing.T) {
 	var problems []gardencorev1beta1.LastError
 	for range 50 {
@@ -48,7 +48,13 @@ func TestHostileStatus(t *testing.T) {
 				checkText(t, string(state), got.Message, 2000)
 
 				if got.Err != nil {
-					checkText(t, string(state)+" error", failure.Of(got.Err).Text, 2000)
+					known := failure.Of(got.Err)
+					checkText(t, string(state)+" error", known.Text, 255)
+					checkText(t, string(state)+" detail", known.Detail, 1000)
+
+					if strings.Contains(known.Text, "xxx") || !strings.Contains(known.Detail, "xxx") {
+						t.Errorf("%s: got text %q and detail %q", state, known.Text, known.Detail)
+					}
 				}
 			}
 		}

@@ -17,7 +17,7 @@ const retryPause = time.Minute
 type Progress struct {
 	// Done reports whether Gardener has reconciled the latest spec.
 	Done bool
-	// Message describes Gardener's current work and its errors for users.
+	// Message describes Gardener's current work and its errors in Gardener's words, for operators.
 	Message string
 	// Codes are the error codes, separated by commas, or empty.
 	Codes string
@@ -95,8 +95,8 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	}
 
 	p.Message = said
-	p.Err = failure.New(kindOf(meanings), "Gardener could not %s the cluster %q: %s", verb(shoot), shoot.Name, said).
-		WithReason(reason, failure.ComponentGardener)
+	p.Err = failure.Reported(kindOf(meanings), fmt.Sprintf("Gardener could not %s the cluster %q", verb(shoot), shoot.Name),
+		failure.ComponentGardener, reason, said)
 }
 
 // verb returns the verb for the type of the Shoot's last operation, for error texts.

@@ -209,6 +209,11 @@ func TestEachCodeHasRemedy(t *testing.T) {
 			t.Errorf("%q does not say %q", got, want)
 		}
 
+		text := failure.Of(gardener.ProgressOf(shootAt(newest, gardencorev1beta1.LastOperationStateFailed, meaning.Code)).Err).Text
+		if meaning.Kind != failure.Transient && !strings.Contains(text, string(meaning.Code)+": "+meaning.Remedy) {
+			t.Errorf("users do not read the remedy: %q", text)
+		}
+
 		if row := fmt.Sprintf("| `%s` | %s | %s |", meaning.Code, meaning.Kind, meaning.Remedy); !strings.Contains(string(page), row) {
 			t.Errorf("the page has no row %s", row)
 		}

@@ -135,6 +135,8 @@ func TestOwnersThatCannotBeLabels(t *testing.T) {
 func TestClientErrors(t *testing.T) {
 	t.Parallel()
 
+	const seeTimeline = "; operators find the details in the timeline of the operation"
+
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -146,7 +148,8 @@ func TestClientErrors(t *testing.T) {
 				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: &failure.Error{
 				Kind: failure.NotFound, Reason: failure.ReasonNotFound, Component: failure.ComponentProvisionerStorage,
-				Text: "the Provisioner could not report the state of the operation: no operation op-1",
+				Text:   "the Provisioner could not report the state of the operation: the Provisioner's database has no such object" + seeTimeline,
+				Detail: "no operation op-1",
 			},
 		},
 		"Invalid": {
@@ -154,7 +157,7 @@ func TestClientErrors(t *testing.T) {
 			err:    failure.New(failure.Invalid, "no such region").WithReason("r", "gardener"),
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: "r", Component: "gardener",
-				Text: "the Provisioner refused to report the state of the operation: no such region",
+				Text: "the Provisioner refused to report the state of the operation" + seeTimeline, Detail: "no such region",
 			},
 		},
 		"Transient": {
@@ -162,7 +165,7 @@ func TestClientErrors(t *testing.T) {
 			err:    failure.New(failure.Transient, "no database").WithReason("r", "c"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "r", Component: "c",
-				Text: "the Provisioner could not report the state of the operation: no database",
+				Text: "the Provisioner could not report the state of the operation" + seeTimeline, Detail: "no database",
 			},
 		},
 		"Internal": {
@@ -170,7 +173,7 @@ func TestClientErrors(t *testing.T) {
 			err:    errors.New("hunter2"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: "provisioner",
-				Text: "the Provisioner could not report the state of the operation: internal error",
+				Text: "the Provisioner could not report the state of the operation" + seeTimeline, Detail: "internal error",
 			},
 		},
 	}

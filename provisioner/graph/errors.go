@@ -73,7 +73,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 			problem = failure.New(failure.Invalid, "%s", requestProblem(presented.Message)).At(argument(presented.Path)...)
 		}
 
-		presented.Message = failure.Shorten(problem.Text, maxText)
+		presented.Message = failure.Shorten(problem.ForOperators(), maxText)
 		if problem.Kind == failure.Internal {
 			presented.Message = textInternal
 		}

@@ -104,7 +104,7 @@ func listedOperation(listed orders.ListedOperation) *model.Operation {
 		ID: listed.ID, RuntimeID: listed.RuntimeID, ShootName: listed.ShootName, Tenant: listed.Tenant,
 		Operation: model.OperationType(listed.Kind), State: stateOf(listed.State), Message: listed.Message, Stage: listed.Stage,
 		LastError: &model.LastError{
-			ErrMessage: listed.Problem.Message, Reason: listed.Problem.Reason, Component: listed.Problem.Component,
+			ErrMessage: listed.Problem.ForOperators(), Reason: listed.Problem.Reason, Component: listed.Problem.Component,
 		},
 		CreatedAt: listed.CreatedAt, StartedAt: unlessZero(listed.StartedAt), FinishedAt: unlessZero(listed.FinishedAt),
 	}

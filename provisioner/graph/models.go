@@ -26,7 +26,7 @@ func operationStatus(status *operation.Status) *model.OperationStatus {
 		State:     stateOf(status.State),
 		Message:   &status.Message,
 		LastError: &model.LastError{
-			ErrMessage: status.Problem.Message, Reason: status.Problem.Reason, Component: status.Problem.Component,
+			ErrMessage: status.Problem.ForOperators(), Reason: status.Problem.Reason, Component: status.Problem.Component,
 		},
 	}
 }

@@ -35,7 +35,7 @@ func StatusOf(record process.Record) Status {
 		}
 	}
 
-	status.Message = cmp.Or(status.Problem.Message, progress(record))
+	status.Message = cmp.Or(status.Problem.ForOperators(), progress(record))
 
 	return status
 }

@@ -106,8 +106,8 @@ func TestWaitForDeletion(t *testing.T) {
 					t.Fatalf("%s: got wait %s, %v", c.reason, wait, err)
 				}
 
-				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
-					t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).Text)
+				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).ForOperators(), c.wantText)) {
+					t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).ForOperators())
 				}
 
 				if wait > 0 && got.WaitingFor == "" {

@@ -166,7 +166,7 @@ func TestInstallationWaitsAndFailures(t *testing.T) {
 		"in progress": {reason: "the installation takes time", limit: time.Hour, wantWait: workPoll, wantCalls: []string{"plan", "connect", "install"}},
 		"too long": {
 			reason: "the wait is bounded, and the error names the progress", wantKind: failure.Permanent,
-			wantText: "1 of 3 components: not done within 0s", wantCalls: []string{"plan", "connect", "install"},
+			wantText: "not done within 0s: 1 of 3 components", wantCalls: []string{"plan", "connect", "install"},
 		},
 		"no release": {
 			reason: "without the release nothing is installed", limit: time.Hour, errs: map[string]error{"plan": failure.New(failure.Invalid, "no such release")},
@@ -199,8 +199,8 @@ func TestInstallationWaitsAndFailures(t *testing.T) {
 				t.Fatalf("%s: got wait %s, %v", tc.reason, wait, err)
 			}
 
-			if err != nil && (!failure.Is(err, tc.wantKind) || !strings.Contains(failure.Of(err).Text, tc.wantText)) {
-				t.Errorf("%s: got %s %q", tc.reason, failure.KindOf(err), failure.Of(err).Text)
+			if err != nil && (!failure.Is(err, tc.wantKind) || !strings.Contains(failure.Of(err).ForOperators(), tc.wantText)) {
+				t.Errorf("%s: got %s %q", tc.reason, failure.KindOf(err), failure.Of(err).ForOperators())
 			}
 
 			if diff := cmp.Diff(tc.wantCalls, c.calls); diff != "" || c.connected != 0 {

@@ -126,7 +126,7 @@ func TestWaitingSteps(t *testing.T) {
 			reason: "the Shoot was deleted by someone else", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
 		"no domain in time": {
-			reason: "Gardener found no Seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started to reconcile the cluster yet: not done within",
+			reason: "Gardener found no Seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "not done within 0s: the cluster has no domain yet: Gardener has not started to reconcile the cluster yet",
 		},
 		"new":         {reason: "Gardener has not noticed the Shoot", creation: true, garden: newGarden().with(nil), wantWait: poll},
 		"in progress": {reason: "the creation takes time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
@@ -145,7 +145,7 @@ func TestWaitingSteps(t *testing.T) {
 		},
 		"not created in time": {
 			reason: "the wait is bounded", creation: true, overdue: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)),
-			wantKind: failure.Permanent, wantText: "Gardener is at 42%: creating DNS: not done within",
+			wantKind: failure.Permanent, wantText: "not done within 0s: Gardener is at 42%: creating DNS",
 		},
 		"created at the last moment": {reason: "a finished creation is never overdue", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
 		"unavailable":                {reason: "errors are left to the retry policy", creation: true, garden: &creationFixture{faults: faults{err: errLost}}, wantKind: failure.Transient, wantText: "lost"},
@@ -178,8 +178,8 @@ func TestWaitingSteps(t *testing.T) {
 					t.Fatalf("%s: got wait %s, %v", c.reason, wait, err)
 				}
 
-				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
-					t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).Text)
+				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).ForOperators(), c.wantText)) {
+					t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).ForOperators())
 				}
 
 				if wait > 0 && got.WaitingFor == "" {

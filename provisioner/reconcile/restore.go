@@ -23,7 +23,7 @@ import (
 const reasonRestored = "restored from the record in the Shoot"
 
 // textOf returns the text of an error for people.
-func textOf(err error) string { return failure.Of(err).Text }
+func textOf(err error) string { return failure.Of(err).ForOperators() }
 
 // lost is a lost row of a runtime with its order.
 type lost struct {

@@ -70,8 +70,8 @@ func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureI
 	for _, id := range ids {
 		// The empty payload is sealed, so that replicas of earlier versions can open it, too.
 		if _, err := storage.Exec(ctx, tx, `UPDATE operations SET
-				payload = ?, description = ?, problem_message = '', problem_reason = '', problem_component = '', progress = '',
-				skip_reason = '', waiting_for = '', trace = '', ordered_by = '', audit = CASE WHEN audit = '' THEN '' ELSE '{}' END,
+				payload = ?, description = ?, problem_message = '', problem_detail = '', problem_reason = '', problem_component = '',
+				progress = '', skip_reason = '', waiting_for = '', trace = '', ordered_by = '', audit = CASE WHEN audit = '' THEN '' ELSE '{}' END,
 				timeline_removed_at = COALESCE(timeline_removed_at, ?), erased_by = ?
 			WHERE id = ?`,
 			s.keys.Seal(json.RawMessage(`{}`), payloadPlace(id)), erasedDescription, storage.At(now), erasureID, id); err != nil {

@@ -8,7 +8,8 @@ import (
 // JoinedColumns are the columns of Joined, for queries that join operations to the rows of another table.
 const JoinedColumns = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
 	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
-	operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
+	operations.problem_detail AS operation_problem_detail, operations.problem_reason AS operation_problem_reason,
+	operations.problem_component AS operation_problem_component,
 	operations.progress AS operation_progress, operations.stage AS operation_stage, operations.step AS operation_step,
 	operations.created_at AS operation_created_at, operations.updated_at AS operation_updated_at,
 	operations.started_at AS operation_started_at, operations.finished_at AS operation_finished_at`
@@ -20,6 +21,7 @@ type Joined struct {
 	State       string       `db:"operation_state"`
 	Description string       `db:"operation_description"`
 	Message     string       `db:"operation_problem_message"`
+	Detail      string       `db:"operation_problem_detail"`
 	Reason      string       `db:"operation_problem_reason"`
 	Component   string       `db:"operation_problem_component"`
 	Progress    string       `db:"operation_progress"`
@@ -35,7 +37,7 @@ type Joined struct {
 func (j Joined) Record(instanceID string) process.Record {
 	return process.Record{
 		ID: j.ID, Kind: j.Kind, InstanceID: instanceID, State: process.State(j.State), Description: j.Description,
-		Problem:  process.Problem{Message: j.Message, Reason: j.Reason, Component: j.Component},
+		Problem:  process.Problem{Message: j.Message, Detail: j.Detail, Reason: j.Reason, Component: j.Component},
 		Progress: j.Progress, Stage: j.Stage, Step: j.Step,
 		CreatedAt: j.CreatedAt.Time, UpdatedAt: j.UpdatedAt.Time, StartedAt: j.StartedAt.Time, FinishedAt: j.FinishedAt.Time,
 	}

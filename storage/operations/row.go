@@ -12,7 +12,7 @@ import (
 
 const (
 	// status lists all columns except the sealed payload. Only claims and Payload read the payload.
-	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_reason,
+	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_detail, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, created_at, updated_at, started_at, finished_at, next_run_at,
 		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace, visible_to`
@@ -31,6 +31,7 @@ type row struct {
 	State            string       `db:"state"`
 	Description      string       `db:"description"`
 	ProblemMessage   string       `db:"problem_message"`
+	ProblemDetail    string       `db:"problem_detail"`
 	ProblemReason    string       `db:"problem_reason"`
 	ProblemComponent string       `db:"problem_component"`
 	Progress         string       `db:"progress"`
@@ -75,7 +76,7 @@ func (r row) record() process.Record {
 		State:         process.State(r.State),
 		Description:   r.Description,
 		Problem: process.Problem{
-			Message: r.ProblemMessage, Reason: r.ProblemReason, Component: r.ProblemComponent,
+			Message: r.ProblemMessage, Detail: r.ProblemDetail, Reason: r.ProblemReason, Component: r.ProblemComponent,
 		},
 		Progress:       r.Progress,
 		FinishedStages: r.FinishedStages,

@@ -20,8 +20,8 @@ import (
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
-	description = :description, problem_message = :problem_message, problem_reason = :problem_reason,
-	problem_component = :problem_component, progress = :progress, finished_stages = :finished_stages,
+	description = :description, problem_message = :problem_message, problem_detail = :problem_detail,
+	problem_reason = :problem_reason, problem_component = :problem_component, progress = :progress, finished_stages = :finished_stages,
 	skipped_steps = :skipped_steps, skip_step = CASE WHEN skip_step = :skipped_step THEN '' ELSE skip_step END,
 	skip_reason = CASE WHEN skip_step = :skipped_step THEN '' ELSE skip_reason END,
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
@@ -170,6 +170,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 			State:            string(record.State),
 			Description:      record.Description,
 			ProblemMessage:   record.Problem.Message,
+			ProblemDetail:    record.Problem.Detail,
 			ProblemReason:    record.Problem.Reason,
 			ProblemComponent: record.Problem.Component,
 			Progress:         record.Progress,

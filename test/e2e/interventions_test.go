@@ -106,7 +106,7 @@ func TestRetryUsesTheCorrectedTargetSecret(t *testing.T) {
 	})
 
 	failed := e.Create("corrected", harness.PlanAWS)
-	e.WantFailed("corrected", "nosuch")
+	e.WantFailed("corrected", "Gardener rejects the credentials binding")
 	e.restartWith("aws", "aws")
 	e.interveneAndWait("retry", failed, "the configuration was corrected")
 	e.WantSucceeded("corrected")

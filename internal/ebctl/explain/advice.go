@@ -110,7 +110,7 @@ func (s situation) refusesBroker() bool {
 // belongs to a different provider. Gardener has then created no Shoot, and its message names the kind or the resource of the
 // binding.
 func (s situation) lacksCredentials() bool {
-	message := strings.ToLower(s.Problem.Message)
+	message := strings.ToLower(s.Problem.Message + " " + s.Problem.Detail)
 
 	return s.failing() && (strings.Contains(message, "credentialsbinding") || strings.Contains(message, "secretbinding"))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -58,8 +59,8 @@ func (e Explanation) fields() output.Fields {
 	}
 
 	if e.Wait != nil {
-		// After an error, the reason of the wait is the problem's message, which has a separate line.
-		if e.Wait.Why != e.Problem.Message {
+		// After an error, the reason of the wait is the problem, which has a separate line.
+		if e.Wait.Why != failure.WithDetail(e.Problem.Message, e.Problem.Detail) {
 			add("Reason", "%s", e.Wait.Why)
 		}
 
@@ -122,7 +123,8 @@ func (e Explanation) Continues() string {
 	return text
 }
 
-// ProblemText returns a problem on one line: the message, followed by component and reason in parentheses if they are known.
+// ProblemText returns a problem on one line: the message, what the other system reported, and component and reason in parentheses,
+// as far as they are known.
 func ProblemText(problem operatorapi.Problem) string {
 	var origin []string
 
@@ -132,11 +134,12 @@ func ProblemText(problem operatorapi.Problem) string {
 		}
 	}
 
+	text := failure.WithDetail(problem.Message, problem.Detail)
 	if len(origin) == 0 {
-		return problem.Message
+		return text
 	}
 
-	return fmt.Sprintf("%s (%s)", problem.Message, strings.Join(origin, ": "))
+	return fmt.Sprintf("%s (%s)", text, strings.Join(origin, ": "))
 }
 
 // timeline returns the entries as a table. It merges consecutive attempts that have the same outcome and message into one row.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -77,7 +78,7 @@ func (e *EndedError) Error() string {
 	}
 
 	if e.Operation.Problem.Message != "" {
-		text += ": " + e.Operation.Problem.Message
+		text += ": " + failure.WithDetail(e.Operation.Problem.Message, e.Operation.Problem.Detail)
 	}
 
 	return text

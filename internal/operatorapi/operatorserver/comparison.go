@@ -97,7 +97,7 @@ func Compare(ctx context.Context, request Comparison, began time.Time, phases ..
 				return Compared{}, err
 			}
 
-			page.Incomplete("%s: %s", phase.System, failure.Of(err).Text)
+			page.Incomplete("%s: %s", phase.System, failure.Of(err).ForOperators())
 		}
 
 		if next != "" {

@@ -134,7 +134,7 @@ func (a *API) RestoreDifferences(r *http.Request) (httpserver.Response, error) {
 
 			line.WithError(err).Warn("audit: row not restored")
 
-			difference.Restorable, difference.Reason = false, failure.Of(err).Text
+			difference.Restorable, difference.Reason = false, failure.Of(err).ForOperators()
 		}
 
 		result.Remaining = append(result.Remaining, difference)

@@ -210,7 +210,9 @@ func (a *API) Operation(record process.Record) operatorapi.Operation {
 	}
 
 	if problem := record.Problem; problem.Message != "" {
-		shown.Problem = operatorapi.Problem{Message: problem.Message, Reason: problem.Reason, Component: problem.Component}
+		shown.Problem = operatorapi.Problem{
+			Message: problem.Message, Detail: problem.Detail, Reason: problem.Reason, Component: problem.Component,
+		}
 	}
 
 	if !record.State.Terminal() {

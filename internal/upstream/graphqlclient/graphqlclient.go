@@ -15,8 +15,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
-	"unicode"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
@@ -203,20 +201,4 @@ func WithoutURL(err error) error {
 }
 
 // Excerpt returns an untrusted text as one printable line of at most 400 characters. It omits the middle of a longer text.
-func Excerpt(text string) string {
-	// The middle of a long text is dropped first, because the code below processes each character. The cut is generous: a
-	// character has at most four bytes, and runs of white space shrink to one character.
-	if half := 8 * maxExcerpt; len(text) > 2*half {
-		text = text[:half] + " … " + text[len(text)-half:]
-	}
-
-	printable := strings.Map(func(char rune) rune {
-		if !unicode.IsPrint(char) {
-			return ' '
-		}
-
-		return char
-	}, strings.ToValidUTF8(text, " "))
-
-	return failure.Shorten(strings.Join(strings.Fields(printable), " "), maxExcerpt)
-}
+func Excerpt(text string) string { return failure.Printable(text, maxExcerpt) }

@@ -26,16 +26,16 @@ func explain(err error, where string, component installation.Component) error {
 		if typed.Cause != nil {
 			masked.Cause = errors.New(mask(typed.Cause.Error(), component))
 		}
-		return &masked
+		return masked.WithDetail(mask(typed.Detail, component))
 	}
-	kind, text := failure.Transient, "the API server of the cluster does not respond"
+	kind, text, reported := failure.Transient, "the API server of the cluster does not respond", ""
 
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		text = status.Status().Message
+		text, reported = "the API server of the cluster reports an error", status.Status().Message
 
 		object, applied := errors.AsType[*objectError](err)
 		if applied {
-			text = object.text(text)
+			text = object.text()
 		}
 
 		if refuses(err) || applied && immutable(object.cause) {
@@ -44,7 +44,7 @@ func explain(err error, where string, component installation.Component) error {
 	}
 
 	return failure.Wrap(kind, errors.New(mask(err.Error(), component)), "%s: %s", where, mask(text, component)).
-		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(mask(reported, component))
 }
 
 // objectError is the error of an object that could not be applied.
@@ -59,15 +59,18 @@ func (e *objectError) Error() string { return fmt.Sprintf("applying %s: %v", e.r
 
 func (e *objectError) Unwrap() error { return e.cause }
 
-// text returns the API server's message with the object's name. If a field is immutable, it also says how users or maintainers
-// can fix the problem.
-func (e *objectError) text(message string) string {
-	if !immutable(e.cause) {
-		return e.ref.String() + ": " + message
+// text describes the error for users. If a field is immutable, it also says how users or maintainers can fix the problem.
+func (e *objectError) text() string {
+	switch {
+	case immutable(e.cause):
+	case refuses(e.cause):
+		return fmt.Sprintf("the API server of the cluster rejects %s", e.ref)
+	default:
+		return fmt.Sprintf("the API server of the cluster reports an error about %s", e.ref)
 	}
 
-	return fmt.Sprintf("%s cannot be updated to the release: %s; delete it manually, or annotate it in the release with %s: \"true\"",
-		e.ref, message, AnnotationRecreate)
+	return fmt.Sprintf("%s cannot be updated to the release, because a changed field is immutable; delete it manually, or annotate it "+
+		"in the release with %s: \"true\"", e.ref, AnnotationRecreate)
 }
 
 // immutable reports whether an immutable field was changed. Such errors have no specific reason, so immutable recognizes the

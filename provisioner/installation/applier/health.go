@@ -40,7 +40,9 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 			return fmt.Sprintf("waiting for %s: it is running", ref), false, nil
 		case found.Status == status.CurrentStatus:
 		case found.Status == status.FailedStatus && ref.isJob():
-			return "", false, failure.New(failure.Permanent, "%s has failed: %s", ref, found.Message)
+			failed := failure.New(failure.Permanent, "%s has failed", ref)
+			failed.Detail = found.Message // explain masks secrets in it before it shortens it
+			return "", false, failed
 		case found.Status == status.TerminatingStatus:
 			return goingAway(ref, object.GetFinalizers()), false, nil
 		case found.Status == status.FailedStatus:

@@ -128,7 +128,7 @@ func TestUnhealthyObjects(t *testing.T) {
 			progress, err := c.step(parts, wanted)
 			said := progress.Message
 			if err != nil {
-				said = failure.Of(err).Text
+				said = failure.Of(err).ForOperators()
 			}
 			if want := strings.ReplaceAll(tc.want, "NAMESPACE", c.namespace()); !strings.Contains(said, want) {
 				t.Errorf("%s: the message is %q, want %q", tc.reason, said, want)

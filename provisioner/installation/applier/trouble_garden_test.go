@@ -159,7 +159,7 @@ func TestImmutableField(t *testing.T) {
 	wanted := plan(c.part("a"))
 	c.install(fixed("1", ""), wanted)
 	_, err := c.step(fixed("2", ""), wanted)
-	want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one cannot be updated to the release: "
+	want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one cannot be updated to the release, because a changed field is immutable"
 	if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) || !strings.Contains(failure.Of(err).Text, applier.AnnotationRecreate) {
 		t.Errorf("%v, want %q", err, want)
 	}
@@ -186,7 +186,7 @@ func TestInvalidObjectIsNotRecreated(t *testing.T) {
 	c.install(port("80"), plan(c.part("a")))
 	before := c.object("", "v1", "Service", c.namespace(), "one").GetUID()
 	_, err := c.step(port("99999"), plan(c.part("a")))
-	if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, "Service "+c.namespace()+"/one: ") {
+	if !failure.Is(err, failure.Permanent) || !strings.HasSuffix(failure.Of(err).Text, "rejects Service "+c.namespace()+"/one") {
 		t.Errorf("%v", err)
 	}
 	if after := c.object("", "v1", "Service", c.namespace(), "one"); after == nil || after.GetUID() != before {

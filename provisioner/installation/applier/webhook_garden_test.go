@@ -34,8 +34,8 @@ func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
 	})
 	progress, err := until(func() (installation.Progress, error) { return c.step(parts, wanted) })
 	c.calls.meddle(nil)
-	if want := "component 3 of 3 (b): ConfigMap "; !failure.Is(err, failure.Transient) || !strings.HasPrefix(failure.Of(err).Text, want) ||
-		!strings.Contains(failure.Of(err).Text, "failed calling webhook") {
+	if want := "component 3 of 3 (b): the API server of the cluster reports an error about ConfigMap "; !failure.Is(err, failure.Transient) || !strings.HasPrefix(failure.Of(err).Text, want) ||
+		!strings.Contains(failure.Of(err).Detail, "failed calling webhook") {
 		t.Fatalf("%+v, %v, want %q", progress, err, want)
 	}
 	if err := c.Delete(t.Context(), c.object("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", c.group())); err != nil {

@@ -1,0 +1,257 @@
+package failure
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Users of a platform never read the words of another system, because that system, or whoever answers in its place, determines
+// them. Explanation replaces the words with texts of this file, for the reasons, codes and fields that it knows.
+
+// Reported returns an error about what another system reported. Its text is the failed action, which may be empty, and the
+// explanation. Its detail is what the system reported.
+func Reported(kind Kind, failed, component, reason, reported string) *Error {
+	text, known := explanation(component, reason, reported)
+
+	switch {
+	case failed != "" && known:
+		text = failed + ": " + text
+	case failed != "":
+		text = failed + seeTimeline
+	}
+
+	return (&Error{Kind: kind, Text: text}).WithReason(reason, component).WithDetail(reported)
+}
+
+// Explanation returns a clause for users about an error of another system. It selects its words by the component, the reason and
+// what it recognizes in the reported text, and quotes none of the three.
+func Explanation(component, reason, reported string) string {
+	text, _ := explanation(component, reason, reported)
+
+	return text
+}
+
+// explanation is Explanation, and reports whether the text says more than that there is an error.
+func explanation(component, reason, reported string) (text string, known bool) {
+	reported = Shorten(reported, maxScanned)
+
+	if text := codesIn(reason + " " + reported); text != "" {
+		return "Gardener reports " + text, true
+	}
+
+	for _, known := range phrases() {
+		if known.in.MatchString(reported) {
+			return known.says, true
+		}
+	}
+
+	name := cmp.Or(titles()[component], "another system")
+	if text := meaningOf(name, reason, reported); text != "" {
+		return text, true
+	}
+
+	return name + " reports an error" + seeTimeline, false
+}
+
+// meaningOf returns the meaning of a reason, or an empty string for an unknown reason. name is the system that reported it.
+func meaningOf(name, reason, reported string) string {
+	switch reason {
+	case kubernetesInvalid, kubernetesForbidden, kubernetesBadRequest,
+		kubernetesRequestEntityTooLarge, reasonBadRequest:
+		return name + " rejects " + cmp.Or(fieldsIn(reported), "the order") + seeTimeline
+	case kubernetesAlreadyExists, ReasonAlreadyExists:
+		return name + " already has a cluster with this name" + seeTimeline
+	case kubernetesNotFound, ReasonNotFound, ReasonClusterNotFound:
+		return name + " has no such object" + seeTimeline
+	case kubernetesConflict, ReasonConflict:
+		return "the cluster was changed at the same time, or is being deleted" + seeTimeline
+	case kubernetesUnauthorized:
+		return name + " rejects the credentials of the service: an operator must renew them"
+	case kubernetesTimeout, ReasonTimeout:
+		return name + " did not finish in time" + seeTimeline
+	case kubernetesTooManyRequests, ReasonBusy:
+		return name + " has too many requests"
+	case kubernetesServiceUnavailable, ReasonSystemAway, ReasonHTTPStatus:
+		return name + " does not respond correctly" + seeTimeline
+	case ReasonClusterUnreachable:
+		return "the cluster is not reachable" + seeTimeline
+	case reasonCanceled:
+		return "the operation was canceled in the Provisioner"
+	default:
+		return ""
+	}
+}
+
+const (
+	// maxScanned is how many characters of a reported text are examined.
+	maxScanned = 10_000
+	// seeTimeline is the end of an explanation that does not name the cause.
+	seeTimeline = "; operators find the details in the timeline of the operation"
+
+	// Reasons that only the Provisioner sets.
+	reasonBadRequest = "err_provisioner_bad_request"
+	reasonCanceled   = "canceled"
+
+	// Reasons of Kubernetes API servers, as in package k8s.io/apimachinery/pkg/apis/meta/v1.
+	kubernetesInvalid               = "Invalid"
+	kubernetesForbidden             = "Forbidden"
+	kubernetesBadRequest            = "BadRequest"
+	kubernetesRequestEntityTooLarge = "RequestEntityTooLarge"
+	kubernetesAlreadyExists         = "AlreadyExists"
+	kubernetesNotFound              = "NotFound"
+	kubernetesConflict              = "Conflict"
+	kubernetesUnauthorized          = "Unauthorized"
+	kubernetesTimeout               = "Timeout"
+	kubernetesTooManyRequests       = "TooManyRequests"
+	kubernetesServiceUnavailable    = "ServiceUnavailable"
+)
+
+// titles returns the names of the components in texts for users.
+func titles() map[string]string {
+	return map[string]string{
+		ComponentBroker: "the broker", ComponentBrokerDatabase: "the broker's database",
+		ComponentProvisioner: "the Provisioner", ComponentProvisionerStorage: "the Provisioner's database",
+		ComponentGardener: "Gardener", ComponentGardenerClient: "Gardener", ComponentRuntime: "the cluster",
+		ComponentDirector: "Director", ComponentDirectorClient: "Director", ComponentDirectorToken: "the token endpoint of Director",
+		ComponentReleases: "the registry of releases",
+	}
+}
+
+// phrase is a text of Gardener's API server that identifies a problem better than the reason does, and what users read about it.
+type phrase struct {
+	in   *regexp.Regexp
+	says string
+}
+
+func phrases() []phrase {
+	return []phrase{
+		{
+			regexp.MustCompile(`(?i)exceeded quota|quota limits exceeded`),
+			"a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry",
+		},
+		{
+			regexp.MustCompile(`(?i)user "[^"]*" cannot \w+ resource`),
+			"the Provisioner's account lacks a permission in Gardener: an operator must grant it",
+		},
+		{
+			regexp.MustCompile(`(?i)(?:credentials|secret)binding`),
+			"Gardener rejects the credentials binding: an operator must create it, or correct APP_TARGET_SECRETS of the broker",
+		},
+		{
+			regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
+			"the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
+		},
+		{regexp.MustCompile(`(?i)not yet ready to handle request`), "Gardener is not ready yet"},
+	}
+}
+
+// GardenerCode is an error code in the status of a Shoot. Remedy is a clause that describes how users can fix the cause.
+type GardenerCode struct{ Code, Remedy string }
+
+// GardenerCodes returns all codes that Gardener documents.
+func GardenerCodes() []GardenerCode {
+	return []GardenerCode{
+		{"ERR_INFRA_QUOTA_EXCEEDED", "raise the quota of the cloud account or remove unused resources, then retry"},
+		{"ERR_INFRA_RESOURCES_DEPLETED", "the provider has no capacity left: choose another machine type or other zones, or retry later"},
+		{"ERR_INFRA_UNAUTHENTICATED", "the cloud account does not accept the credentials: renew those that the credentials binding refers to, then retry"},
+		{"ERR_INFRA_UNAUTHORIZED", "the credentials lack a permission in the cloud account: grant it, then retry"},
+		{"ERR_CONFIGURATION_PROBLEM", "the cluster or its order is misconfigured: correct what the timeline of the operation describes, then retry"},
+		{"ERR_PROBLEMATIC_WEBHOOK", "a webhook in the cluster blocks its system components: correct or remove it, then retry"},
+		{"ERR_CLEANUP_CLUSTER_RESOURCES", "objects in the cluster are not deleted: look for their finalizers"},
+		{"ERR_INFRA_DEPENDENCIES", "a resource in the cloud account is still in use: remove what depends on it"},
+		{"ERR_RETRYABLE_INFRA_DEPENDENCIES", "a resource in the cloud account is still in use: wait, or remove what depends on it"},
+		{"ERR_RETRYABLE_CONFIGURATION_PROBLEM", "the cluster is misconfigured: wait, or correct what the timeline of the operation describes"},
+		{"ERR_INFRA_RATE_LIMITS_EXCEEDED", "too many calls to the provider: wait"},
+	}
+}
+
+// RemedyOf returns the remedy of a code of Gardener, or an empty string for an unknown code.
+func RemedyOf(code string) string {
+	for _, known := range GardenerCodes() {
+		if known.Code == code {
+			return known.Remedy
+		}
+	}
+
+	return ""
+}
+
+var codes = regexp.MustCompile(`\bERR_[A-Z_]+\b`)
+
+// codesIn returns the known codes of Gardener in the text, each once and with its remedy, or an empty string.
+func codesIn(text string) string {
+	var found []string
+
+	for _, code := range codes.FindAllString(text, -1) {
+		if remedy := RemedyOf(code); remedy != "" {
+			found = append(found, code+": "+remedy)
+		}
+	}
+
+	slices.Sort(found)
+
+	return strings.Join(slices.Compact(found), "; ")
+}
+
+// fields names the fields of a Shoot and of an order at the Provisioner in the words of an order at the broker.
+func fields() map[string]string {
+	return map[string]string{
+		"metadata.name":                      "the name of the cluster",
+		"spec.region":                        "the region",
+		"spec.purpose":                       "the purpose",
+		"spec.networking":                    "the networks",
+		"spec.maintenance":                   "the maintenance window",
+		"spec.kubernetes":                    "the Kubernetes configuration",
+		"spec.cloudProfile":                  "the cloud profile",
+		"spec.cloudProfileName":              "the cloud profile",
+		"spec.kubernetes.version":            "the Kubernetes version",
+		"spec.controlPlane.highAvailability": "the failure tolerance of the control plane",
+		"spec.provider.type":                 "the provider",
+		"spec.provider.infrastructureConfig": "the network of the provider",
+		"spec.provider.workers":              "the worker pool",
+		"spec.provider.workers.machine.type": "the machine type", "spec.provider.workers.machine.image": "the machine image",
+		"spec.provider.workers.minimum": "the number of nodes", "spec.provider.workers.maximum": "the number of nodes",
+		"spec.provider.workers.zones": "the zones", "spec.provider.workers.volume": "the volume",
+
+		"gardenerConfig.name": "the name of the cluster", "gardenerConfig.region": "the region", "gardenerConfig.purpose": "the purpose",
+		"gardenerConfig.provider": "the provider", "gardenerConfig.targetSecret": "the credentials binding",
+		"gardenerConfig.kubernetesVersion": "the Kubernetes version", "gardenerConfig.machineType": "the machine type",
+		"gardenerConfig.machineImage": "the machine image", "gardenerConfig.machineImageVersion": "the machine image",
+		"gardenerConfig.autoScalerMin": "the number of nodes", "gardenerConfig.autoScalerMax": "the number of nodes",
+		"gardenerConfig.volumeSizeGB": "the volume", "gardenerConfig.diskType": "the volume",
+		"gardenerConfig.oidcConfig": "the OIDC configuration", "gardenerConfig.dnsConfig": "the DNS configuration",
+		"gardenerConfig.providerSpecificConfig":       "the zones or the network of the provider",
+		"gardenerConfig.controlPlaneFailureTolerance": "the failure tolerance of the control plane",
+		"gardenerConfig.workerCidr":                   "the networks", "gardenerConfig.podsCidr": "the networks", "gardenerConfig.servicesCidr": "the networks",
+	}
+}
+
+// paths matches a path of fields, and positions an index or a key in it.
+var (
+	paths     = regexp.MustCompile(`\b(?:spec|metadata|gardenerConfig)(?:\.[A-Za-z]+(?:\[[^\]]{0,100}\])?)+`)
+	positions = regexp.MustCompile(`\[[^\]]*\]`)
+)
+
+// fieldsIn returns the words for the fields whose paths the text contains, each once, or an empty string. A field without words of
+// its own has those of the closest field around it.
+func fieldsIn(text string) string {
+	var found []string
+
+	known := fields()
+
+	for _, path := range paths.FindAllString(text, -1) {
+		for path = positions.ReplaceAllString(path, ""); path != ""; path = path[:max(strings.LastIndexByte(path, '.'), 0)] {
+			if words, ok := known[path]; ok {
+				found = append(found, words)
+
+				break
+			}
+		}
+	}
+
+	slices.Sort(found)
+
+	return strings.Join(slices.Compact(found), ", ")
+}
