@@ -34,6 +34,15 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
+// IsDuplicateOf reports whether err violates the UNIQUE constraint of one column of a table, which has PostgreSQL's default name.
+func IsDuplicateOf(err error, table, column string) bool {
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
+		return pqErr.Code == uniqueViolation && pqErr.Constraint == table+"_"+column+"_key"
+	}
+
+	return IsDuplicate(err) && strings.Contains(err.Error(), table+"."+column)
+}
+
 // IsDeadlock reports whether PostgreSQL has aborted the transaction because of a deadlock or a serialization failure. The same
 // transaction may succeed if it is started again. SQLite has one writer, so it has no such errors.
 func IsDeadlock(err error) bool {

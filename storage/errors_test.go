@@ -150,3 +150,27 @@ func TestIsDeadlock(t *testing.T) {
 		}
 	}
 }
+
+// TestDuplicateOfAColumn checks that both databases tell which column has the duplicate.
+func TestDuplicateOfAColumn(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		insert := func(statement string) error {
+			_, err := storage.Exec(t.Context(), db.Writer(), statement)
+
+			return err
+		}
+
+		for _, statement := range []string{`CREATE TABLE cars (id TEXT UNIQUE, plate TEXT UNIQUE)`, `INSERT INTO cars VALUES ('a', 'x')`} {
+			if err := insert(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		for values, want := range map[string]bool{`('b', 'x')`: true, `('a', 'y')`: false} {
+			err := insert(`INSERT INTO cars VALUES ` + values)
+			if got := storage.IsDuplicateOf(err, "cars", "plate"); got != want || !storage.IsDuplicate(err) {
+				t.Errorf("%s: got %t for %v, want %t", values, got, err, want)
+			}
+		}
+	})
+}

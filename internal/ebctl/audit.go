@@ -83,7 +83,7 @@ func (s *session) senderOf(entry operatorapi.AuditEntry) string {
 func statusOf(entry operatorapi.AuditEntry) string {
 	status := strconv.Itoa(entry.Status)
 	if entry.Missed > 0 {
-		status += fmt.Sprintf(" (%d earlier refusals not recorded)", entry.Missed)
+		status += fmt.Sprintf(" (%d earlier rejected requests not recorded)", entry.Missed)
 	}
 
 	return status

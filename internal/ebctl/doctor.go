@@ -93,7 +93,7 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 
 	if answered(http.StatusUnauthorized)(err) {
 		return append(checks, check{
-			"credentials", checkFailed, err.Error(), "Log in with 'ebctl login', or set EBCTL_USERNAME and EBCTL_PASSWORD.",
+			"credentials", checkFailed, err.Error(), "Log in with 'ebctl login', or set EBCTL_USERNAME and EBCTL_PASSWORD, or EBCTL_TOKEN (--token).",
 		}), nil
 	}
 

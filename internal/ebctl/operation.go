@@ -110,7 +110,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, which selects its newest operation."
 
 const helpAudited = helpNamed +
-	"\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
+	"\n\nThe command needs the role operator. The operation's timeline, the audit log and the broker's log record your name and the reason."
 
 // interventionError reports that the broker rejected an intervention or did not respond. It contains the ID of the operation for
 // the hint.
@@ -202,7 +202,7 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return session.intervene(command.Context(), args[0], *intervention)
 	}
-	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for the timeline of the operation and the audit log; required")
+	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for the operation's timeline, the audit log and the log; required")
 	addWait(&command, &intervention.waiting)
 
 	return &command

@@ -108,7 +108,7 @@ func (c Config) Warnings() []string {
 
 	if reachable && c.Access.TLS.CertFile == "" && (c.AuthBasicUsers != "" || c.Access.UsersFile != "") {
 		warnings = append(warnings, program.Prefix+"TLS_CERT_FILE: without a certificate, the passwords of "+
-			program.Prefix+"AUTH_BASIC_USERS cross the network unencrypted, unless a proxy in front of the service terminates TLS")
+			program.Prefix+"AUTH_BASIC_USERS and "+program.Prefix+"AUTH_BASIC_USERS_FILE cross the network unencrypted, unless a proxy in front of the service terminates TLS")
 	}
 
 	return warnings

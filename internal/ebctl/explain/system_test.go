@@ -28,10 +28,10 @@ func TestSystemText(t *testing.T) {
 			"the breaker is open",
 			func(s *operatorapi.System) { s.State, s.NextTry = "open", ago(-2) }, failed + "; next call in 2s",
 		},
-		"Trial": {"the breaker is half-open", func(s *operatorapi.System) { s.State = "half-open" }, failed + "; the broker is trying again"},
+		"Trial": {"the breaker is half-open", func(s *operatorapi.System) { s.State = "half-open" }, failed + "; a trial call is in progress"},
 		"NoNextTry": {
 			"a replica of another version may omit fields",
-			func(s *operatorapi.System) { s.State = "open" }, failed + "; the broker is trying again",
+			func(s *operatorapi.System) { s.State = "open" }, failed + "; a trial call is in progress",
 		},
 	}
 

@@ -215,6 +215,6 @@ func (e Explanation) SystemText() string {
 	case system.State == breakerOpen && !system.NextTry.IsZero():
 		return fmt.Sprintf("%s; next call in %s", text, output.Duration(system.NextTry.Sub(e.At)))
 	default:
-		return text + "; the broker is trying again"
+		return text + "; a trial call is in progress"
 	}
 }

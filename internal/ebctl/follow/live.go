@@ -66,7 +66,7 @@ func (l *Live) Show(moment Moment) {
 // Details that belong to no stage, such as those of a pending operation, are below the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
-	lines := []string{"waiting for the broker"}
+	lines := []string{"waiting for the first response"}
 
 	if moment.Operation.ID != "" {
 		lines = []string{output.Line(fmt.Sprintf("%s of instance %s: %s, %s",

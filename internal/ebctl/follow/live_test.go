@@ -71,7 +71,7 @@ func TestLive(t *testing.T) {
 	screen.Write([]byte("$ ebctl\n"))
 
 	want := []string{
-		`waiting for the broker
+		`waiting for the first response
   ! the broker does not answer; retrying in 1s`,
 
 		`provision of instance instance-1: pending, 1s

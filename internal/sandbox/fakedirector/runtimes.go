@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -19,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Director's rules for names, label keys and the length of descriptions in bytes. The names that the broker generates for
+// Director's rules for names, label keys and the length of descriptions in characters. The names that the broker generates for
 // runtimes must match namePattern.
 const (
 	namePattern        = `^[a-z.-][a-z0-9.-]{0,35}$`
@@ -155,7 +156,7 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 		return refuse(InvalidData, "name=cannot be %q: up to 36 of a-z, 0-9, - and ., not a digit first", name)
 	}
 
-	if len(description) > longestDescription {
+	if utf8.RuneCountInString(description) > longestDescription {
 		return refuse(InvalidData, "description=has more than %d characters", longestDescription)
 	}
 

@@ -25,6 +25,10 @@ func (s *Server) document(r *http.Request) (any, bool) {
 	case "/healthz", "/livez", "/readyz":
 		return "ok", true
 	case "/version":
+		if s.options.Version == nil {
+			return versionInfo(""), true
+		}
+
 		return versionInfo(s.options.Version(r.Context())), true
 	}
 	document, ok := s.documents[r.URL.Path]

@@ -64,8 +64,8 @@ type Options struct {
 	Kinds  []Kind
 	// Dir is the folder for the object files. Only this server may use it. Open creates a missing folder.
 	Dir string
-	// Version returns the Kubernetes version that the server reports, such as 1.35.4. If it returns an empty string, the version is
-	// unknown and /version reports no numbers.
+	// Version returns the Kubernetes version that the server reports, such as 1.35.4. If it is nil or returns an empty string, the
+	// version is unknown and /version reports no numbers.
 	Version func(ctx context.Context) string
 	// Admit completes and validates a change before it is stored. old is nil for a creation. object is nil for the removal of an
 	// object that has no finalizers left. Admit may modify object but not old, and may increment the generation. Admit must read
