@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -25,6 +26,7 @@ type Config struct {
 	Provisioner Provisioner `envPrefix:"PROVISIONER_"`
 
 	EDP edp.Config `envPrefix:"EDP_"`
+	IAS ias.Config `envPrefix:"IAS_"`
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path contains none"`
 	PlatformsFile        string            `env:"PLATFORMS_FILE"         help:"file that names the platforms, with their credentials, regions and tenants; the service reloads the file when it changes. If empty, all clients with the role osb are one platform"`
@@ -49,7 +51,7 @@ type Config struct {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	errs := []error{c.Config.Check(), c.EDP.Check()}
+	errs := []error{c.Config.Check(), c.EDP.Check(), c.IAS.Check()}
 
 	for _, limit := range []struct {
 		variable string
@@ -160,6 +162,7 @@ func DefaultConfig() Config {
 			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
 		EDP:                  edp.DefaultConfig(),
+		IAS:                  ias.DefaultConfig(),
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},

@@ -4,6 +4,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/binding"
@@ -23,6 +24,7 @@ type Parts struct {
 	// Objects records the objects of instances in the outside systems below, which are nil if they are switched off.
 	Objects Objects
 	EDP     *edp.Client
+	IAS     *ias.Client
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
@@ -88,6 +90,10 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 
 	if parts.EDP != nil {
 		creation.EDP, creation.EDPRequired, removal.EDP = parts.EDP, config.EDP.Required, parts.EDP
+	}
+
+	if parts.IAS != nil {
+		removal.IAS = parts.IAS
 	}
 
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}

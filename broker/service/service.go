@@ -173,7 +173,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	systems := append([]*upstream.System{system}, outside.systems...)
 
 	processes := Processes(config, Parts{
-		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp,
+		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp, IAS: outside.ias,
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access, Kyma: kyma.Kyma{Catalog: plans, Version: config.Kyma.Version},
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})

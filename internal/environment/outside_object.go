@@ -32,4 +32,8 @@ const (
 	SystemEDP = "edp"
 	// KindDataTenant is the registration of the instance's subaccount, which all instances of the subaccount share.
 	KindDataTenant = "data tenant"
+
+	SystemIAS = "ias"
+	// KindServiceProvider is the service provider of the Grafana of an instance, which the Kyma Environment Broker registered.
+	KindServiceProvider = "service provider"
 )

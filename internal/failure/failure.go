@@ -70,6 +70,8 @@ const (
 	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
 	// ComponentEDP is the Event Data Platform.
 	ComponentEDP = "edp"
+	// ComponentIAS is Identity Authentication.
+	ComponentIAS = "ias"
 	// ComponentReleases is the registry of Kyma releases.
 	ComponentReleases = "releases"
 )

@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
@@ -24,7 +25,7 @@ type outside struct {
 // startSimulators starts a listener for the simulated systems of the broker on a free loopback port. The systems keep their objects
 // in memory: after a restart of the sandbox, the broker finds none of the objects that it has recorded, which counts as removed.
 func startSimulators(ctx context.Context) (address string, part lifecycle.Part, err error) {
-	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(fakeedp.New()), 0)
+	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(fakeedp.New(), fakeias.New()), 0)
 	if err != nil {
 		return "", lifecycle.Part{}, fmt.Errorf("starting the simulated systems: %w", err)
 	}
@@ -62,4 +63,5 @@ func (o outside) configure(config *broker.Config) {
 	address := "http://" + o.simulators + "/edp"
 	config.EDP.AuthURL, config.EDP.AdminURL = address, address
 	config.EDP.Namespace, config.EDP.Secret = fakeedp.Namespace, fakeedp.Secret
+	config.IAS.URL, config.IAS.UserID, config.IAS.UserSecret = "http://"+o.simulators+"/ias", fakeias.User, fakeias.Secret
 }

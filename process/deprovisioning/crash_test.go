@@ -25,6 +25,10 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 			finished := true
 
 			for _, task := range stage.Steps {
+				if !task.When.Met(operation) {
+					continue
+				}
+
 				after, wait, err := run(t, task.Step, operation)
 				if err != nil && !failure.Is(err, failure.Transient) {
 					t.Fatalf("stage %s: %v", stage.Name, err)

@@ -8,31 +8,14 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
-	"github.com/environment-broker/environment-broker/process"
 )
 
-// The removal of an object from another system is repeated every cleanupInterval for at most cleanupWindow. It must not hold up
-// the removal of the cluster, which costs money.
-const (
-	cleanupInterval = 10 * time.Second
-	cleanupWindow   = 5 * time.Minute
-)
+// edpInterval is the pause between two attempts to remove a subaccount.
+const edpInterval = 10 * time.Second
 
 // EDP removes subaccounts from the Event Data Platform. Deregister can be repeated.
 type EDP interface {
 	Deregister(ctx context.Context, subaccount string) error
-}
-
-// Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease.
-// Errors are of package failure.
-type Objects interface {
-	// FindObject returns the object of the instance, or an object without a state if there is none.
-	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
-	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
-	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
-	// Sharing returns the records of other instances that name the same object.
-	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
 }
 
 // deregisterEDP removes the subaccount from EDP with its last instance. It marks the record first and then looks for other
@@ -66,7 +49,7 @@ func (s deregisterEDP) Run(ctx context.Context, operation Operation, log logrus.
 
 	if !shared {
 		if err := s.deregister(ctx, object); err != nil {
-			return s.failed(ctx, operation, object, err, log)
+			return cleanup{objects: s.objects, object: object, cause: err, interval: edpInterval}.retry(ctx, operation, log)
 		}
 	}
 
@@ -92,28 +75,4 @@ func (s deregisterEDP) deregister(ctx context.Context, object environment.Outsid
 	}
 
 	return s.client.Deregister(ctx, object.Key) //nolint:wrapcheck // names EDP
-}
-
-// failed retries an error that can pass. After the window, and at once for other errors, it records the object as left over, and
-// the operation continues.
-func (s deregisterEDP) failed(ctx context.Context, operation Operation, object environment.OutsideObject, cause error, log logrus.FieldLogger,
-) (Operation, time.Duration, error) {
-	window := cleanupWindow
-	if !failure.Is(cause, failure.Transient) {
-		window = 0
-	}
-
-	given, wait, err := process.RetryOperationWithoutFail(operation, "", cause, restclient.RetryAfter(cause, cleanupInterval), window)
-	if err != nil || wait > 0 {
-		return given, wait, err
-	}
-
-	object.State = environment.OutsideLeftOver
-	if err := s.objects.SetObject(ctx, operation.Record, object); err != nil {
-		return operation, 0, err
-	}
-
-	log.WithField("system", object.System).Warn("the subaccount stays registered: its removal was given up")
-
-	return given, 0, nil
 }

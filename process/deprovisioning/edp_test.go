@@ -94,13 +94,13 @@ func TestEDPFaults(t *testing.T) {
 		// wantLeft is the state of the record if the step gives up at once.
 		wantLeft environment.OutsideState
 	}{
-		"Away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, cleanupInterval, ""},
-		"Lost":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: "deleteTenant", Lost: true}, cleanupInterval, ""},
-		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, cleanupInterval, ""},
-		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, cleanupInterval, ""},
+		"Away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, edpInterval, ""},
+		"Lost":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: "deleteTenant", Lost: true}, edpInterval, ""},
+		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, edpInterval, ""},
+		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, edpInterval, ""},
 		"429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second, ""},
-		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, cleanupInterval, ""},
-		"Denied":   {"an operator can correct the credentials", simulator.Fault{Status: http.StatusForbidden}, cleanupInterval, ""},
+		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, edpInterval, ""},
+		"Denied":   {"an operator can correct the credentials", simulator.Fault{Status: http.StatusForbidden}, edpInterval, ""},
 		"Rejected": {"another attempt would be rejected as well", simulator.Fault{Status: http.StatusBadRequest}, 0, environment.OutsideLeftOver},
 		"Gone":     {"an object that does not exist is removed", simulator.Fault{Status: http.StatusNotFound, Times: lasting}, 0, ""},
 	}

@@ -51,7 +51,9 @@ type Options struct {
 	// LeftOver, if set, counts runtimes that may not have been removed.
 	LeftOver func(LeftOver)
 	// EDP is nil if the Event Data Platform is switched off.
-	EDP     EDP
+	EDP EDP
+	// IAS is nil if Identity Authentication is switched off.
+	IAS     IAS
 	Objects Objects
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
@@ -109,12 +111,21 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	edp.Steps[0].When = process.Condition[environment.Data]{Text: "registered in EDP"}
 	edp.Steps[0].Notes = process.Notes{System: "EDP", Limit: cleanupWindow, Optional: true}
 
+	ias := stage(deregisterIAS{client: options.IAS, objects: options.Objects})
+	ias.Steps[0].Skippable = true
+	ias.Steps[0].When = process.Condition[environment.Data]{
+		Text: "not own_cluster, APP_IAS_URL is set", Off: options.IAS == nil,
+		Holds: func(operation Operation) bool { return operation.Data.Instance.Provider != "" },
+	}
+	ias.Steps[0].Notes = process.Notes{System: "IAS", Limit: cleanupWindow, Optional: true}
+
 	return process.Process[environment.Data]{
 		Kind:  kind,
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			stage(start(options.Provisionings)),
 			edp,
+			ias,
 			remove,
 			check,
 			stage(last),

@@ -22,9 +22,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/resources"
@@ -58,6 +60,7 @@ type brokerFixture struct {
 	provisioner *provisioner
 	graphql     http.Handler
 	edp         *fakeedp.EDP
+	ias         *fakeias.IAS
 }
 
 func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catalog) *brokerFixture {
@@ -65,8 +68,9 @@ func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catal
 
 	f := &brokerFixture{
 		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
-		provisioner: newProvisioner(t, shared.database(t), shared.garden), edp: fakeedp.New(),
+		provisioner: newProvisioner(t, shared.database(t), shared.garden), edp: fakeedp.New(), ias: fakeias.New(),
 	}
+	f.ias.Add(instanceID)
 	f.graphql = f.provisioner.handler()
 	f.provisioner.run()
 	f.api = broker.NewHandler(broker.Options{
@@ -120,6 +124,7 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 	return service.Processes(service.DefaultConfig(), service.Parts{
 		Objects:     proxiedObjects{service.NewObjects(f.objects, clock.RealClock{}), proxy},
 		EDP:         edp.New(edpConfig(), proxy.Client(f.edp, edpOperation).Transport),
+		IAS:         ias.New(iasConfig(), proxy.Client(f.ias, iasOperation).Transport),
 		Provisioner: client,
 		Rows:        proxiedRows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
 		Access:      proxiedAccess{client, proxy, f.accounts},
@@ -186,6 +191,8 @@ type brokerState struct {
 	AutoScalerMax int
 	// Runtime reports whether the Provisioner has the runtime of the instance.
 	Runtime bool
+	// ServiceProviders are the service providers in IAS.
+	ServiceProviders []string
 	// DataTenants are the data tenants in EDP. OutsideObjects are the recorded states of objects in other systems.
 	DataTenants    map[string]map[string]string
 	OutsideObjects []string
@@ -209,7 +216,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		Provisioner: f.provisioner.state(racy),
 		Instances:   count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
-		DataTenants: f.edp.Tenants(),
+		DataTenants: f.edp.Tenants(), ServiceProviders: f.ias.Holds(),
 	}
 
 	for _, id := range f.accounts.list() {

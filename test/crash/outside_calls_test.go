@@ -8,7 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
@@ -20,6 +22,17 @@ func edpConfig() edp.Config {
 
 	return config
 }
+
+// iasConfig connects the broker to the simulated IAS behind the proxy.
+func iasConfig() ias.Config {
+	config := ias.DefaultConfig()
+	config.URL, config.UserID, config.UserSecret = "http://ias.example.com", fakeias.User, fakeias.Secret
+
+	return config
+}
+
+// iasOperation names a call to IAS.
+func iasOperation(request *http.Request) string { return "IAS" + request.Method }
 
 // edpOperation names a call to EDP, without the names of objects.
 func edpOperation(request *http.Request) string {

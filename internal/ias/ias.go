@@ -1,0 +1,111 @@
+// Package ias removes service providers from SAP Cloud Identity Services, Identity Authentication (IAS). The Kyma Environment Broker
+// registered one for the Grafana of each runtime; this broker creates none.
+package ias
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+)
+
+// Config is the connection to IAS. An empty URL switches IAS off.
+type Config struct {
+	URL        string        `env:"URL"         help:"URL of Identity Authentication, from which deletions remove the service providers that the Kyma Environment Broker registered; empty turns the integration off"`
+	UserID     string        `env:"USER_ID"     help:"user for Identity Authentication"`
+	UserSecret secret.String `env:"USER_SECRET" help:"password of the user"`
+	Timeout    time.Duration `env:"TIMEOUT"     help:"timeout of one call"`
+	Calls      int           `env:"CALLS"       help:"maximum number of concurrent calls, per replica"`
+}
+
+// DefaultConfig returns the defaults, with IAS switched off.
+func DefaultConfig() Config { return Config{Timeout: time.Minute, Calls: 5} }
+
+// Check reports all invalid settings in one error, which names their variables.
+func (c Config) Check() error {
+	var errs []error
+
+	if c.URL == "" {
+		return nil
+	}
+
+	if !graphqlclient.IsURL(c.URL) {
+		errs = append(errs, errors.New("APP_IAS_URL: must be an http or https URL"))
+	}
+
+	if c.UserID == "" || c.UserSecret == "" {
+		errs = append(errs, errors.New("APP_IAS_URL: also set APP_IAS_USER_ID and APP_IAS_USER_SECRET"))
+	}
+
+	if c.Calls < 1 || c.Timeout <= 0 {
+		errs = append(errs, errors.New("APP_IAS_CALLS and APP_IAS_TIMEOUT: must be positive"))
+	}
+
+	return errors.Join(errs...)
+}
+
+// Company is the part of the response about a company that lists its service providers, in its wire format.
+type Company struct {
+	ServiceProviders []ServiceProvider `json:"service_providers"`
+}
+
+// ServiceProvider is a service provider in its wire format.
+type ServiceProvider struct {
+	ID          string `json:"id"`
+	DisplayName string `json:"display_name"`
+}
+
+// DisplayName returns the name of the service provider of the instance's Grafana. The Kyma Environment Broker chose the form.
+func DisplayName(instanceID string) string { return "SKR Grafana (instanceID: " + instanceID + ")" }
+
+// Client calls IAS. It is safe for concurrent use.
+type Client struct {
+	rest *restclient.Client
+	url  string
+}
+
+// New returns a client that sends its requests through the transport.
+func New(config Config, transport http.RoundTripper) *Client {
+	return &Client{url: strings.TrimSuffix(config.URL, "/"), rest: restclient.New(restclient.Options{
+		Title: "IAS", Component: failure.ComponentIAS, Settings: "APP_IAS_USER_ID and APP_IAS_USER_SECRET",
+		Transport: transport, Timeout: config.Timeout,
+		Authorize: func(request *http.Request) { request.SetBasicAuth(config.UserID, config.UserSecret.Reveal()) },
+	})}
+}
+
+// Probe reports whether IAS responds.
+func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
+
+// Remove removes the service provider of the instance's Grafana. It succeeds if there is none.
+func (c *Client) Remove(ctx context.Context, instanceID string) error {
+	var company Company
+
+	err := c.rest.Do(ctx, restclient.Request{
+		Method: http.MethodGet, URL: c.url + "/service/company/global", Action: "list the service providers", Into: &company,
+	})
+	if err != nil {
+		return err
+	}
+
+	for _, provider := range company.ServiceProviders {
+		if provider.DisplayName != DisplayName(instanceID) {
+			continue
+		}
+
+		err := c.rest.Do(ctx, restclient.Request{
+			Method: http.MethodPut, URL: c.url + "/service/sps/delete?sp_id=" + url.QueryEscape(provider.ID), Action: "remove the service provider",
+		})
+		if err != nil && !failure.Is(err, failure.NotFound) {
+			return err
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,89 @@
+// Package fakeias simulates the part of the administration API of Identity Authentication that removes service providers, for tests
+// and the sandbox.
+package fakeias
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/environment-broker/environment-broker/internal/ias"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+)
+
+// The credentials of the simulated system.
+const (
+	User   = "ias-user"
+	Secret = "ias-secret" //nolint:gosec // simulated
+)
+
+// IAS is a simulated Identity Authentication. It is safe for concurrent use.
+type IAS struct {
+	*simulator.Base
+
+	mux *http.ServeMux
+	// providers are the service providers. The lock of the Base guards them.
+	providers []ias.ServiceProvider
+	added     int
+}
+
+// New returns an IAS without service providers.
+func New() *IAS {
+	i := &IAS{Base: simulator.NewBase("ias"), mux: http.NewServeMux()}
+	i.mux.Handle("GET /service/company/global", i.Handle("getCompany", authorized(func(w http.ResponseWriter, _ *http.Request) {
+		simulator.WriteJSON(w, http.StatusOK, ias.Company{ServiceProviders: append([]ias.ServiceProvider{}, i.providers...)})
+	})))
+	i.mux.Handle("PUT /service/sps/delete", i.Handle("deleteServiceProvider", authorized(i.remove)))
+
+	return i
+}
+
+// ServeHTTP implements http.Handler.
+func (i *IAS) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
+
+// Add adds the service provider that the Kyma Environment Broker would have registered for the instance.
+func (i *IAS) Add(instanceID string) {
+	i.Locked(func() {
+		i.added++
+		i.providers = append(i.providers, ias.ServiceProvider{ID: fmt.Sprintf("sp-%d", i.added), DisplayName: ias.DisplayName(instanceID)})
+	})
+}
+
+// Holds implements simulator.System.
+func (i *IAS) Holds() []string {
+	var lines []string
+
+	i.Locked(func() {
+		for _, provider := range i.providers {
+			lines = append(lines, "service provider "+provider.ID+": "+provider.DisplayName)
+		}
+	})
+
+	return lines
+}
+
+// remove removes a service provider.
+func (i *IAS) remove(w http.ResponseWriter, r *http.Request) {
+	at := slices.IndexFunc(i.providers, func(p ias.ServiceProvider) bool { return p.ID == r.URL.Query().Get("sp_id") })
+	if at < 0 {
+		simulator.WriteJSON(w, http.StatusNotFound, map[string]string{"error": "there is no such service provider"})
+
+		return
+	}
+
+	i.providers = slices.Delete(i.providers, at, at+1)
+	w.WriteHeader(http.StatusOK)
+}
+
+// authorized rejects wrong credentials.
+func authorized(execute http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != User || password != Secret {
+			simulator.WriteJSON(w, http.StatusUnauthorized, map[string]string{"error": "wrong credentials"})
+
+			return
+		}
+
+		execute(w, r)
+	}
+}

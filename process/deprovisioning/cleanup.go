@@ -1,0 +1,60 @@
+package deprovisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// cleanupWindow is how long the removal of an object from another system is repeated. It must not hold up the removal of the
+// cluster, which costs money.
+const cleanupWindow = 5 * time.Minute
+
+// Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease.
+// Errors are of package failure.
+type Objects interface {
+	// FindObject returns the object of the instance, or an object without a state if there is none.
+	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+	// Sharing returns the records of other instances that name the same object.
+	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
+}
+
+// cleanup is a failed removal of an object from another system.
+type cleanup struct {
+	objects Objects
+	object  environment.OutsideObject
+	cause   error
+	// interval is the pause before the next attempt, unless the system asks for another one.
+	interval time.Duration
+}
+
+// retry repeats a removal whose error can pass. After the window, and at once for other errors, it records the object as left over,
+// and the operation continues.
+func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	window := cleanupWindow
+	if !failure.Is(c.cause, failure.Transient) {
+		window = 0
+	}
+
+	given, wait, err := process.RetryOperationWithoutFail(operation, "", c.cause, restclient.RetryAfter(c.cause, c.interval), window)
+	if err != nil || wait > 0 {
+		return given, wait, err
+	}
+
+	c.object.State = environment.OutsideLeftOver
+	if err := c.objects.SetObject(ctx, operation.Record, c.object); err != nil {
+		return operation, 0, err
+	}
+
+	log.WithField("system", c.object.System).Warn("the removal of an object from another system was given up; the object may be left over")
+
+	return given, 0, nil
+}

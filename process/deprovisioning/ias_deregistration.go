@@ -1,0 +1,48 @@
+package deprovisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// iasInterval is the pause between two attempts to remove a service provider.
+const iasInterval = 5 * time.Second
+
+// IAS removes the service providers of instances from Identity Authentication. Remove can be repeated.
+type IAS interface {
+	Remove(ctx context.Context, instanceID string) error
+}
+
+// deregisterIAS removes the service provider that the Kyma Environment Broker registered for the Grafana of the instance. There is a
+// record only if an earlier removal was given up, because this broker creates no service providers.
+type deregisterIAS struct {
+	client  IAS
+	objects Objects
+}
+
+// Name implements process.Step.
+func (deregisterIAS) Name() string { return "IAS_Deregistration" }
+
+// Run implements process.Step.
+func (s deregisterIAS) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemIAS, environment.KindServiceProvider)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	if err := s.client.Remove(ctx, operation.InstanceID); err != nil {
+		object.Key = operation.InstanceID
+
+		return cleanup{objects: s.objects, object: object, cause: err, interval: iasInterval}.retry(ctx, operation, log)
+	}
+
+	if object.State == "" {
+		return operation, 0, nil
+	}
+
+	return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
+}
