@@ -263,7 +263,10 @@ func reportFields(report auditchain.Report) output.Fields {
 	}
 
 	if report.Older > 0 {
-		fields = append(fields, output.Field{Name: "Older", Value: fmt.Sprintf("%d, of which only later changes are detected", report.Older)})
+		// Records are chained after the commit of their rows, so the first rows of a new log count, too.
+		fields = append(fields, output.Field{
+			Name: "Older", Value: fmt.Sprintf("rows written before the chain began: %d; changes before that time are not detected", report.Older),
+		})
 	}
 
 	if report.Since != nil {
