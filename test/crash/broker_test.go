@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -46,6 +48,8 @@ const (
 
 	// unbindDelay is the time between a bind and its unbind. The unbind arrives while the account is being created.
 	unbindDelay = 5500 * time.Millisecond
+	// kymaVersion is the version of Kyma that plan preview installs.
+	kymaVersion = "1.0.0"
 	// pollInterval is the interval at which the broker polls the Provisioner.
 	pollInterval = 5 * time.Second
 )
@@ -55,6 +59,7 @@ type brokerFixture struct {
 	*testing.T
 	brokerRows
 
+	plans       *catalog.Catalog
 	accounts    *accounts
 	api         http.Handler
 	provisioner *provisioner
@@ -67,7 +72,7 @@ func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catal
 	t.Helper()
 
 	f := &brokerFixture{
-		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
+		T: t, plans: plans, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
 		provisioner: newProvisioner(t, shared.database(t), shared.garden), edp: fakeedp.New(), ias: fakeias.New(),
 	}
 	f.ias.Add(instanceID)
@@ -128,6 +133,7 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 		Provisioner: client,
 		Rows:        proxiedRows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
 		Access:      proxiedAccess{client, proxy, f.accounts},
+		Kyma:        kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
 		Pace:        func(time.Duration) time.Duration { return pollInterval },
 		FeedAlive:   func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
@@ -189,6 +195,8 @@ type brokerState struct {
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
+	// Kyma is the version and the modules in the instance's row.
+	Kyma string
 	// Runtime reports whether the Provisioner has the runtime of the instance.
 	Runtime bool
 	// ServiceProviders are the service providers in IAS.
@@ -242,6 +250,10 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		}
 
 		found.Suspended, found.AutoScalerMax = row.Suspended, row.Request.Cluster.AutoScalerMax
+		if installed := row.Request.Cluster.Kyma; installed != nil {
+			found.Kyma = installed.Version + " " + strings.Join(installed.Modules, " ")
+		}
+
 		found.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 	}
 
@@ -295,7 +307,9 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ...brokerScenario) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
-	plans, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
+	plans, err := catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour, KymaVersion: kymaVersion,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,6 +345,15 @@ func (f *brokerFixture) bind() string {
 
 func (f *brokerFixture) unbind() string {
 	return f.sendOrder(http.MethodDelete, bindingPath, harness.PlanAWS, `{}`)
+}
+
+func (f *brokerFixture) provisionKyma() string {
+	return f.sendOrder(http.MethodPut, instancePath, harness.PlanPreview, `{}`)
+}
+
+// updateModules changes the cluster and its modules.
+func (f *brokerFixture) updateModules() string {
+	return f.sendUpdate(`"parameters": {"autoScalerMax": 30, "modules": {"list": [{"name": "serverless"}]}}`)
 }
 
 func (f *brokerFixture) update() string  { return f.sendUpdate(`"parameters": {"autoScalerMax": 30}`) }
@@ -379,6 +402,10 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 			during: f.provision, delay: creation, request: f.deprovision,
 		},
 		brokerScenario{name: "update", kind: environment.KindUpdate, before: ready, request: f.update},
+		brokerScenario{name: "provision-kyma", kind: environment.KindProvision, request: f.provisionKyma},
+		brokerScenario{
+			name: "update-modules", kind: environment.KindUpdate, before: []request{f.provisionKyma}, request: f.updateModules,
+		},
 		brokerScenario{
 			name: "deprovision-during-update", kind: environment.KindDeprovision,
 			before: ready, during: f.update, delay: change, request: f.deprovision,
