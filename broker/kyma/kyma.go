@@ -14,11 +14,16 @@ type Kyma struct {
 	Catalog *catalog.Catalog
 	// Version is the default version.
 	Version string
+	// VersionsNamespace and VersionsName identify the ConfigMap in the control plane with the versions of accounts. An empty name
+	// means that all accounts get the default version.
+	VersionsNamespace, VersionsName string
+	// ControlPlane has the configuration of operators. Nil means that there is none besides the catalog.
+	ControlPlane *ControlPlane
 }
 
 // Complete returns the Kyma of an instance with its version and its installation, or nil for an instance without Kyma. It keeps a
 // version that is already set. Errors are of package failure.
-func (k Kyma) Complete(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	wanted := instance.Request.Cluster.Kyma
 	if wanted == nil {
 		return nil, nil //nolint:nilnil // an instance without Kyma
@@ -30,12 +35,17 @@ func (k Kyma) Complete(_ context.Context, instance environment.Instance) (*envir
 	}
 
 	completed := *wanted
-	if completed.Version == "" {
-		completed.Version = k.Version
-	}
 
 	var err error
-	completed.Installation, err = plan.Installation(completed)
+	if completed.Version == "" {
+		if completed.Version, err = k.version(ctx, instance); err != nil {
+			return nil, err
+		}
+	}
 
-	return &completed, err
+	if completed.Installation, err = plan.Installation(completed); err != nil || k.ControlPlane == nil {
+		return &completed, err
+	}
+
+	return &completed, k.addComponents(ctx, plan.Name, completed.Installation)
 }

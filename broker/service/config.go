@@ -59,6 +59,7 @@ func (c Config) Check() error {
 	}{
 		{"APP_PROVISIONER_POLL_LIMIT", c.Provisioner.PollLimit},
 		{"APP_PROVISIONER_CALLS", c.Provisioner.Calls},
+		{"APP_CONTROL_PLANE_CALLS", c.Kyma.Calls},
 		{"APP_BINDING_LIMIT", c.BindingLimit},
 	} {
 		if limit.value < 1 {
@@ -119,8 +120,13 @@ type Catalog struct {
 // Kyma configures the Kyma that the Provisioner installs on runtimes. The variables have the same names as in the Kyma Environment
 // Broker.
 type Kyma struct {
-	Version         string `env:"KYMA_VERSION"             help:"default version of Kyma on new runtimes of plans with kyma, a release of the Provisioner; if empty, no plan installs Kyma"`
-	OnDemandVersion bool   `env:"ENABLE_ON_DEMAND_VERSION" help:"allow orders to choose the version of Kyma with the parameter kymaVersion"`
+	Version                string `env:"KYMA_VERSION"                  help:"default version of Kyma on new runtimes of plans with kyma, a release of the Provisioner; if empty, no plan installs Kyma"`
+	VersionConfigNamespace string `env:"VERSION_CONFIG_NAMESPACE"      help:"namespace of the ConfigMap with versions of Kyma for accounts, in the control plane"`
+	VersionConfigName      string `env:"VERSION_CONFIG_NAME"           help:"name of the ConfigMap with versions of Kyma for accounts: keys SA_ and GA_ with the ID of a subaccount or global account; empty for none"`
+	KubeconfigPath         string `env:"CONTROL_PLANE_KUBECONFIG_PATH" help:"kubeconfig of the control plane, the cluster with versions, plan configuration and overrides of Kyma; empty for none"`
+	Namespace              string `env:"CONTROL_PLANE_NAMESPACE"       help:"namespace of plan configuration and overrides in the control plane"`
+	Calls                  int    `env:"CONTROL_PLANE_CALLS"           help:"maximum number of concurrent calls to the control plane, per replica"`
+	OnDemandVersion        bool   `env:"ENABLE_ON_DEMAND_VERSION"      help:"allow orders to choose the version of Kyma with the parameter kymaVersion"`
 }
 
 // OIDC configures the login of users of runtimes. If no issuer is set, the Provisioner chooses the issuer of new
@@ -173,6 +179,9 @@ func DefaultConfig() Config {
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
 		Kubeconfigs:          Kubeconfigs{RateLimit: 10},
-		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
+		Kyma: Kyma{
+			VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
+		},
+		ExpirationPeriods: map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}
 }

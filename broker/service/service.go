@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
-	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/broker/refresh"
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -145,6 +145,11 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
+	installed, controlPlane, err := s.kymaOf(config.Kyma, plans)
+	if err != nil {
+		return err
+	}
+
 	s.Metrics().MustRegister(system, plans.Metric(), telemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
@@ -155,7 +160,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 
-	access, err := runtimeAccess(config, provisioner, stores.endpoints)
+	access, limit, err := runtimeAccess(config, provisioner, stores.endpoints)
 	if err != nil {
 		return err
 	}
@@ -174,7 +179,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	processes := Processes(config, Parts{
 		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp, IAS: outside.ias,
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access, Kyma: kyma.Kyma{Catalog: plans, Version: config.Kyma.Version},
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access, Kyma: installed,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 
@@ -183,20 +188,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
-	expirer := stores.expirer(config.ExpirationPeriods, recorder, wake)
-	estimator := estimate.New(stores.instances)
+	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances)
 	comparer := s.comparer(stores, recorder, operatorAPI, access)
-
-	limit, err := config.Kubeconfigs.limiter()
-	if err != nil {
-		return err
-	}
 
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: systems, Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: withControlPlane(systems, controlPlane), Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,
@@ -213,7 +212,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		s.addresses(stores, access),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.expiryOfBindings(options),
-		s.recovery(system, provisioner, stores, wake),
+		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
+		s.recoveryOf(installed, controlPlane, stores, wake),
 		{Name: "engine", Run: engine.Run, StopsEarly: true},
 	})...)
 }
@@ -241,10 +241,10 @@ func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake f
 	}
 }
 
-// recovery returns the part that probes the Provisioner during an outage.
-func (s *Service) recovery(system *upstream.System, provisioner *provisionerclient.Client, stores stores, wake func()) lifecycle.Part {
-	return lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
-		System: system, Probe: provisioner.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+// recovery returns the part that probes an upstream system during an outage.
+func (s *Service) recovery(title string, system *upstream.System, probe func(context.Context) error, stores stores, wake func()) lifecycle.Part {
+	return lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
+		System: system, Probe: probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 	}.Run}
 }
 
@@ -256,16 +256,21 @@ func (s *Service) expiryOfBindings(options broker.Options) lifecycle.Part {
 	}.Part()
 }
 
-// runtimeAccess returns the client of runtimes, which records their addresses.
-func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, error) {
+// runtimeAccess returns the client of runtimes, which records their addresses, and the limit of requests for kubeconfigs.
+func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, *auth.Limiter, error) {
 	networks, err := clusterclient.ParseNetworks(config.OwnClusterNetworks)
 	if err != nil {
-		return clusterclient.Access{}, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err)
+		return clusterclient.Access{}, nil, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err)
+	}
+
+	limit, err := config.Kubeconfigs.limiter()
+	if err != nil {
+		return clusterclient.Access{}, nil, err
 	}
 
 	recorder := refresh.Recorder{Endpoints: addresses, Clock: clock.RealClock{}}
 
-	return clusterclient.New(provisioner).Allowing(networks).Recording(recorder), nil
+	return clusterclient.New(provisioner).Allowing(networks).Recording(recorder), limit, nil
 }
 
 // newEngine returns the engine that runs the processes, with metrics and spans. The store notifies the engine of

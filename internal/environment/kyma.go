@@ -45,6 +45,13 @@ type KymaEntry struct {
 	Secret bool
 }
 
+// Add adds a component, unless the installation contains it.
+func (i *KymaInstallation) Add(component KymaComponent) {
+	if !slices.ContainsFunc(i.Components, func(other KymaComponent) bool { return other.Name == component.Name }) {
+		i.Components = append(i.Components, component)
+	}
+}
+
 // Set adds values to a component, or to the configuration for all components if the name is empty. A value replaces an earlier one
 // with the same key. Values of a component that is not installed are ignored.
 func (i *KymaInstallation) Set(component string, entries ...KymaEntry) {

@@ -37,6 +37,8 @@ type Instances interface {
 type Kyma interface {
 	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+	// Overrides returns the completed Kyma of the instance with the values that operators have set.
+	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 }
 
 // Options are the dependencies of the process.
@@ -100,6 +102,7 @@ func Process(options Options) process.Process[environment.Data] {
 						Optional: !options.EDPRequired,
 					},
 				},
+				{Step: overrides(options.Kyma), When: notOwn, Notes: process.Notes{System: "control plane"}},
 				{
 					Step: createRuntime{provisioner: options.Provisioner, instances: options.Instances}, When: notOwn,
 					Notes: process.Notes{System: provisioner, Creates: "the runtime and its cluster"},

@@ -306,6 +306,10 @@ func (k fakeKyma) Complete(_ context.Context, instance environment.Instance) (*e
 	return &completed, nil
 }
 
+func (fakeKyma) Overrides(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+	return instance.Request.Cluster.Kyma, nil
+}
+
 // TestKymaVersionIsChosenOnce checks that a repeated stage keeps the version and completes the installation again, that a retry
 // chooses again, and that a version in the order is never replaced.
 func TestKymaVersionIsChosenOnce(t *testing.T) {

@@ -29,6 +29,8 @@ type Provisioner interface {
 type Kyma interface {
 	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+	// Overrides returns the completed Kyma of the instance with the values that operators have set.
+	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 }
 
 // Instances reads instances and records updates.
@@ -112,6 +114,7 @@ func Process(options Options) process.Process[environment.Data] {
 			}},
 			{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
 				{Step: initKymaVersion(options.Kyma), When: kymaChanged},
+				{Step: overrides(options.Kyma), When: kymaChanged, Notes: process.Notes{System: "control plane"}},
 				{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaChanged, Notes: process.Notes{System: "Provisioner"}},
 			}},
 			{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{{

@@ -83,6 +83,11 @@ func (w *fixture) Complete(_ context.Context, instance environment.Instance) (*e
 	return &completed, nil
 }
 
+// Overrides implements Kyma.
+func (w *fixture) Overrides(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+	return instance.Request.Cluster.Kyma, nil
+}
+
 func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
 	return w.status, nil
 }

@@ -31,6 +31,8 @@ func decoders() map[string]string {
 		"broker/catalog/load.go":                           "broker/catalog.FuzzCatalogFile",
 		"broker/catalog/own_cluster.go":                    "test/osb.FuzzBody",
 		"broker/catalog/schema.go":                         "broker/catalog.FuzzParameters",
+		"broker/kyma/controlplane.go":                      "broker/kyma.FuzzDecode",
+		"broker/kyma/plan.go":                              "broker/kyma.FuzzParseComponents",
 		"broker/error_catalog.go":                          "reads a file that is part of the binary",
 		"broker/operator/kubeconfig.go":                    "internal/clusterclient.FuzzKubeconfig",
 		"broker/request.go":                                "test/osb.FuzzBody",

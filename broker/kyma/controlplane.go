@@ -1,0 +1,195 @@
+package kyma
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+)
+
+const (
+	// callTimeout limits each call to the control plane.
+	callTimeout = 15 * time.Second
+	// maxObjects and maxBytes limit a list of the control plane. Kubernetes limits each object to 1 MiB or so.
+	maxObjects = 100
+	maxBytes   = 16 << 20
+)
+
+// ControlPlane reads ConfigMaps and Secrets of one namespace in the control-plane cluster. It reads the kubeconfig at every call, so
+// that a rotated one is used at once. It is safe for concurrent use.
+type ControlPlane struct {
+	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
+	KubeconfigPath string
+	Namespace      string
+	// Wrap, if set, wraps the transport of all calls, for a concurrency limit and a circuit breaker.
+	Wrap func(http.RoundTripper) http.RoundTripper
+}
+
+// Check returns an error unless the kubeconfig can be read. It makes no call.
+func (c *ControlPlane) Check() error {
+	_, _, err := c.client()
+
+	return err
+}
+
+// Probe requests the version of the API server. Package upstream calls it during outages.
+func (c *ControlPlane) Probe(ctx context.Context) error {
+	_, err := c.get(ctx, "/version", nil, new(map[string]any))
+
+	return err
+}
+
+// configMap returns the data of a ConfigMap, or nil if it does not exist.
+func (c *ControlPlane) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	var found corev1.ConfigMap
+
+	_, err := c.get(ctx, "/api/v1/namespaces/"+url.PathEscape(namespace)+"/configmaps/"+url.PathEscape(name), nil, &found)
+
+	return found.Data, err
+}
+
+// configMaps returns the ConfigMaps that the label selector matches, sorted by name as the API server lists them.
+func (c *ControlPlane) configMaps(ctx context.Context, selector string) ([]corev1.ConfigMap, error) {
+	var found corev1.ConfigMapList
+	if err := c.list(ctx, "configmaps", selector, &found); err != nil {
+		return nil, err
+	}
+
+	return found.Items, tooMany(found.Continue, "ConfigMaps", selector)
+}
+
+// secrets is configMaps for Secrets.
+func (c *ControlPlane) secrets(ctx context.Context, selector string) ([]corev1.Secret, error) {
+	var found corev1.SecretList
+	if err := c.list(ctx, "secrets", selector, &found); err != nil {
+		return nil, err
+	}
+
+	return found.Items, tooMany(found.Continue, "Secrets", selector)
+}
+
+func tooMany(next, kind, selector string) error {
+	if next == "" {
+		return nil
+	}
+
+	return refused("the control plane has more than %d %s with the labels %s: remove some of them", maxObjects, kind, selector)
+}
+
+func (c *ControlPlane) list(ctx context.Context, kind, selector string, into any) error {
+	found, err := c.get(ctx, "/api/v1/namespaces/"+url.PathEscape(c.Namespace)+"/"+kind,
+		url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(maxObjects)}}, into)
+	if err == nil && !found {
+		return away(nil, "it does not know %s", kind)
+	}
+
+	return err
+}
+
+// get reads a path and decodes the response. It returns false if the object does not exist. Errors never quote a response, because it
+// can contain secrets.
+func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, into any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	client, config, err := c.client()
+	if err != nil {
+		return false, failure.Wrap(failure.Transient, err, "the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
+			WithReason(failure.ReasonInternal, failure.ComponentControlPlane)
+	}
+
+	address, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return false, away(nil, "its address is invalid")
+	}
+
+	address = address.JoinPath(path)
+	address.RawQuery = query.Encode()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
+	if err != nil {
+		return false, away(nil, "its address is invalid")
+	}
+
+	request.Header.Set("Accept", "application/json")
+
+	response, err := client.Do(request)
+	if err != nil {
+		if ferr, ok := errors.AsType[*failure.Error](err); ok { // of the circuit breaker
+			return false, ferr
+		}
+
+		return false, away(err, "it does not respond")
+	}
+
+	defer func() { _ = response.Body.Close() }()
+
+	return decode(response, into)
+}
+
+// decode reads the response of the API server.
+func decode(response *http.Response, into any) (bool, error) {
+	switch {
+	case response.StatusCode == http.StatusNotFound:
+		return false, nil
+	case response.StatusCode == http.StatusBadRequest:
+		return false, refused("the control plane rejects the labels of the plan or of the version: use shorter names")
+	case response.StatusCode != http.StatusOK:
+		return false, away(nil, "it responds with status %d", response.StatusCode)
+	}
+
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxBytes+1))
+
+	switch {
+	case err != nil:
+		return false, away(err, "its response was interrupted")
+	case len(content) > maxBytes:
+		return false, refused("a response of the control plane has more than %d bytes: remove overrides", maxBytes)
+	case json.Unmarshal(content, into) != nil:
+		return false, away(nil, "its response is not an object of Kubernetes")
+	default:
+		return true, nil
+	}
+}
+
+// client returns a client with the current kubeconfig. client-go shares the connections of equal kubeconfigs.
+func (c *ControlPlane) client() (*http.Client, *rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.KubeconfigPath)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the kubeconfig of the control plane from %s: %w", c.KubeconfigPath, err)
+	}
+
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("using the kubeconfig of the control plane from %s: %w", c.KubeconfigPath, err)
+	}
+
+	if c.Wrap != nil {
+		transport = c.Wrap(transport)
+	}
+
+	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}, config, nil
+}
+
+// away returns the error for a control plane that does not answer as expected. The engine retries.
+func away(cause error, format string, args ...any) error {
+	return failure.Wrap(failure.Transient, cause, "the control plane with the configuration of Kyma is unavailable: "+format, args...).
+		WithReason(failure.ReasonSystemAway, failure.ComponentControlPlane)
+}
+
+// refused returns the error for a configuration that an operator has to correct.
+func refused(format string, args ...any) error {
+	return failure.New(failure.Permanent, format, args...).WithReason(failure.ReasonInternal, failure.ComponentControlPlane)
+}
