@@ -14,10 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"k8s.io/utils/clock"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
@@ -160,6 +163,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.endpoints, err = endpoints.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.accounts, err = accounts.Open(t.Context(), db, clock.RealClock{}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
@@ -34,6 +35,7 @@ type stores struct {
 	runtimes   *runtimes.Store
 	auditlog   *auditlog.Store
 	endpoints  *endpoints.Store
+	accounts   *accounts.Store
 	// archive is a folder for archives of the audit log.
 	archive string
 }
@@ -54,7 +56,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 

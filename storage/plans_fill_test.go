@@ -36,6 +36,8 @@ func fillTables() []string {
 		`INSERT INTO bindings SELECT 'b' || i, 'i' || i, 'binding', 'r' || i, 'admin', 600, '', '', '', CASE WHEN i % 1000 = 7 THEN 'creating'
 			ELSE 'ready' END, 'p' || i, envelope, at AS created, '2029-12-31'::timestamptz + i * interval '1 minute'
 			FROM sources WHERE i <= 100000`,
+		`INSERT INTO account_claims SELECT 't' || i, 'aws_' || i % 1000, FALSE, 'a' || i, FALSE, '2030-01-02 03:00'::timestamptz FROM sources WHERE i <= 90000`,
+		`INSERT INTO account_uses SELECT 'i' || i, 't' || i, 'aws_' || i % 1000, FALSE, i % 100 = 0, '', '2030-01-02 03:00'::timestamptz FROM sources WHERE i <= 90000`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO runtimes (id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at, provider, region)
 			SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at, CASE WHEN i > 100000 THEN at END,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
@@ -57,6 +58,8 @@ func mayScan() map[string]string {
 		"runtimes.List of no region":      none,
 		"instances.FeedCursor":            "the table has one row",
 		"runtimes.Tenants":                "it reads the tenants of all runtimes, once for a report of differences",
+		"accounts.Abandoned":              "it compares all claims, uses and instances, every few minutes",
+		"accounts.List":                   "it lists both tables, only on request",
 		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
 		"auditlog.List of no user":        none,
 		"auditlog.Remove with an archive": "the table audit_chain_head has one row",
@@ -97,7 +100,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	everyMethod(t, calls, map[string]reflect.Type{
 		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
 		"bindings": reflect.TypeFor[*bindings.Store](),
-		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](),
+		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](), "accounts": reflect.TypeFor[*accounts.Store](),
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -34,7 +35,9 @@ type Config struct {
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
 	Kyma                 Kyma              `envPrefix:""`
-	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…"`
+	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…; unused if the account pool has rules"`
+	AccountPool          AccountPool       `envPrefix:"ACCOUNT_POOL_"`
+	Gardener             Gardener          `envPrefix:"GARDENER_"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance tries to reach a cluster that the tenant brings"`
 	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
 	ReconcileInterval    time.Duration     `env:"RECONCILE_INTERVAL"     help:"interval at which the broker compares its instances with the Provisioner, Gardener and Director, for metrics and the log; 0 turns it off"`
@@ -51,7 +54,7 @@ type Config struct {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	errs := []error{c.Config.Check(), c.EDP.Check(), c.IAS.Check()}
+	errs := []error{c.Config.Check(), c.EDP.Check(), c.IAS.Check(), c.checkAccounts()}
 
 	for _, limit := range []struct {
 		variable string
@@ -173,6 +176,8 @@ func DefaultConfig() Config {
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
+		AccountPool:          AccountPool{BindingKind: string(gardenclient.CredentialsBinding)},
+		Gardener:             Gardener{Calls: 32},
 		OwnClusterTimeout:    10 * time.Minute,
 		ReconcileInterval:    time.Hour,
 		BindingLimit:         10,

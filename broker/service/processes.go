@@ -25,6 +25,8 @@ type Parts struct {
 	Objects Objects
 	EDP     *edp.Client
 	IAS     *ias.Client
+	// Accounts is the account pool, or nil if the configuration maps providers to accounts.
+	Accounts Accounts
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
@@ -35,6 +37,12 @@ type Parts struct {
 	FeedAlive func() bool
 	// Polled, if set, is called before each request for the states of operations, with the number of operations.
 	Polled func(operations int)
+}
+
+// Accounts assigns cloud accounts to instances. accountpool.Instances implements it.
+type Accounts interface {
+	provisioning.Accounts
+	deprovisioning.Accounts
 }
 
 // RuntimeAccess calls the API servers of runtimes. clusterclient.Access implements it.
@@ -67,13 +75,13 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 	}
 
 	creation := provisioning.Options{
-		Provisioner:   parts.Provisioner,
-		Instances:     parts.Rows,
-		TargetSecrets: config.TargetSecrets,
-		Kyma:          parts.Kyma,
-		Access:        parts.Access,
-		Waiter:        waiter,
-		Limit:         config.Engine.OperationTimeout,
+		Provisioner: parts.Provisioner,
+		Instances:   parts.Rows,
+		Accounts:    provisioning.StaticAccounts(config.TargetSecrets),
+		Kyma:        parts.Kyma,
+		Access:      parts.Access,
+		Waiter:      waiter,
+		Limit:       config.Engine.OperationTimeout,
 
 		OwnClusterLimit: config.OwnClusterTimeout,
 	}
@@ -86,6 +94,10 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		LeftOver:      parts.LeftOver,
 		Limit:         config.Engine.OperationTimeout,
 	}
+	if parts.Accounts != nil {
+		creation.Accounts, removal.Accounts = parts.Accounts, parts.Accounts
+	}
+
 	creation.Objects, removal.Objects = parts.Objects, parts.Objects
 
 	if parts.EDP != nil {

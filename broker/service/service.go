@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
@@ -31,6 +32,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
@@ -48,12 +50,21 @@ const expireEvery = 30 * time.Second
 // Service is a broker that is ready to run: it listens on its addresses, and its database is open and migrated.
 type Service struct {
 	*replica.Replica
+
+	// garden is the connection to Gardener, or nil for the one of the configured kubeconfig.
+	garden *rest.Config
 }
 
 // New checks the configuration and assembles the service. It opens and migrates the database and listens on the
 // addresses, but processes nothing before Run. Errors name the invalid variables. If Run is not called, the caller
 // must call Close.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
+	return NewInGarden(ctx, config, nil, log)
+}
+
+// NewInGarden is New with a connection to Gardener that replaces the configured kubeconfig. The garden of the sandbox has no
+// address to which a kubeconfig could refer.
+func NewInGarden(ctx context.Context, config Config, garden *rest.Config, log logrus.FieldLogger) (*Service, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
@@ -63,7 +74,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 		return nil, err
 	}
 
-	service := &Service{base}
+	service := &Service{base, garden}
 	if err := service.build(ctx, config); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
@@ -81,6 +92,7 @@ type stores struct {
 	endpoints  *endpoints.Store
 	reports    *reports.Store
 	objects    *outsideobjects.Store
+	accounts   *accounts.Store
 	// audit is the background work on the entries.
 	audit []lifecycle.Part
 }
@@ -114,6 +126,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 		return stores{}, err
 	}
 
+	if opened.accounts, err = accounts.Open(ctx, s.DB, clock.RealClock{}); err != nil {
+		return stores{}, err
+	}
+
 	if opened.entries, err = auditlog.Open(ctx, s.DB, retention); err != nil {
 		return stores{}, err
 	}
@@ -140,7 +156,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	plans, platforms, err := s.loadFiles(config)
+	plans, platforms, pool, err := s.loadFiles(config, stores.accounts)
 	if err != nil {
 		return err
 	}
@@ -178,7 +194,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	systems := append([]*upstream.System{system}, outside.systems...)
 
 	processes := Processes(config, Parts{
-		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp, IAS: outside.ias,
+		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp, IAS: outside.ias, Accounts: pool.accounts(),
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access, Kyma: installed,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
@@ -195,13 +211,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: withControlPlane(systems, controlPlane), Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: withControlPlane(append(pool.systems(), systems...), controlPlane), Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,
 	}, requests)
 
-	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, outside.parts, []lifecycle.Part{
+	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, outside.parts, s.accountParts(pool, stores, wake), []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},

@@ -98,6 +98,23 @@ func TestInvalidConfiguration(t *testing.T) {
 			func(c *service.Config) { c.AuthBasicUsers, c.PlatformsFile = "u:p", "missing.yaml" },
 			[]string{"APP_PLATFORMS_FILE", "missing.yaml"},
 		},
+		"unreachable rule": {
+			"the error names the rule",
+			func(c *service.Config) {
+				c.AccountPool.RulesFile, c.Gardener.Project = written(t, "rule: [aws, 'aws(HR=nowhere)']"), "local"
+			},
+			[]string{"APP_ACCOUNT_POOL_RULES_FILE", `rule "aws(HR=nowhere)" is unreachable`, "plan azure is offered but has no rule"},
+		},
+		"pool without garden": {
+			"the broker labels the accounts in Gardener",
+			func(c *service.Config) {
+				c.AccountPool.RulesFile, c.Gardener.Project, c.Catalog.EnablePlans = written(t, "rule: [aws]"), "local", []string{"aws"}
+			},
+			[]string{"APP_GARDENER_KUBECONFIG_PATH"},
+		},
+		"pool without project": {
+			"the accounts are in a project", func(c *service.Config) { c.AccountPool.RulesFile = "rules.yaml" }, []string{"APP_GARDENER_PROJECT"},
+		},
 		"exposed": {
 			"users are required",
 			func(c *service.Config) { c.Address = "0.0.0.0:0" },

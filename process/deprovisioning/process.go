@@ -45,6 +45,8 @@ type Options struct {
 	Instances     Instances
 	Provisionings Provisionings
 	Waiter        provisionerwait.Waiter
+	// Accounts is the account pool, or nil if there is none. Deletions then have no stage Release_Subscription.
+	Accounts Accounts
 	// Kind returns which Provisioner the broker is connected to. It returns KindUnknown until the Provisioner has responded for
 	// the first time.
 	Kind func() provisionerclient.Kind
@@ -119,16 +121,17 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	}
 	ias.Steps[0].Notes = process.Notes{System: "IAS", Limit: cleanupWindow, Optional: true}
 
-	return process.Process[environment.Data]{
-		Kind:  kind,
-		Limit: options.Limit,
-		Stages: []process.Stage[environment.Data]{
-			stage(start(options.Provisionings)),
-			edp,
-			ias,
-			remove,
-			check,
-			stage(last),
-		},
+	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings)), edp, ias, remove, check}
+
+	if options.Accounts != nil && kind == environment.KindDeprovision {
+		release := stage(releaseSubscription(options.Accounts))
+		release.Steps[0].Skippable = true
+		release.Steps[0].When = process.Condition[environment.Data]{
+			Text: "not own_cluster", Holds: func(operation Operation) bool { return operation.Data.Instance.Provider != "" },
+		}
+		release.Steps[0].Notes = process.Notes{System: "Gardener", Limit: releaseWindow, Optional: true}
+		stages = append(stages, release)
 	}
+
+	return process.Process[environment.Data]{Kind: kind, Limit: options.Limit, Stages: append(stages, stage(last))}
 }

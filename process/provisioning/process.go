@@ -45,11 +45,10 @@ type Kyma interface {
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
-	// TargetSecrets maps providers to the names of Gardener credentials.
-	TargetSecrets map[string]string
-	Kyma          Kyma
-	Access        RuntimeAccess
-	Waiter        provisionerwait.Waiter
+	Accounts    Accounts
+	Kyma        Kyma
+	Access      RuntimeAccess
+	Waiter      provisionerwait.Waiter
 	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
 	OwnClusterLimit time.Duration
 	// EDP is nil if the Event Data Platform is switched off. EDPRequired fails an operation whose registration fails.
@@ -92,7 +91,7 @@ func Process(options Options) process.Process[environment.Data] {
 			)},
 			{Name: "create_runtime", Retry: retry, Steps: []process.Task[environment.Data]{
 				{Step: initialization(options.Kyma), When: notOwn},
-				{Step: resolveTargetSecret(options.TargetSecrets), When: notOwn},
+				{Step: resolveTargetSecret(options.Accounts), When: notOwn},
 				{
 					Step:      registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
 					When:      Condition{Text: "not own_cluster, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil},

@@ -7,31 +7,72 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The choice never changes within an
-// operation, because an order that is repeated under its idempotency key must stay the same. A retry is a new operation with a
-// new key. It chooses again, so that it uses a corrected APP_TARGET_SECRETS.
-func resolveTargetSecret(secrets map[string]string) Step {
+// An operation waits accountWait for a free account of the pool, and looks for one every accountInterval. Operators need some
+// minutes to react to the alert on an empty pool, and other tenants give accounts back.
+const (
+	accountInterval = 10 * time.Second
+	accountWait     = 10 * time.Minute
+)
+
+// Accounts chooses the Gardener credentials for an instance. Pool and StaticAccounts implement it.
+type Accounts interface {
+	// Assign returns the name of the credentials. The error is of kind Waiting if no account is free.
+	Assign(ctx context.Context, instance environment.Instance) (string, error)
+}
+
+// StaticAccounts maps providers to the names of Gardener credentials. All instances of a provider share one account.
+type StaticAccounts map[string]string
+
+// Assign implements Accounts.
+func (s StaticAccounts) Assign(_ context.Context, instance environment.Instance) (string, error) {
+	secret, configured := s[instance.Provider]
+	if !configured {
+		return "", failure.New(failure.Permanent, "no credentials for provider %q: an operator has to set APP_TARGET_SECRETS", instance.Provider)
+	}
+
+	return secret, nil
+}
+
+// resolveTargetSecret chooses the Gardener credentials for the runtime. The choice never changes within an operation that has
+// ordered the runtime, because an order that is repeated under its idempotency key must stay the same. A retry is a new operation
+// with a new key. It chooses again, so that it uses a corrected configuration.
+func resolveTargetSecret(accounts Accounts) Step {
 	return process.StepFunc("Resolve_Target_Secret",
-		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			if chosen := operation.Data.TargetSecret; chosen == "" || operation.Data.Provisioning != operation.ID {
-				provider := operation.Data.Instance.Provider
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			chosen := operation.Data.TargetSecret
+			if chosen != "" && operation.Data.Provisioning == operation.ID {
+				return operation, 0, nil
+			}
 
-				secret, configured := secrets[provider]
-				if !configured {
-					return operation, 0, failure.New(failure.Permanent,
-						"no credentials for provider %q: an operator has to set APP_TARGET_SECRETS", provider)
-				}
+			secret, err := accounts.Assign(ctx, operation.Data.Instance)
+			if failure.Is(err, failure.Waiting) {
+				return awaitAccount(operation, operation.Elapsed(), err)
+			}
 
-				operation.Data.TargetSecret = secret
-				if chosen != "" && chosen != secret && !slices.Contains(operation.Data.EarlierSecrets, chosen) {
-					operation.Data.EarlierSecrets = append(operation.Data.EarlierSecrets, chosen)
-				}
+			if err != nil {
+				return operation, 0, err
+			}
+
+			operation.Data.TargetSecret = secret
+			if chosen != "" && chosen != secret && !slices.Contains(operation.Data.EarlierSecrets, chosen) {
+				operation.Data.EarlierSecrets = append(operation.Data.EarlierSecrets, chosen)
 			}
 
 			return operation, 0, nil
 		})
+}
+
+// awaitAccount runs the step again until accountWait has passed since its first attempt. It then fails the operation.
+func awaitAccount(operation Operation, elapsed time.Duration, noneFree error) (Operation, time.Duration, error) {
+	if elapsed < accountWait {
+		return process.Await(operation, failure.Of(noneFree).Text, accountInterval, accountWait)
+	}
+
+	return operation, 0, failure.Wrap(failure.Quota, noneFree, "%s after %s: the quota of accounts is exhausted; "+
+		"an operator has to add accounts to the pool or clean up dirty ones, then retry", failure.Of(noneFree).Text, accountWait)
 }

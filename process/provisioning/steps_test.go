@@ -112,7 +112,7 @@ func runStage(t *testing.T, operation Operation, steps ...process.Step[environme
 func createStage(provisioner *fakeProvisioner, instances *fakeInstances) []process.Step[environment.Data] {
 	return []process.Step[environment.Data]{
 		initialization(fakeKyma{}),
-		resolveTargetSecret(map[string]string{"aws": "aws-account"}),
+		resolveTargetSecret(StaticAccounts{"aws": "aws-account"}),
 		createRuntime{provisioner: provisioner, instances: instances},
 	}
 }
@@ -167,7 +167,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(map[string]string{"aws": "s"}))
+			operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(StaticAccounts{"aws": "s"}))
 
 			got, wait, err := createRuntime{provisioner: c.provisioner, instances: c.instances}.Run(t.Context(), operation, logging.Discard())
 			if !failure.Is(err, c.want) || wait != 0 {
@@ -182,14 +182,14 @@ func TestCreateRuntimeFailures(t *testing.T) {
 }
 
 func TestTargetSecretIsChosenOnce(t *testing.T) {
-	operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(map[string]string{"aws": "old"}))
-	operation = runStage(t, operation, initialization(fakeKyma{}), resolveTargetSecret(map[string]string{"aws": "new"}))
+	operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(StaticAccounts{"aws": "old"}))
+	operation = runStage(t, operation, initialization(fakeKyma{}), resolveTargetSecret(StaticAccounts{"aws": "new"}))
 
 	if operation.Data.TargetSecret != "old" {
 		t.Errorf("the credentials changed to %q", operation.Data.TargetSecret)
 	}
 
-	_, _, err := resolveTargetSecret(nil).Run(t.Context(), newOperation(), logging.Discard())
+	_, _, err := resolveTargetSecret(StaticAccounts(nil)).Run(t.Context(), newOperation(), logging.Discard())
 	if !failure.Is(err, failure.Permanent) {
 		t.Errorf("a provider without credentials returned %v", err)
 	}
@@ -203,7 +203,7 @@ func TestRetryResolvesTheTargetSecretAgain(t *testing.T) {
 		operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, data, began)
 		for range 2 { // the second run repeats the order of the first
 			operation.Data.Instance = instance()
-			operation = runStage(t, operation, resolveTargetSecret(map[string]string{"aws": secret}),
+			operation = runStage(t, operation, resolveTargetSecret(StaticAccounts{"aws": secret}),
 				createRuntime{provisioner: provisioner, instances: instances})
 			secret = "changed during the retry"
 		}

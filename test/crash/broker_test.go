@@ -50,6 +50,9 @@ const (
 	unbindDelay = 5500 * time.Millisecond
 	// kymaVersion is the version of Kyma that plan preview installs.
 	kymaVersion = "1.0.0"
+	// claimDelay is the time between an order and the deletion of the instance. The deletion arrives while an account is being
+	// claimed.
+	claimDelay = 4300 * time.Millisecond
 	// pollInterval is the interval at which the broker polls the Provisioner.
 	pollInterval = 5 * time.Second
 )
@@ -66,6 +69,8 @@ type brokerFixture struct {
 	graphql     http.Handler
 	edp         *fakeedp.EDP
 	ias         *fakeias.IAS
+	// pool is nil if the configuration maps providers to accounts.
+	pool *pool
 }
 
 func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catalog) *brokerFixture {
@@ -119,6 +124,11 @@ func (p *provisioner) run() {
 
 // processes returns the processes that a replica of the broker registers.
 func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[environment.Data] {
+	var accounts service.Accounts
+	if f.pool != nil {
+		accounts = f.pool.behind(proxy)
+	}
+
 	client, err := provisionerclient.New(provisionerclient.Options{
 		URL: "http://provisioner.example.com/graphql", HTTPClient: proxy.Client(f.graphql, operationName),
 	})
@@ -131,6 +141,7 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 		EDP:         edp.New(edpConfig(), proxy.Client(f.edp, edpOperation).Transport),
 		IAS:         ias.New(iasConfig(), proxy.Client(f.ias, iasOperation).Transport),
 		Provisioner: client,
+		Accounts:    accounts,
 		Rows:        proxiedRows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
 		Access:      proxiedAccess{client, proxy, f.accounts},
 		Kyma:        kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
@@ -206,6 +217,7 @@ type brokerState struct {
 	OutsideObjects []string
 	// Unfinished is the number of the Provisioner's operations that have not ended.
 	Unfinished int
+	Pool       poolState
 }
 
 func (f *brokerFixture) state(racy bool) brokerState {
@@ -225,6 +237,10 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		Instances:   count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 		DataTenants: f.edp.Tenants(), ServiceProviders: f.ias.Holds(),
+	}
+
+	if f.pool != nil {
+		found.Pool = f.pool.state(racy)
 	}
 
 	for _, id := range f.accounts.list() {
@@ -280,6 +296,8 @@ type brokerScenario struct {
 	// the main request follows after the delay; the fault determines how far the operation has progressed.
 	during request
 	delay  time.Duration
+	// pooled runs the scenario with an account pool.
+	pooled bool
 	// request is the main request. The outcome of its operation must not depend on the fault.
 	request request
 }
@@ -324,6 +342,9 @@ func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ..
 			t.Helper()
 
 			f := newBroker(t, open(t), shared, plans)
+			if each.pooled {
+				f.pool = newPool(t, shared.garden, f.claims)
+			}
 
 			return crashtest.Env[environment.Data]{
 				Store: f.operations, Processes: f.processes, Upstream: func() any { return f.state(racy) },
@@ -411,6 +432,16 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 			before: ready, during: f.update, delay: change, request: f.deprovision,
 		},
 		brokerScenario{name: "suspend", kind: environment.KindSuspend, before: []request{f.provisionTrial}, request: f.suspend},
+		brokerScenario{name: "provision-pooled", kind: environment.KindProvision, pooled: true, request: f.provision},
+		brokerScenario{name: "deprovision-pooled", kind: environment.KindDeprovision, pooled: true, before: ready, request: f.deprovision},
+		brokerScenario{
+			name: "deprovision-pooled-during-creation", kind: environment.KindDeprovision, pooled: true,
+			during: f.provision, delay: claimDelay, request: f.deprovision,
+		},
+		brokerScenario{
+			name: "resume-pooled", kind: environment.KindResume, pooled: true,
+			before: []request{f.provisionTrial, f.suspend}, request: f.resume,
+		},
 		brokerScenario{
 			name: "resume", kind: environment.KindResume,
 			before: []request{f.provisionTrial, f.suspend}, request: f.resume,

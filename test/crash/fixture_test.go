@@ -4,11 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
+	claims "github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -58,6 +61,7 @@ type brokerRows struct {
 	operations *operations.Store
 	instances  *instances.Store
 	bindings   *bindings.Store
+	claims     *claims.Store
 	auditLog   *auditlog.Store
 	objects    *outsideobjects.Store
 }
@@ -82,6 +86,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.claims, err = claims.Open(t.Context(), db, clock.RealClock{}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -61,6 +61,8 @@ func decoders() map[string]string {
 		"internal/upstream/restclient/tokens.go":           "internal/upstream/restclient.FuzzResponse",
 		"process/run.go":                                   "internal/environment.FuzzData",
 		"provisioner/director/credentials.go":              "provisioner/director.FuzzCredentials",
+		"internal/accountpool/rules.go":                    "internal/accountpool.FuzzRules",
+		"internal/gardenclient/accounts.go":                "internal/gardenclient.FuzzObjects",
 		"provisioner/director/problem.go":                  "provisioner/director.FuzzProblem",
 		"provisioner/graph/admission.go":                   "provisioner/graph.FuzzAdmission",
 		"provisioner/installation/applier/stored.go":       "provisioner/installation/applier.FuzzInventory",

@@ -1,0 +1,36 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+)
+
+// Regions returns the regions of the providers in which the plan creates clusters, sorted. It is empty for plans whose clusters
+// the tenants bring.
+func (p *Plan) Regions() []string {
+	names := map[string]bool{}
+
+	for _, offer := range p.Offers {
+		for _, name := range offer.Regions {
+			names[name] = true
+		}
+
+		for _, name := range offer.Areas {
+			names[name] = true
+		}
+
+		// The regions that a platform region allows take precedence over the areas of the plan.
+		if p.byArea() {
+			for _, platform := range p.platforms.Regions {
+				for _, name := range platform.Only[offer.Provider] {
+					names[name] = true
+				}
+			}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Plans returns all plans, in the order of the catalog.
+func (c *Catalog) Plans() []*Plan { return slices.Clone(c.current.Load().plans) }

@@ -1,0 +1,162 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/storage/accounts"
+)
+
+// AccountPool configures the assignment of cloud accounts to tenants. Without rules, TARGET_SECRETS maps providers to accounts.
+type AccountPool struct {
+	RulesFile   string `env:"RULES_FILE"   help:"file with the rules of the account pool; if empty, APP_TARGET_SECRETS names one account for each provider"`
+	BindingKind string `env:"BINDING_KIND" help:"kind of the accounts in Gardener: CredentialsBinding, or SecretBinding for landscapes that have only those"`
+}
+
+// Gardener configures the connection of the account pool to Gardener. The broker does not use it for anything else.
+type Gardener struct {
+	KubeconfigPath string `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for Gardener, which the account pool needs; reloaded when the file changes"`
+	Project        string `env:"PROJECT"         help:"name of the Gardener project with the accounts and the clusters"`
+	Calls          int    `env:"CALLS"           help:"maximum number of concurrent calls to Gardener, per replica"`
+}
+
+// enabled reports whether the pool is configured.
+func (p AccountPool) enabled() bool { return p.RulesFile != "" }
+
+// checkAccounts checks the settings of the account pool.
+func (c Config) checkAccounts() error {
+	if !c.AccountPool.enabled() {
+		return nil
+	}
+
+	var errs []error
+
+	if c.Gardener.Project == "" {
+		errs = append(errs, errors.New("APP_GARDENER_PROJECT: the account pool needs the name of the Gardener project"))
+	}
+
+	if c.Gardener.Calls < 1 {
+		errs = append(errs, errors.New("APP_GARDENER_CALLS: must be at least 1"))
+	}
+
+	if kind := gardenclient.Kind(c.AccountPool.BindingKind); kind != gardenclient.CredentialsBinding && kind != gardenclient.SecretBinding {
+		errs = append(errs, fmt.Errorf("APP_ACCOUNT_POOL_BINDING_KIND: unknown kind %q, use %s or %s", kind, gardenclient.CredentialsBinding, gardenclient.SecretBinding))
+	}
+
+	return errors.Join(errs...)
+}
+
+// accountPool is the configured pool with the guard of Gardener.
+type accountPool struct {
+	accountpool.Instances
+
+	garden *gardenclient.Client
+	system *upstream.System
+}
+
+// accounts returns the pool for the steps, or nil if none is configured.
+func (p *accountPool) accounts() Accounts {
+	if p == nil {
+		return nil
+	}
+
+	return p
+}
+
+// systems returns Gardener as an upstream system if the pool is configured.
+func (p *accountPool) systems() []*upstream.System {
+	if p == nil {
+		return nil
+	}
+
+	return []*upstream.System{p.system}
+}
+
+// openAccountPool opens the account pool and checks its rules against the catalog, or returns nil if none is configured.
+func (s *Service) openAccountPool(config Config, plans *catalog.Catalog, claims *accounts.Store) (*accountPool, error) {
+	if !config.AccountPool.enabled() {
+		return nil, nil //nolint:nilnil // no pool is no error
+	}
+
+	rules, err := loadRules(config.AccountPool.RulesFile, plans)
+	if err != nil {
+		return nil, fmt.Errorf("APP_ACCOUNT_POOL_RULES_FILE: %w", err)
+	}
+
+	opened := &accountPool{system: upstream.New(upstream.Options{
+		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
+		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
+	})}
+
+	options := gardenclient.Options{
+		Namespace: "garden-" + config.Gardener.Project, Kind: gardenclient.Kind(config.AccountPool.BindingKind), System: opened.system,
+	}
+
+	switch {
+	case s.garden != nil:
+		opened.garden, err = gardenclient.New(s.garden, options)
+	case config.Gardener.KubeconfigPath == "":
+		err = errors.New("the account pool needs a kubeconfig for Gardener")
+	default:
+		opened.garden, err = gardenclient.Follow(config.Gardener.KubeconfigPath, s.Access.Files, options)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("APP_GARDENER_KUBECONFIG_PATH: %w", err)
+	}
+
+	s.Metrics().MustRegister(opened.system)
+
+	opened.Instances = accountpool.Instances{Rules: rules, Pool: accountpool.Pool{Garden: opened.garden, Claims: claims}}
+
+	return opened, nil
+}
+
+// loadRules reads the rules and compares them with the catalog.
+func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return accountpool.Rules{}, fmt.Errorf("reading the rules: %w", err)
+	}
+
+	rules, err := accountpool.ParseRules(content)
+	if err != nil {
+		return accountpool.Rules{}, err
+	}
+
+	var known []accountpool.Plan
+	for _, plan := range plans.Plans() {
+		known = append(known, accountpool.Plan{Name: plan.Name, Regions: plan.Regions(), Offered: plan.Offered()})
+	}
+
+	return rules, rules.Check(known)
+}
+
+// sweepEvery is the interval at which the broker completes interrupted releases of accounts.
+const sweepEvery = 5 * time.Minute
+
+// accountParts returns the background work of the pool.
+func (s *Service) accountParts(pool *accountPool, stores stores, wake func()) []lifecycle.Part {
+	if pool == nil {
+		return nil
+	}
+
+	return []lifecycle.Part{
+		lifecycle.Periodic{
+			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Pool.Sweep,
+		}.Part(),
+		{Name: "recovery of Gardener", Run: upstream.Recovery{
+			System: pool.system, Probe: pool.garden.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+		}.Run},
+	}
+}

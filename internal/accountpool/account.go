@@ -1,0 +1,155 @@
+package accountpool
+
+import (
+	"context"
+	"strings"
+)
+
+// Account is an account of a cloud provider: a binding in the Gardener project with the labels of the pool.
+type Account struct {
+	// Name is the name of the binding. Shoots refer to it.
+	Name string
+	// Type is the label hyperscalerType: the provider, followed by the platform region, the region of the provider, or both.
+	Type string
+	// Tenant is the label tenantName: the label of the tenant that uses the account, or empty.
+	Tenant string
+	// Shared accounts serve several tenants. Internal accounts belong to the operators: the pool neither claims nor releases them.
+	// Dirty accounts wait for their cleanup. EUAccess accounts are restricted to operators in the European Union.
+	Shared, Internal, Dirty, EUAccess bool
+	// Version is the resource version of the binding when it was read.
+	Version string
+}
+
+// free reports whether a tenant can claim the account.
+func (a Account) free() bool { return a.Tenant == "" && !a.Shared && !a.Internal && !a.Dirty }
+
+// Selector describes the accounts that an instance may use.
+type Selector struct {
+	Type             string
+	Shared, EUAccess bool
+}
+
+// provider returns the provider of a type.
+func provider(accountType string) string {
+	name, _, _ := strings.Cut(accountType, "_")
+
+	return name
+}
+
+// matches reports whether the account satisfies the selector.
+func (s Selector) matches(account Account) bool {
+	return account.Type == s.Type && account.Shared == s.Shared && account.EUAccess == s.EUAccess
+}
+
+// String describes the selector in texts for operators.
+func (s Selector) String() string {
+	text := "hyperscalerType " + s.Type
+	if s.Shared {
+		text = "shared, " + text
+	}
+
+	if s.EUAccess {
+		text += ", euAccess"
+	}
+
+	return text
+}
+
+// Selector returns the accounts that an instance under the rule may use. provider is the provider of the instance in Gardener.
+func (r Rule) Selector(provider, platformRegion, region string) Selector {
+	accountType := provider
+	if r.ByPlatformRegion {
+		accountType += "_" + platformRegion
+	}
+
+	if r.ByRegion {
+		accountType += "_" + region
+	}
+
+	return Selector{Type: accountType, Shared: r.Shared, EUAccess: r.EUAccess}
+}
+
+// Garden reads and labels the accounts of a Gardener project. Its errors are of package failure.
+type Garden interface {
+	// Account returns the account with the name, or an error of kind NotFound.
+	Account(ctx context.Context, name string) (Account, error)
+	// Accounts lists the accounts of a type, or all accounts if the type is empty.
+	Accounts(ctx context.Context, accountType string) ([]Account, error)
+	// SetLabels writes the labels Tenant and Dirty. The error is of kind Conflict if the account has changed since it was read.
+	SetLabels(ctx context.Context, account Account) error
+	// Touch changes the version of the account, so that requests with earlier versions fail. The error is of kind Conflict if the account
+	// has changed since it was read.
+	Touch(ctx context.Context, account Account) error
+	// Shoots returns the names of the Shoots by the name of the account that they use.
+	Shoots(ctx context.Context) (map[string][]string, error)
+}
+
+// Claim is the right of a tenant to one account of a type. Its key is unique.
+type Claim struct {
+	Key
+
+	// Account is the name of the account, or empty if none has been found yet.
+	Account string
+	// Releasing reports that the last instance has given the account back, and that the account is about to be marked as dirty.
+	Releasing bool
+}
+
+// Key identifies a claim.
+type Key struct {
+	// Tenant is the label of the tenant.
+	Tenant   string
+	Type     string
+	EUAccess bool
+}
+
+// Use records which account an instance uses.
+type Use struct {
+	Key
+
+	InstanceID string
+	// Shared reports that the account is shared. Without it, the account is that of the claim with the same key.
+	Shared bool
+	// Account is the name of the account, or empty if none has been found yet.
+	Account string
+}
+
+// Claims stores claims and uses in the broker's database. Each method is one transaction. Methods that change a claim first lock
+// its row, so that an instance cannot join a claim while another one ends it.
+type Claims interface {
+	Uses
+
+	// Join returns the claim with the key, which it creates if it is missing, and records that the instance uses its account. While
+	// the claim is being released, Join records nothing and returns the claim.
+	Join(ctx context.Context, instanceID string, key Key) (Claim, error)
+	// Holds reports whether the instance uses the claim, the claim has this account, and it is not being released.
+	Holds(ctx context.Context, instanceID string, claim Claim) (bool, error)
+	// Reserve sets the account of a claim that has none. It reports false if the claim has an account, is being released or no
+	// longer exists, or if another claim has the account.
+	Reserve(ctx context.Context, key Key, account string) (bool, error)
+	// Drop removes the account from the claim, unless the claim has another account by now.
+	Drop(ctx context.Context, key Key, account string) error
+	// Reserved returns the accounts of all claims on a type.
+	Reserved(ctx context.Context, accountType string) ([]string, error)
+	// BeginRelease ends the use of the instance. If other instances use the claim, it removes the use and reports false. Otherwise,
+	// it marks the claim as releasing, keeps the use, and reports true. An empty instance ID stands for no instance: the claim is
+	// released if nobody uses it.
+	BeginRelease(ctx context.Context, instanceID string, key Key) (Claim, bool, error)
+	// EndRelease removes the use of the instance and the claim. With keep, the claim stays, because a cluster still uses its account.
+	EndRelease(ctx context.Context, instanceID string, key Key, keep bool) error
+	// Abandoned returns the IDs of the instances that no longer exist although they use an account, and the claims without a use.
+	Abandoned(ctx context.Context) (instanceIDs []string, claims []Claim, err error)
+	// List returns all claims and all uses.
+	List(ctx context.Context) ([]Claim, []Use, error)
+}
+
+// Uses stores which instance uses which account.
+type Uses interface {
+	// Use returns the use of the instance, or false if the instance uses no account.
+	Use(ctx context.Context, instanceID string) (Use, bool, error)
+	// Share records that the instance uses a shared account.
+	Share(ctx context.Context, use Use) error
+	// SharedUses returns the number of instances by the shared account that they use.
+	SharedUses(ctx context.Context) (map[string]int, error)
+	// Leave removes the use of an instance without changing a claim.
+	Leave(ctx context.Context, instanceID string) error
+}

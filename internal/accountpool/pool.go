@@ -1,0 +1,172 @@
+package accountpool
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// ErrNoneFree reports that no account of the wanted kind is free, or that the account of the tenant is being released.
+var ErrNoneFree = errors.New("no account is free")
+
+// maxRounds limits how often Assign chooses again because another replica or program was faster. The caller then tries later.
+const maxRounds = 20
+
+// Pool assigns accounts to instances. It is safe for concurrent use, also by several replicas.
+type Pool struct {
+	Garden Garden
+	Claims Claims
+}
+
+// Request asks for an account for an instance.
+type Request struct {
+	Selector
+
+	InstanceID string
+	// Tenant is the label of the tenant for whom the instance was ordered.
+	Tenant string
+}
+
+func (r Request) key() Key { return Key{Tenant: r.Tenant, Type: r.Type, EUAccess: r.EUAccess} }
+
+// Assign returns the name of the account that the instance uses, and assigns one if the instance uses none. Repeated calls return
+// the same account as long as the tenant may use it. The error wraps ErrNoneFree if the caller should try again later.
+func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
+	if request.Shared {
+		return p.share(ctx, request)
+	}
+
+	use, uses, err := p.Claims.Use(ctx, request.InstanceID)
+	if err != nil {
+		return "", err
+	}
+
+	// An instance keeps its account when the rules change. An account of another tenant or without the wanted restriction belongs to a
+	// deleted instance with the same ID.
+	key := request.key()
+	if uses && !use.Shared && use.Tenant == key.Tenant && use.EUAccess == key.EUAccess && provider(use.Type) == provider(key.Type) {
+		key = use.Key
+	}
+
+	for range maxRounds {
+		claim, err := p.Claims.Join(ctx, request.InstanceID, key)
+		if err != nil {
+			return "", err
+		}
+
+		if claim.Releasing {
+			return "", ErrNoneFree
+		}
+
+		if claim.Account != "" {
+			usable, err := p.confirm(ctx, request.InstanceID, claim)
+			if err != nil || usable {
+				return claim.Account, err
+			}
+		} else if err := p.reserve(ctx, key); err != nil {
+			return "", err
+		}
+	}
+
+	return "", failure.New(failure.Transient, "other programs change the accounts of type %s at the same time", key.Type).
+		WithReason(failure.ReasonConflict, failure.ComponentGardenerClient)
+}
+
+// confirm writes the tenant of the claim into the label of its account. It reports false if it has to read the claim again: the
+// account has changed, or it is lost to the tenant and the claim has dropped it.
+func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool, error) {
+	account, err := p.Garden.Account(ctx, claim.Account)
+
+	switch {
+	case failure.Is(err, failure.NotFound):
+		return false, p.Claims.Drop(ctx, claim.Key, claim.Account)
+	case err != nil:
+		return false, err
+	case account.Tenant == claim.Tenant && !account.Dirty && !account.Shared:
+		return true, nil
+	case !account.free():
+		return false, p.Claims.Drop(ctx, claim.Key, claim.Account)
+	}
+
+	// The claim may have been released since it was read, if this replica was frozen for longer than its lease. A release that begins
+	// after this check changes the version of the account, so that the label is not written.
+	held, err := p.Claims.Holds(ctx, instanceID, claim)
+	if err != nil || !held {
+		return false, err
+	}
+
+	account.Tenant = claim.Tenant
+
+	err = p.Garden.SetLabels(ctx, account)
+	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
+// reserve sets the account of the claim: the account that already has the label of the tenant, or else a free one. The error is
+// ErrNoneFree if there is neither.
+func (p Pool) reserve(ctx context.Context, key Key) error {
+	candidates, err := p.candidates(ctx, key)
+	if err != nil {
+		return err
+	}
+
+	for _, candidate := range candidates {
+		reserved, err := p.Claims.Reserve(ctx, key, candidate.Name)
+		if err != nil || reserved {
+			return err
+		}
+
+		// Another replica may have set the account of the same claim. The caller reads it.
+		if candidate.Tenant == key.Tenant {
+			return nil
+		}
+	}
+
+	return ErrNoneFree
+}
+
+// candidates returns the accounts that the tenant may claim, in the order of preference. Each tenant starts at another free
+// account, so that many tenants at once rarely try the same one.
+func (p Pool) candidates(ctx context.Context, key Key) ([]Account, error) {
+	accounts, err := p.Garden.Accounts(ctx, key.Type)
+	if err != nil {
+		return nil, err
+	}
+
+	reserved, err := p.Claims.Reserved(ctx, key.Type)
+	if err != nil {
+		return nil, err
+	}
+
+	selector := Selector{Type: key.Type, EUAccess: key.EUAccess}
+
+	var own, free []Account
+
+	for _, account := range accounts {
+		switch {
+		case !selector.matches(account) || slices.Contains(reserved, account.Name):
+		case account.Tenant == key.Tenant && !account.Dirty:
+			own = append(own, account)
+		case account.free():
+			free = append(free, account)
+		}
+	}
+
+	byName(own)
+	byName(free)
+
+	if len(free) > 0 {
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(key.Tenant)) // never fails
+		start := int(hash.Sum32()) % len(free)
+		free = slices.Concat(free[start:], free[:start])
+	}
+
+	return append(own, free...), nil
+}

@@ -1,0 +1,202 @@
+package gardenclient
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// The labels of the account pool. Kyma Environment Broker uses the same ones.
+const (
+	LabelType     = "hyperscalerType"
+	LabelTenant   = "tenantName"
+	LabelDirty    = "dirty"
+	LabelShared   = "shared"
+	LabelInternal = "internal"
+	LabelEUAccess = "euAccess"
+)
+
+// AnnotationReleased is the version of an account when its claim was released before the label of the tenant was written.
+const AnnotationReleased = "broker.environment-broker.io/released-version"
+
+// labelTrue is the value of labels that are set. All other values count as not set.
+const labelTrue = "true"
+
+// object contains the fields that the client reads of bindings and Shoots.
+type object struct {
+	Metadata struct {
+		Name            string            `json:"name"`
+		Labels          map[string]string `json:"labels"`
+		ResourceVersion string            `json:"resourceVersion"`
+	} `json:"metadata"`
+	Spec struct {
+		CredentialsBindingName string `json:"credentialsBindingName"`
+		SecretBindingName      string `json:"secretBindingName"`
+	} `json:"spec"`
+}
+
+// account converts a binding.
+func (o object) account() accountpool.Account {
+	set := func(label string) bool { return o.Metadata.Labels[label] == labelTrue }
+
+	return accountpool.Account{
+		Name: o.Metadata.Name, Version: o.Metadata.ResourceVersion,
+		Type: o.Metadata.Labels[LabelType], Tenant: o.Metadata.Labels[LabelTenant],
+		Shared: set(LabelShared), Internal: set(LabelInternal), Dirty: set(LabelDirty), EUAccess: set(LabelEUAccess),
+	}
+}
+
+// list contains a page of objects.
+type list struct {
+	Metadata struct {
+		Continue string `json:"continue"`
+	} `json:"metadata"`
+	Items []object `json:"items"`
+}
+
+// list reads a page of objects.
+func (c *Client) list(ctx context.Context, of resource, selector, limit, next string) (list, error) {
+	var page list
+
+	request := c.request(http.MethodGet, of, "").Param("limit", limit)
+	if selector != "" {
+		request = request.Param("labelSelector", selector)
+	}
+
+	if next != "" {
+		request = request.Param("continue", next)
+	}
+
+	return page, read(ctx, request, &page)
+}
+
+// read sends the request and decodes the response. Only Error decodes the status in an error of the API server.
+func read(ctx context.Context, request *rest.Request, into any) error {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return err //nolint:wrapcheck // explain inspects the error
+	}
+
+	content, err := result.Raw()
+	if err == nil {
+		err = json.Unmarshal(content, into)
+	}
+
+	return failure.While(err, "decoding the response")
+}
+
+// each calls the function for every object that matches the selector.
+func (c *Client) each(ctx context.Context, of resource, selector string, visit func(object)) error {
+	next := ""
+
+	for {
+		page, err := c.list(ctx, of, selector, strconv.Itoa(pageSize), next)
+		if err != nil {
+			return err
+		}
+
+		for _, item := range page.Items {
+			visit(item)
+		}
+
+		if next = page.Metadata.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// Account implements accountpool.Garden.
+func (c *Client) Account(ctx context.Context, name string) (accountpool.Account, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	var found object
+
+	err := read(ctx, c.request(http.MethodGet, c.options.Kind.resource(), name), &found)
+
+	return found.account(), explain(err, "reading the account %q", name)
+}
+
+// Accounts implements accountpool.Garden. It omits bindings without the label hyperscalerType, which do not belong to the pool.
+func (c *Client) Accounts(ctx context.Context, accountType string) ([]accountpool.Account, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	selector := LabelType
+	if accountType != "" {
+		selector = labels.Set{LabelType: accountType}.String()
+	}
+
+	var accounts []accountpool.Account
+
+	err := c.each(ctx, c.options.Kind.resource(), selector, func(found object) { accounts = append(accounts, found.account()) })
+
+	return accounts, explain(err, "listing the accounts")
+}
+
+// SetLabels implements accountpool.Garden.
+func (c *Client) SetLabels(ctx context.Context, account accountpool.Account) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	// In a merge patch, null removes a label.
+	changed := map[string]any{LabelTenant: nil, LabelDirty: nil}
+	if account.Tenant != "" {
+		changed[LabelTenant] = account.Tenant
+	}
+
+	if account.Dirty {
+		changed[LabelDirty] = labelTrue
+	}
+
+	return explain(c.patch(ctx, account, "labels", changed), "labeling the account %q", account.Name)
+}
+
+// Touch implements accountpool.Garden. It sets AnnotationReleased to the current version, which is never its value already.
+func (c *Client) Touch(ctx context.Context, account accountpool.Account) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	err := c.patch(ctx, account, "annotations", map[string]any{AnnotationReleased: account.Version})
+
+	return explain(err, "annotating the account %q", account.Name)
+}
+
+// patch changes a field of the metadata. The API server rejects the patch if the account has another version by now.
+func (c *Client) patch(ctx context.Context, account accountpool.Account, field string, value any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": account.Version, field: value}})
+	if err != nil {
+		return err //nolint:wrapcheck // the values are strings
+	}
+
+	return c.request(http.MethodPatch, c.options.Kind.resource(), account.Name).
+		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch).Do(ctx).Error() //nolint:wrapcheck // explain inspects the error
+}
+
+// Shoots implements accountpool.Garden. It counts a Shoot for both of its fields that can name an account: Shoots from before
+// Kubernetes 1.34 may still refer to the SecretBinding with the name of the CredentialsBinding.
+func (c *Client) Shoots(ctx context.Context) (map[string][]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	shoots := map[string][]string{}
+
+	err := c.each(ctx, resource{core(), "shoots"}, "", func(found object) {
+		used := map[string]bool{found.Spec.CredentialsBindingName: true, found.Spec.SecretBindingName: true}
+		delete(used, "")
+
+		for name := range used {
+			shoots[name] = append(shoots[name], found.Metadata.Name)
+		}
+	})
+
+	return shoots, explain(err, "listing the Shoots")
+}
