@@ -1,0 +1,264 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/accounts"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// poolTenants is the number of tenants that order at the same time. There are as many accounts.
+const poolTenants = 200
+
+// TestAccountPoolOfManyTenants runs testAccountPool on a fake garden that is reached over HTTP.
+func TestAccountPoolOfManyTenants(t *testing.T) {
+	t.Parallel()
+
+	testAccountPool(t, harness.ServeGarden(t, harness.StartGarden(t, time.Second)))
+}
+
+// errKilled is the error of a call that the death of a replica interrupts.
+var errKilled = errors.New("the replica was killed")
+
+// mortal is a transport that kills its replica at one of the requests: before the API server gets the request, or after it has
+// carried it out.
+type mortal struct {
+	http.RoundTripper
+
+	mutex sync.Mutex
+	// left is the number of requests until the death.
+	left  int
+	after bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
+	m.mutex.Lock()
+	m.left--
+	left := m.left
+	m.mutex.Unlock()
+
+	if left < 0 || left == 0 && !m.after {
+		return nil, errKilled
+	}
+
+	response, err := m.RoundTripper.RoundTrip(request)
+	if left == 0 && err == nil {
+		return nil, errors.Join(errKilled, response.Body.Close())
+	}
+
+	return response, err
+}
+
+// testAccountPool assigns accounts to two instances of each tenant, on two replicas with connections of their own. Each replica
+// dies at a random request of each assignment and release, and another one repeats the work. No account may have two tenants, no
+// tenant two accounts, and no account may be lost.
+func testAccountPool(t *testing.T, kubeconfig string) {
+	t.Helper()
+
+	api := poolAPI(t, kubeconfig)
+
+	for i := range poolTenants {
+		harness.Until(t, "the account is accepted", func() bool {
+			return client.IgnoreAlreadyExists(api.Create(t.Context(), poolAccount(i))) == nil
+		})
+	}
+
+	config := postgrestest.Database(t)
+	replicas := []*accounts.Store{poolClaims(t, config), poolClaims(t, config)}
+	work := func(do func(pool accountpool.Pool) error) error {
+		for attempt := 1; ; attempt++ {
+			err := do(accountpool.Pool{Claims: replicas[rand.IntN(len(replicas))], Garden: mortalGarden(t, kubeconfig, attempt)})
+			if err == nil || attempt == 50 {
+				return err
+			}
+		}
+	}
+
+	var (
+		running sync.WaitGroup
+		mutex   sync.Mutex
+	)
+
+	assigned := map[string]string{}
+
+	for number := range 2 * poolTenants {
+		running.Go(func() {
+			instance := fmt.Sprintf("instance-%d", number)
+
+			var name string
+
+			err := work(func(pool accountpool.Pool) (err error) {
+				name, err = pool.Assign(t.Context(), accountpool.Request{
+					InstanceID: instance, Tenant: poolTenant(number), Selector: accountpool.Selector{Type: "aws"},
+				})
+
+				return err
+			})
+			if err != nil {
+				t.Errorf("%s got no account: %v", instance, err)
+			}
+
+			mutex.Lock()
+			defer mutex.Unlock()
+
+			assigned[instance] = name
+		})
+	}
+
+	running.Wait()
+	checkAssignments(t, api, assigned)
+
+	for number := range 2 * poolTenants {
+		running.Go(func() {
+			instance := fmt.Sprintf("instance-%d", number)
+			if err := work(func(pool accountpool.Pool) error { return pool.Release(t.Context(), instance, "c-"+instance) }); err != nil {
+				t.Errorf("%s did not release its account: %v", instance, err)
+			}
+		})
+	}
+
+	running.Wait()
+
+	for _, account := range poolAccounts(t, api) {
+		if account.Labels[gardenclient.LabelDirty] != "true" {
+			t.Errorf("the account %s has the labels %v after its release", account.Name, account.Labels)
+		}
+	}
+
+	if claims, uses, err := replicas[0].List(t.Context()); err != nil || len(claims)+len(uses) > 0 {
+		t.Errorf("the claims %v and the uses %v are left, %v", claims, uses, err)
+	}
+}
+
+// poolAPI returns a client of the garden that does not die.
+func poolAPI(t *testing.T, kubeconfig string) client.Client {
+	t.Helper()
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	scheme, err := fakegarden.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return api
+}
+
+func poolTenant(number int) string { return fmt.Sprintf("tenant-%d", number%poolTenants) }
+
+func poolAccount(number int) *securityv1alpha1.CredentialsBinding {
+	return &securityv1alpha1.CredentialsBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("pool-%03d", number), Namespace: harness.GardenNamespace(), Labels: map[string]string{gardenclient.LabelType: "aws"},
+		},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "aws"},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Name: "aws", Namespace: harness.GardenNamespace()},
+	}
+}
+
+func poolAccounts(t *testing.T, api client.Client) []securityv1alpha1.CredentialsBinding {
+	t.Helper()
+
+	list := &securityv1alpha1.CredentialsBindingList{}
+	if err := api.List(t.Context(), list, client.InNamespace(harness.GardenNamespace()), client.HasLabels{gardenclient.LabelType}); err != nil {
+		t.Fatal(err)
+	}
+
+	return list.Items
+}
+
+// checkAssignments checks that each tenant has one account, which has its label.
+func checkAssignments(t *testing.T, api client.Client, assigned map[string]string) {
+	t.Helper()
+
+	labeled := map[string]string{}
+	for _, account := range poolAccounts(t, api) {
+		labeled[account.Name] = account.Labels[gardenclient.LabelTenant]
+	}
+
+	byTenant := map[string]string{}
+
+	for number := range 2 * poolTenants {
+		tenant, name := poolTenant(number), assigned[fmt.Sprintf("instance-%d", number)]
+		if other := byTenant[tenant]; other != "" && other != name {
+			t.Errorf("%s has the accounts %s and %s", tenant, other, name)
+		}
+
+		if byTenant[tenant] = name; labeled[name] != tenant {
+			t.Errorf("the account %s of %s has the tenant %q", name, tenant, labeled[name])
+		}
+	}
+}
+
+// poolClaims opens the tables for a replica.
+func poolClaims(t *testing.T, config storage.Config) *accounts.Store {
+	t.Helper()
+
+	db, keys := storagetest.Open(t, config), storagetest.Keys(t)
+
+	if _, err := operations.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := instances.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	claims, err := accounts.Open(t.Context(), db, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return claims
+}
+
+// mortalGarden returns a client that dies at a random request. Replicas of later attempts live longer.
+func mortalGarden(t *testing.T, kubeconfig string, attempt int) *gardenclient.Client {
+	t.Helper()
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &mortal{RoundTripper: next, left: 1 + rand.IntN(1+attempt), after: rand.IntN(2) == 0}
+	})
+
+	garden, err := gardenclient.New(config, gardenclient.Options{Namespace: harness.GardenNamespace(), Kind: gardenclient.CredentialsBinding})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return garden
+}
