@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -477,7 +476,7 @@ func TestQuotaOfAnAccountOnSeveralPlatforms(t *testing.T) {
 // response must be that for a missing instance. The test needs PostgreSQL, because SQLite locks the whole database before the
 // request reads the owner.
 func TestMoveDuringADeletion(t *testing.T) {
-	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)), isolated(t))
+	b := newFixtureOn(t, storagetest.Open(t, storagetest.Postgres(t)), isolated(t))
 	b.bound(instanceID)
 
 	for name, status := range map[string]int{"delete": 410, "update": 404, "bind": 404, "unbind": 410} {

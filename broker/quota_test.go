@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
@@ -163,7 +162,7 @@ func TestUpdatesRespectTheQuota(t *testing.T) {
 func TestConcurrentMoves(t *testing.T) {
 	const times = 60
 
-	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)), offering(t, oneTrial),
+	b := newFixtureOn(t, storagetest.Open(t, storagetest.Postgres(t)), offering(t, oneTrial),
 		func(options *broker.Options) { options.AccountMovement = true })
 	id := func(n int) string { return fmt.Sprintf("trial-%d", n) }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -16,7 +15,7 @@ import (
 // then sees an unready binding with an ended operation, but must not replace the binding. The test needs PostgreSQL, because
 // SQLite executes one write transaction at a time.
 func TestBindDuringTheEndOfTheSameBind(t *testing.T) {
-	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)))
+	b := newFixtureOn(t, storagetest.Open(t, storagetest.Postgres(t)))
 	b.runs(instanceID)
 
 	operation := b.want("a new binding", b.bindLater("b1", role), 202).text("operation")
@@ -88,7 +87,7 @@ func (b *fixture) awaitsLock() {
 // poll must describe either the creation or the removal, and must find the binding. The test needs PostgreSQL, because reads in
 // SQLite never wait for a lock.
 func TestPollDuringAnUnbind(t *testing.T) {
-	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)))
+	b := newFixtureOn(t, storagetest.Open(t, storagetest.Postgres(t)))
 	b.runs(instanceID)
 	b.want("a new binding", b.bind("b1", role), 201)
 

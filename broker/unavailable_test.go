@@ -46,7 +46,7 @@ func (b *fixture) patient(reason string, limit time.Duration) {
 }
 
 func TestDatabaseIsDown(t *testing.T) {
-	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	config, line := postgrestest.Through(t, storagetest.Postgres(t))
 
 	b := newFixtureOn(t, storagetest.Open(t, config))
 	b.provisioned(instanceID)
@@ -62,7 +62,7 @@ func TestDatabaseIsDown(t *testing.T) {
 }
 
 func TestSilentDatabaseDoesNotBlockRequests(t *testing.T) {
-	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	config, line := postgrestest.Through(t, storagetest.Postgres(t))
 
 	b := newFixtureOn(t, storagetest.Open(t, config))
 	b.provisioned(instanceID)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -115,7 +114,7 @@ func inBubble(t *testing.T, test func(b *fixture)) {
 			t.Skip("make test runs it")
 		}
 
-		config := postgrestest.Database(t) // in real time
+		config := storagetest.Postgres(t) // in real time
 
 		synctest.Test(t, func(t *testing.T) { test(newFixture(t, storagetest.Open(t, config))) })
 	})

@@ -141,7 +141,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 // TestWorkResumesWhenPostgresIsBack cuts and then freezes the connection to PostgreSQL while operations run. All operations must
 // succeed once the connection is back. The test runs in real time, because network connections do not work in a synctest bubble.
 func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
-	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	config, line := postgrestest.Through(t, storagetest.Postgres(t))
 	db := storagetest.Open(t, config)
 
 	store, err := operations.Open(t.Context(), db, storagetest.Keys(t))

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -36,7 +35,7 @@ func TestListsUseAnIndexOfSQLite(t *testing.T) {
 
 	var sent []storage.PreparedQuery
 
-	db, err := storage.OpenRecording(postgrestest.Database(t), func(statement storage.PreparedQuery) { sent = append(sent, statement) })
+	db, err := storage.OpenRecording(storagetest.Postgres(t), func(statement storage.PreparedQuery) { sent = append(sent, statement) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -108,7 +107,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 func openLarge(t *testing.T, filling []string) large {
 	t.Helper()
 
-	config := postgrestest.Database(t)
+	config := storagetest.Postgres(t)
 
 	var sent []storage.PreparedQuery
 

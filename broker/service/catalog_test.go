@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/replica"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -18,7 +17,7 @@ import (
 func TestChangedCatalogFilesAreAudited(t *testing.T) {
 	t.Parallel()
 
-	database := postgrestest.Database(t) // a SQLite file has one process
+	database := storagetest.Postgres(t) // a SQLite file has one process
 	config := usable(t)
 	config.Database = replica.Database{
 		Driver: database.Driver, User: database.User, Password: database.Password, Host: database.Host, Port: database.Port,

@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -284,7 +283,7 @@ func TestEngineAgainstModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		script := scripts().Draw(r, "script")
 
-		for _, violation := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Volatile(t) }, script) {
+		for _, violation := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.SQLite(t) }, script) {
 			r.Error(violation)
 		}
 	})
@@ -294,12 +293,12 @@ func TestEngineAgainstModel(t *testing.T) {
 func TestEngineAgainstModelOnPostgreSQL(t *testing.T) {
 	const few = 4
 
-	postgrestest.Database(t) // starts the server outside the bubble, where time is real
+	storagetest.Postgres(t) // starts the server outside the bubble, where time is real
 
 	for seed := range few {
 		script := scripts().Example(seed)
 
-		for _, violation := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, postgrestest.Database(t)) }, script) {
+		for _, violation := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, storagetest.Postgres(t)) }, script) {
 			t.Errorf("%s\n%+v", violation, script)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func TestUnavailableDatabaseIsReportedSoon(t *testing.T) {
 	const patience = 40 * time.Second
 
-	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	config, line := postgrestest.Through(t, storagetest.Postgres(t))
 	f := newFixture(t, storagetest.Open(t, config))
 	operation, runtime := f.provision("tenant", "key", "c-1")
 

@@ -191,7 +191,7 @@ func newRemovalOperation(t *testing.T) operation.Operation {
 func runInEngine(t *testing.T, whole process.Process[operation.Data]) process.Record {
 	t.Helper()
 
-	db := storagetest.Volatile(t)
+	db := storagetest.SQLite(t)
 
 	store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
 	if err != nil {

@@ -129,7 +129,7 @@ func (c credentials) Read(context.Context) (director.ClientCredentials, error) {
 func each(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
-	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+	storagetest.EachEmptyDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()
 		test(newFixture(t, db))
 	})

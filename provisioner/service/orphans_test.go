@@ -38,7 +38,7 @@ func newOrphanFixture(t *testing.T, names ...string) orphanFixture {
 		t.Fatal(err)
 	}
 
-	db := storagetest.Volatile(t)
+	db := storagetest.SQLite(t)
 
 	rows, err := runtimes.Open(t.Context(), db, storagetest.Keys(t))
 	if err != nil {

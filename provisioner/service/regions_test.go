@@ -15,7 +15,7 @@ import (
 // TestRegionsOfOlderRows checks that rows of an older version, which have no provider and no region, are completed from their
 // configuration, and that an unreadable configuration is reported.
 func TestRegionsOfOlderRows(t *testing.T) {
-	db := storagetest.Volatile(t)
+	db := storagetest.SQLite(t)
 
 	rows, err := runtimes.Open(t.Context(), db, storagetest.Keys(t))
 	if err != nil {

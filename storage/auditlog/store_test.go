@@ -15,7 +15,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -191,7 +190,7 @@ func TestEntriesCannotBeReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	databases := map[string]*storage.DB{
 		storage.DriverSQLite:   storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path}),
-		storage.DriverPostgres: storagetest.Open(t, postgrestest.Database(t)),
+		storage.DriverPostgres: storagetest.Open(t, storagetest.Postgres(t)),
 	}
 
 	for driver, db := range databases {

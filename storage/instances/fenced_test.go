@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -20,7 +19,7 @@ import (
 // instance. The late run must change nothing. The test needs PostgreSQL, because SQLite executes one write transaction at
 // a time.
 func TestEffectChecksTheLeaseAfterItsWait(t *testing.T) {
-	db := storagetest.Open(t, postgrestest.Database(t))
+	db := storagetest.Open(t, storagetest.Postgres(t))
 
 	ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
 	if err != nil {

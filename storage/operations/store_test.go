@@ -31,7 +31,7 @@ type fixture struct {
 func each(t *testing.T, test func(b fixture)) {
 	t.Helper()
 
-	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+	storagetest.EachEmptyDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()
 
 		store, err := operations.Open(t.Context(), db, storagetest.Keys(t))

@@ -12,71 +12,62 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both are empty,
-// without tables.
+// fileName is the name of SQLite files.
+const fileName = "test.db"
+
+// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both have the tables of both
+// services, without rows.
 func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, Postgres(t))) })
+}
+
+// EachEmptyDatabase is EachDatabase without tables. It is for tests that change finished operations in SQL, which the triggers of the
+// audit log reject.
+func EachEmptyDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
+	t.Helper()
+
+	t.Run("sqlite", func(t *testing.T) { test(t, Open(t, fileIn(VolatileDir(t)))) })
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgrestest.Database(t))) })
 }
 
-// SQLite opens a new SQLite file.
+// Postgres creates a PostgreSQL database with the tables of both services. It copies them, because migrating takes several times as long.
+func Postgres(tb testing.TB) storage.Config {
+	tb.Helper()
+
+	return postgrestest.Copy(tb, func(config storage.Config) error { return migrate(tb.Context(), config) })
+}
+
+// SQLite opens a new SQLite file in VolatileDir with the tables of both services.
 func SQLite(tb testing.TB) *storage.DB {
 	tb.Helper()
 
-	return Open(tb, fileIn(tb.TempDir()))
-}
-
-// Volatile opens a new SQLite file in VolatileDir, for tests with thousands of commits.
-func Volatile(tb testing.TB) *storage.DB {
-	tb.Helper()
-
-	return Open(tb, fileIn(VolatileDir(tb)))
-}
-
-// Copies fills a SQLite database once and returns a function that opens a copy of it in VolatileDir. It is for tests that need
-// thousands of databases with the same tables, because copying is much faster than migrating.
-func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *storage.DB {
-	tb.Helper()
-
-	original := VolatileDir(tb)
-
-	db, err := storage.Open(tb.Context(), fileIn(original))
+	content, err := sqliteFile()
 	if err != nil {
 		tb.Fatal(err)
 	}
 
-	fill(db)
-
-	if err := db.Close(); err != nil {
+	config := fileIn(VolatileDir(tb))
+	if err := os.WriteFile(config.Path, content, 0o600); err != nil {
 		tb.Fatal(err)
 	}
 
-	return func(tb testing.TB) *storage.DB {
-		tb.Helper()
-
-		dir := VolatileDir(tb)
-		if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
-			tb.Fatal(err)
-		}
-
-		return Open(tb, fileIn(dir))
-	}
+	return Open(tb, config)
 }
 
 func fileIn(dir string) storage.Config {
-	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, "test.db")}
+	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, fileName)}
 }
 
-// VolatileDir creates a temporary folder in memory, or on disk if the system has no memory file system. The folder is removed
-// after the test.
+// VolatileDir creates a temporary folder in memory, or on disk if memory is short. The folder is removed after the test.
 func VolatileDir(tb testing.TB) string {
 	tb.Helper()
 
-	dir, err := os.MkdirTemp("/dev/shm", "test") //nolint:usetesting // TempDir is on disk
+	dir, err := postgrestest.MemoryFolder("test")
 	if err != nil {
-		return tb.TempDir()
+		tb.Fatal(err)
 	}
 
 	tb.Cleanup(func() {

@@ -121,7 +121,7 @@ func TestFullSQLiteFile(t *testing.T) {
 }
 
 func TestReadOnlyPostgres(t *testing.T) {
-	config := postgrestest.Database(t)
+	config := storagetest.Postgres(t)
 	f := newFixture(t, storagetest.Open(t, config))
 
 	if err := f.execute(`ALTER DATABASE "` + config.Name + `" SET default_transaction_read_only = on`); err != nil {

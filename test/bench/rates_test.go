@@ -77,7 +77,9 @@ func measureLastOperation(s *scope) {
 			var floor, strict, broker load.Rate
 
 			s.within(func(s *scope) { floor = s.rate(lastOperations(s.startFloor(e.environment, 0).url, e.copies)) })
-			s.within(func(s *scope) { strict = s.rate(lastOperations(s.startFloor(e.environment, 0, strictly).url, e.copies)) })
+			s.within(func(s *scope) {
+				strict = s.rate(lastOperations(s.startFloor(e.environment, 0, strictly).url, e.copies))
+			})
 			s.within(func(s *scope) { broker = s.rate(lastOperations(s.startBroker(e.environment, paused).url, e.copies)) })
 
 			rates = append(rates, broker.PerSecond)

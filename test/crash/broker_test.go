@@ -28,6 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
@@ -73,12 +74,12 @@ type brokerFixture struct {
 	pool *pool
 }
 
-func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catalog) *brokerFixture {
+func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *catalog.Catalog) *brokerFixture {
 	t.Helper()
 
 	f := &brokerFixture{
 		T: t, plans: plans, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
-		provisioner: newProvisioner(t, shared.database(t), shared.garden), edp: fakeedp.New(), ias: fakeias.New(),
+		provisioner: newProvisioner(t, storagetest.SQLite(t), garden), edp: fakeedp.New(), ias: fakeias.New(),
 	}
 	f.ias.Add(instanceID)
 	f.graphql = f.provisioner.handler()
@@ -322,7 +323,7 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 }
 
 // newBrokerScenarios returns scenarios for the crash matrix. Each run of a scenario gets new databases.
-func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ...brokerScenario) []crashtest.Scenario[environment.Data] {
+func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, scenarios ...brokerScenario) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
 	plans, err := catalog.Load(resources.Catalog(), catalog.Options{
@@ -341,9 +342,9 @@ func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ..
 		built = append(built, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
-			f := newBroker(t, open(t), shared, plans)
+			f := newBroker(t, open(t), garden, plans)
 			if each.pooled {
-				f.pool = newPool(t, shared.garden, f.claims)
+				f.pool = newPool(t, garden, f.claims)
 			}
 
 			return crashtest.Env[environment.Data]{
@@ -397,14 +398,14 @@ func (f *brokerFixture) deprovisionOwnCluster() string {
 	return f.sendOrder(http.MethodDelete, instancePath, harness.PlanOwnCluster, `{}`)
 }
 
-func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Scenario[environment.Data] {
+func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
 	type f = *brokerFixture
 
 	ready := []request{f.provision}
 
-	return newBrokerScenarios(t, shared, open,
+	return newBrokerScenarios(t, garden, open,
 		brokerScenario{name: "provision", kind: environment.KindProvision, request: f.provision},
 		brokerScenario{name: "provision-own-cluster", kind: environment.KindProvision, request: f.provisionOwnCluster},
 		brokerScenario{
@@ -459,9 +460,9 @@ func TestDeletionsOfTrials(t *testing.T) {
 
 	type f = *brokerFixture
 
-	shared := newShared(t)
+	garden := newGarden(t)
 
-	crashtest.Sample(t, deletionFaults, newBrokerScenarios(t, shared, shared.database,
+	crashtest.Sample(t, deletionFaults, newBrokerScenarios(t, garden, storagetest.SQLite,
 		brokerScenario{
 			name: "during-suspension", kind: environment.KindDeprovision,
 			before: []request{f.provisionTrial}, during: f.suspend, delay: change, request: f.deprovisionTrial,

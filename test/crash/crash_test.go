@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -21,10 +22,10 @@ var (
 const postgresSample = 23
 
 func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
-	shared := newShared(t)
+	garden := newGarden(t)
 
-	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenarios(t, shared, shared.database)...)
-	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenarios(shared.garden, shared.database)...)
+	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenarios(t, garden, storagetest.SQLite)...)
+	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenarios(garden, storagetest.SQLite)...)
 }
 
 const (
@@ -55,29 +56,29 @@ func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
 func TestBroker(t *testing.T) {
 	t.Parallel()
 
-	shared := newShared(t)
-	matrix(t, brokerScenarios(t, shared, shared.database))
+	garden := newGarden(t)
+	matrix(t, brokerScenarios(t, garden, storagetest.SQLite))
 }
 
 func TestProvisioner(t *testing.T) {
 	t.Parallel()
 
-	shared := newShared(t)
-	matrix(t, provisionerScenarios(shared.garden, shared.database))
+	garden := newGarden(t)
+	matrix(t, provisionerScenarios(garden, storagetest.SQLite))
 }
 
 func TestBrokerPairs(t *testing.T) {
 	t.Parallel()
 
-	shared := newShared(t)
-	crashtest.Pairs(t, *seed, *pairs, brokerScenarios(t, shared, shared.database)...)
+	garden := newGarden(t)
+	crashtest.Pairs(t, *seed, *pairs, brokerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 func TestProvisionerPairs(t *testing.T) {
 	t.Parallel()
 
-	shared := newShared(t)
-	crashtest.Pairs(t, *seed, *pairs, provisionerScenarios(shared.garden, shared.database)...)
+	garden := newGarden(t)
+	crashtest.Pairs(t, *seed, *pairs, provisionerScenarios(garden, storagetest.SQLite)...)
 }
 
 func TestBrokerOnPostgreSQL(t *testing.T) {
@@ -85,7 +86,7 @@ func TestBrokerOnPostgreSQL(t *testing.T) {
 
 	postgres(t) // starts the server before the scenarios, which run in fake time
 
-	crashtest.Sample(t, postgresSample, brokerScenarios(t, newShared(t), postgres)...)
+	crashtest.Sample(t, postgresSample, brokerScenarios(t, newGarden(t), postgres)...)
 }
 
 func TestProvisionerOnPostgreSQL(t *testing.T) {
@@ -93,5 +94,5 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 
 	postgres(t)
 
-	crashtest.Sample(t, postgresSample, provisionerScenarios(newShared(t).garden, postgres)...)
+	crashtest.Sample(t, postgresSample, provisionerScenarios(newGarden(t), postgres)...)
 }

@@ -29,18 +29,12 @@ type database func(tb testing.TB) *storage.DB
 func postgres(tb testing.TB) *storage.DB {
 	tb.Helper()
 
-	return storagetest.Open(tb, postgrestest.Database(tb))
+	return storagetest.Open(tb, storagetest.Postgres(tb))
 }
 
-// shared has the resources that all scenarios of a test share because creating them is slow.
-type shared struct {
-	// garden is a fake garden. Each scenario deletes its objects at the end.
-	garden *fakegarden.Memory
-	// database opens a copy of an empty database that has the tables of both services.
-	database database
-}
-
-func newShared(t *testing.T) shared {
+// newGarden opens a fake garden. All scenarios of a test share it, because creating one is slow. Each scenario deletes its objects at
+// the end.
+func newGarden(t *testing.T) *fakegarden.Memory {
 	t.Helper()
 
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: storagetest.VolatileDir(t), Log: logging.Discard()})
@@ -48,11 +42,7 @@ func newShared(t *testing.T) shared {
 		t.Fatal(err)
 	}
 
-	return shared{garden: memory, database: storagetest.Copies(t, func(db *storage.DB) {
-		keys := storagetest.Keys(t)
-		openBroker(t, db, keys)
-		openProvisioner(t, db, keys)
-	})}
+	return memory
 }
 
 // brokerRows has the stores of the broker.

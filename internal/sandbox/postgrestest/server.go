@@ -34,6 +34,8 @@ type Server struct {
 	attributes *syscall.SysProcAttr
 	// owner is the user ID of the owner of PostgreSQL's files, or -1 for the user of this process.
 	owner int
+	// inMemory is true if the data need not survive the machine.
+	inMemory bool
 	// running is the server process, or nil while the server is stopped.
 	running *exec.Cmd
 }
@@ -59,13 +61,13 @@ func Own(tb testing.TB, settings ...string) *Server {
 
 // Launch starts a server for benchmarks, with PostgreSQL's default settings except for the given ones, each in the form name=value. A commit
 // returns only after it is on disk. The caller must call Remove.
-func Launch(settings ...string) (*Server, error) { return start(settings...) }
+func Launch(settings ...string) (*Server, error) { return start(false, settings...) }
 
 // Database creates an empty database for the test and drops it when the test ends.
 func (s *Server) Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
-	return newDatabase(tb, s.dsn, "template1")
+	return newDatabase(tb, s.dsn, emptyTemplate)
 }
 
 // Copy creates a copy of a database to which nobody is connected, and drops the copy when the test ends.
@@ -128,15 +130,16 @@ func (s *Server) Start() error {
 	return s.waitUntilReady()
 }
 
-// startWithoutSync starts a server that does not wait for the disk. Its data survives if its processes die, but not if the
-// machine crashes. Tests that kill processes therefore remain valid, and all tests run several times faster.
+// startWithoutSync starts a server that does not wait for the disk, with its data in MemoryFolder. The data survives if the server's
+// processes die, but not if the machine crashes. Tests that kill processes therefore remain valid, and all tests run several times
+// faster. The limits on the write-ahead log keep the folder small.
 func startWithoutSync(settings ...string) (*Server, error) {
-	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
+	return start(true, append([]string{"fsync=off", "full_page_writes=off", "min_wal_size=32MB", "max_wal_size=128MB"}, settings...)...)
 }
 
 // start creates a server in a temporary folder and starts it on a free port. If initdb fails, the folder remains for diagnosis;
 // otherwise Remove deletes it.
-func start(settings ...string) (*Server, error) {
+func start(inMemory bool, settings ...string) (*Server, error) {
 	initdb, err := Binary("initdb")
 	if err != nil {
 		return nil, err
@@ -147,7 +150,7 @@ func start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 
-	folder, err := makeFolder(owner)
+	folder, err := makeFolder(inMemory, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func start(settings ...string) (*Server, error) {
 		return nil, fmt.Errorf("initdb: %w: %s", err, output)
 	}
 
-	server := &Server{folder: folder, settings: settings, attributes: attributes, owner: owner}
+	server := &Server{folder: folder, settings: settings, attributes: attributes, owner: owner, inMemory: inMemory}
 
 	err = server.listen()
 	if err == nil {
@@ -176,8 +179,13 @@ func start(settings ...string) (*Server, error) {
 }
 
 // makeFolder creates a temporary folder for the user that runs PostgreSQL.
-func makeFolder(owner int) (string, error) {
-	folder, err := os.MkdirTemp("", "postgres")
+func makeFolder(inMemory bool, owner int) (string, error) {
+	create := MemoryFolder
+	if !inMemory {
+		create = func(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
+	}
+
+	folder, err := create("postgres")
 	if err != nil {
 		return "", fmt.Errorf("creating a folder for PostgreSQL: %w", err)
 	}
@@ -284,12 +292,12 @@ func (s *Server) clone() (*Server, error) {
 		return nil, err
 	}
 
-	folder, err := makeFolder(s.owner)
+	folder, err := makeFolder(s.inMemory, s.owner)
 	if err != nil {
 		return nil, err
 	}
 
-	clone := &Server{folder: folder, settings: s.settings, attributes: s.attributes, owner: s.owner}
+	clone := &Server{folder: folder, settings: s.settings, attributes: s.attributes, owner: s.owner, inMemory: s.inMemory}
 
 	command := exec.Command("cp", "-a", filepath.Join(s.folder, "data"), folder)
 	command.SysProcAttr, command.Dir = s.attributes, folder

@@ -43,7 +43,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 
-	config, keys := postgrestest.Database(t), storagetest.Keys(t)
+	config, keys := storagetest.Postgres(t), storagetest.Keys(t)
 	f := &fixture{T: t, db: storagetest.Open(t, config), keys: keys}
 
 	var errs [4]error
