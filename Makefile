@@ -54,12 +54,15 @@ test test-unit test-garden: export GOGC ?= 300
 test: postgres patroni garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
+# The slowest packages of test-unit.
+SLOW_UNIT_TESTS := ./broker ./storage ./broker/service ./provisioner/orders ./test/hostile
+
 # Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
 SYSTEM_TESTS := e2e|crash|ha|osb|linear|kymacompat|upgrade
 
 .PHONY: test-unit
 test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, ha, osb, linear, kymacompat and upgrade of test/, and the engine's tests on PostgreSQL.
-	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
+	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.
