@@ -7,7 +7,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -34,13 +33,15 @@ type cleanup struct {
 	cause   error
 	// interval is the pause before the next attempt, unless the system asks for another one.
 	interval time.Duration
+	// off reports that the system is switched off.
+	off bool
 }
 
-// retry repeats a removal whose error can pass. After the window, and at once for other errors, it records the object as left over,
-// and the operation continues.
+// retry repeats a removal, whatever its error: a creation that began before the removal may have interfered. After the window, and at
+// once if the system is switched off, it records the object as left over, and the operation continues.
 func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	window := cleanupWindow
-	if !failure.Is(c.cause, failure.Transient) {
+	if c.off {
 		window = 0
 	}
 

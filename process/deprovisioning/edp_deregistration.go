@@ -49,7 +49,7 @@ func (s deregisterEDP) Run(ctx context.Context, operation Operation, log logrus.
 
 	if !shared {
 		if err := s.deregister(ctx, object); err != nil {
-			return cleanup{objects: s.objects, object: object, cause: err, interval: edpInterval}.retry(ctx, operation, log)
+			return cleanup{objects: s.objects, object: object, cause: err, interval: edpInterval, off: s.client == nil}.retry(ctx, operation, log)
 		}
 	}
 
