@@ -15,11 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/sealcount"
@@ -48,6 +50,8 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := runtimes.Open(ctx, db, keys); return err },
 		func() error { _, err := auditlog.Open(ctx, db, time.Hour); return err },
 		func() error { _, err := reports.Open(ctx, db); return err },
+		func() error { _, err := outsideobjects.Open(ctx, db); return err },
+		func() error { _, err := accounts.Open(ctx, db, clock.RealClock{}); return err },
 		func() error { _, err := writecheck.Open(ctx, db, clock.RealClock{}); return err },
 		func() error {
 			_, err := sealcount.Open(ctx, sealcount.Options{
