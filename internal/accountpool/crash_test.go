@@ -112,13 +112,11 @@ func (c dyingClaims) Leave(ctx context.Context, instanceID string) error {
 // TestKilledAtEveryCall assigns an account to an instance, and releases the account. In each run, the replica is killed at
 // another call, and a second replica repeats the work. The end is always the same: one account is dirty, and the rest is free.
 func TestKilledAtEveryCall(t *testing.T) {
-	database := storagetest.Copies(t, func(db *storage.DB) { openStores(t, db) })
-
 	for _, after := range []bool{false, true} {
 		for _, kind := range []string{"own", "shared"} {
 			t.Run(fmt.Sprintf("%s, after the effect: %t", kind, after), func(t *testing.T) {
 				for at := 1; ; at++ {
-					if !killOnce(t, database(t), &killer{at: at, after: after}, kind) {
+					if !killOnce(t, storagetest.SQLite(t), &killer{at: at, after: after}, kind) {
 						if at < 4 {
 							t.Errorf("only %d calls were interrupted", at-1)
 						}
