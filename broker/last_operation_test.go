@@ -84,7 +84,8 @@ func TestProgressForUsers(t *testing.T) {
 	}{
 		{"no past operation is known yet", "Gardener is at 20%: Creating", time.Minute, "Creating the cluster: 20 %"},
 		{"the percentage and the remaining part of eight minutes", "Gardener is at 40%: Creating", 5 * time.Minute, "Creating the cluster: 40 %, about 3 minutes left"},
-		{"an error of the infrastructure invalidates the estimate", "Gardener is at 40% and retries: <b>buy</b> (ERR_INFRA_RATE_LIMITS_EXCEEDED)", 5 * time.Minute,
+		{
+			"an error of the infrastructure invalidates the estimate", "Gardener is at 40% and retries: <b>buy</b> (ERR_INFRA_RATE_LIMITS_EXCEEDED)", 5 * time.Minute,
 			"Creating the cluster: 40 %, delayed: Gardener reports ERR_INFRA_RATE_LIMITS_EXCEEDED: too many calls to the provider: wait",
 		},
 		{"without a percentage", "starting", 7 * time.Minute, "Creating the cluster: about a minute left"},

@@ -171,6 +171,9 @@ func (p Process[D]) StageNames() []string {
 	return names
 }
 
+// isUnnamed reports whether there is a condition without a text.
+func (c Condition[D]) isUnnamed() bool { return (c.Holds != nil || c.Off) && c.Text == "" }
+
 // Validate reports mistakes that would otherwise show only at run time: missing or duplicate names, empty stages, invalid
 // limits. NewEngine calls it for every process.
 func (p Process[D]) Validate() error {
@@ -195,25 +198,34 @@ func (p Process[D]) Validate() error {
 
 		stages[stage.Name] = true
 
-		if len(stage.Steps) == 0 {
-			return fmt.Errorf("process %q: stage %q has no step", p.Kind, stage.Name)
-		}
-
-		if err := stage.Retry.validate(); err != nil {
+		if err := stage.validate(steps); err != nil {
 			return fmt.Errorf("process %q: stage %q: %w", p.Kind, stage.Name, err)
 		}
+	}
 
-		for _, task := range stage.Steps {
-			if task.Step == nil || task.Step.Name() == "" || steps[task.Step.Name()] {
-				return fmt.Errorf("process %q: stage %q: a step is nil, has no name, or has a name that is used twice", p.Kind, stage.Name)
-			}
+	return nil
+}
 
-			if (task.When.Holds != nil || task.When.Off) && task.When.Text == "" {
-				return fmt.Errorf("process %q: step %q has a condition without a text", p.Kind, task.Step.Name())
-			}
+// validate reports mistakes in the stage, and adds the names of its steps to steps.
+func (s Stage[D]) validate(steps map[string]bool) error {
+	if len(s.Steps) == 0 {
+		return errors.New("it has no step")
+	}
 
-			steps[task.Step.Name()] = true
+	if err := s.Retry.validate(); err != nil {
+		return err
+	}
+
+	for _, task := range s.Steps {
+		if task.Step == nil || task.Step.Name() == "" || steps[task.Step.Name()] {
+			return errors.New("a step is nil, has no name, or has a name that is used twice")
 		}
+
+		if task.When.isUnnamed() {
+			return fmt.Errorf("step %q has a condition without a text", task.Step.Name())
+		}
+
+		steps[task.Step.Name()] = true
 	}
 
 	return nil

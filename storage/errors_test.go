@@ -151,7 +151,7 @@ func TestIsDeadlock(t *testing.T) {
 	}
 }
 
-// TestDuplicateOfAColumn checks that both databases tell which column has the duplicate.
+// TestDuplicateOfAColumn checks that both databases name the column that has the duplicate.
 func TestDuplicateOfAColumn(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		insert := func(statement string) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/storage/accounts"
 )
 
 // AccountPool configures the assignment of cloud accounts to tenants. Without rules, TARGET_SECRETS maps providers to accounts.
@@ -56,13 +55,8 @@ func (c Config) checkAccounts() error {
 	return errors.Join(errs...)
 }
 
-// accountPool is the configured pool with the guard of Gardener.
-type accountPool struct {
-	accountpool.Instances
-
-	garden *gardenclient.Client
-	system *upstream.System
-}
+// accountPool is the configured pool.
+type accountPool struct{ accountpool.Instances }
 
 // accounts returns the pool for the steps, or nil if none is configured.
 func (p *accountPool) accounts() Accounts {
@@ -73,53 +67,51 @@ func (p *accountPool) accounts() Accounts {
 	return p
 }
 
-// systems returns Gardener as an upstream system if the pool is configured.
-func (p *accountPool) systems() []*upstream.System {
-	if p == nil {
-		return nil
-	}
-
-	return []*upstream.System{p.system}
-}
-
-// openAccountPool opens the account pool and checks its rules against the catalog, or returns nil if none is configured.
-func (s *Service) openAccountPool(config Config, plans *catalog.Catalog, claims *accounts.Store) (*accountPool, error) {
+// connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog.
+func (s *Service) connectAccountPool(connected *upstreams, config Config, stores stores, plans *catalog.Catalog, wake func()) error {
 	if !config.AccountPool.enabled() {
-		return nil, nil //nolint:nilnil // no pool is no error
+		return nil
 	}
 
 	rules, err := loadRules(config.AccountPool.RulesFile, plans)
 	if err != nil {
-		return nil, fmt.Errorf("APP_ACCOUNT_POOL_RULES_FILE: %w", err)
+		return fmt.Errorf("APP_ACCOUNT_POOL_RULES_FILE: %w", err)
 	}
 
-	opened := &accountPool{system: upstream.New(upstream.Options{
+	system := upstream.New(upstream.Options{
 		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
-	})}
+	})
 
 	options := gardenclient.Options{
-		Namespace: "garden-" + config.Gardener.Project, Kind: gardenclient.Kind(config.AccountPool.BindingKind), System: opened.system,
+		Namespace: "garden-" + config.Gardener.Project, Kind: gardenclient.Kind(config.AccountPool.BindingKind), System: system,
 	}
+
+	var garden *gardenclient.Client
 
 	switch {
 	case s.garden != nil:
-		opened.garden, err = gardenclient.New(s.garden, options)
+		garden, err = gardenclient.New(s.garden, options)
 	case config.Gardener.KubeconfigPath == "":
 		err = errors.New("the account pool needs a kubeconfig for Gardener")
 	default:
-		opened.garden, err = gardenclient.Follow(config.Gardener.KubeconfigPath, s.Access.Files, options)
+		garden, err = gardenclient.Follow(config.Gardener.KubeconfigPath, s.Access.Files, options)
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("APP_GARDENER_KUBECONFIG_PATH: %w", err)
+		return fmt.Errorf("APP_GARDENER_KUBECONFIG_PATH: %w", err)
 	}
 
-	s.Metrics().MustRegister(opened.system)
+	pool := accountpool.Pool{Garden: garden, Claims: stores.accounts}
+	connected.pool = &accountPool{accountpool.Instances{Rules: rules, Pool: pool}}
+	connected.add(system,
+		lifecycle.Periodic{
+			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Sweep,
+		}.Part(),
+		s.recovery("Gardener", system, garden.Probe, stores, wake),
+	)
 
-	opened.Instances = accountpool.Instances{Rules: rules, Pool: accountpool.Pool{Garden: opened.garden, Claims: claims}}
-
-	return opened, nil
+	return nil
 }
 
 // loadRules reads the rules and compares them with the catalog.
@@ -144,19 +136,3 @@ func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
 
 // sweepEvery is the interval at which the broker completes interrupted releases of accounts.
 const sweepEvery = 5 * time.Minute
-
-// accountParts returns the background work of the pool.
-func (s *Service) accountParts(pool *accountPool, stores stores, wake func()) []lifecycle.Part {
-	if pool == nil {
-		return nil
-	}
-
-	return []lifecycle.Part{
-		lifecycle.Periodic{
-			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Pool.Sweep,
-		}.Part(),
-		{Name: "recovery of Gardener", Run: upstream.Recovery{
-			System: pool.system, Probe: pool.garden.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
-		}.Run},
-	}
-}

@@ -7,24 +7,18 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/reload"
-	"github.com/environment-broker/environment-broker/storage/accounts"
 )
 
 // loadFiles loads the catalog, the platforms, and the rules of the account pool.
-func (s *Service) loadFiles(config Config, claims *accounts.Store) (*catalog.Catalog, func() auth.Platforms, *accountPool, error) {
+func (s *Service) loadFiles(config Config) (*catalog.Catalog, func() auth.Platforms, error) {
 	plans, err := loadCatalog(config)
 	if err != nil {
-		return nil, nil, nil, err
-	}
-
-	pool, err := s.openAccountPool(config, plans, claims)
-	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 
 	platforms, err := loadPlatforms(config.PlatformsFile, s.Access)
 
-	return plans, platforms, pool, err
+	return plans, platforms, err
 }
 
 // loadPlatforms reads the file with the platforms and adds it to the watched files of the access control. It returns a

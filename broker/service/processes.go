@@ -21,7 +21,7 @@ type Parts struct {
 	Rows        Rows
 	Kyma        kyma.Kyma
 	Access      RuntimeAccess
-	// Objects records the objects of instances in the outside systems below, which are nil if they are switched off.
+	// Objects records the objects of instances in the upstreams below, which are nil if they are switched off.
 	Objects Objects
 	EDP     *edp.Client
 	IAS     *ias.Client

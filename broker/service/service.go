@@ -156,12 +156,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	plans, platforms, pool, err := s.loadFiles(config, stores.accounts)
-	if err != nil {
-		return err
-	}
-
-	installed, controlPlane, err := s.kymaOf(config.Kyma, plans)
+	plans, platforms, err := s.loadFiles(config)
 	if err != nil {
 		return err
 	}
@@ -186,16 +181,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
-	outside, err := s.outside(config, stores, wake)
+	connected, err := s.connectUpstreams(config, stores, plans, wake)
 	if err != nil {
 		return err
 	}
 
-	systems := append([]*upstream.System{system}, outside.systems...)
-
 	processes := Processes(config, Parts{
-		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: outside.edp, IAS: outside.ias, Accounts: pool.accounts(),
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access, Kyma: installed,
+		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: connected.edp, IAS: connected.ias, Accounts: connected.pool.accounts(), Kyma: connected.kyma,
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 
@@ -211,13 +204,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: withControlPlane(append(pool.systems(), systems...), controlPlane), Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,
 	}, requests)
 
-	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, outside.parts, s.accountParts(pool, stores, wake), []lifecycle.Part{
+	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, connected.parts, []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},
@@ -229,7 +222,6 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.expiryOfBindings(options),
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
-		s.recoveryOf(installed, controlPlane, stores, wake),
 		{Name: "engine", Run: engine.Run, StopsEarly: true},
 	})...)
 }

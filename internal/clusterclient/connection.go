@@ -21,7 +21,7 @@ import (
 
 // codecs encodes and decodes the API groups of an account. It contains no others, because the typed clients of client-go would link all
 // Kubernetes types into the broker. Registering the kinds takes longer than a request, so all sessions share the result.
-var codecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
+var codecs = sync.OnceValue(func() runtime.NegotiatedSerializer { //nolint:gochecknoglobals // never changes
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
 	utilruntime.Must(builder.AddToScheme(scheme)) // the kinds are constants

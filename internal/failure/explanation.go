@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Users of a platform never read the words of another system, because that system, or whoever answers in its place, determines
-// them. Explanation replaces the words with texts of this file, for the reasons, codes and fields that it knows.
+// Users of a platform never read the words of another system, because that system, or a program that answers in its place,
+// determines them. Explanation replaces the words with texts of this file, for the reasons, codes and fields that it knows.
 
 // Reported returns an error about what another system reported. Its text is the failed action, which may be empty, and the
 // explanation. Its detail is what the system reported.
@@ -94,7 +94,7 @@ const (
 	reasonBadRequest = "err_provisioner_bad_request"
 	reasonCanceled   = "canceled"
 
-	// Reasons of Kubernetes API servers, as in package k8s.io/apimachinery/pkg/apis/meta/v1.
+	// Reasons of Kubernetes API servers, as in package metav1 of apimachinery.
 	kubernetesInvalid               = "Invalid"
 	kubernetesForbidden             = "Forbidden"
 	kubernetesBadRequest            = "BadRequest"

@@ -45,7 +45,7 @@ type Config struct {
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
 	PortOffset               int           `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if other programs use the default ports"`
 	Director                 bool          `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
-	Integrations             bool          `env:"INTEGRATIONS"               help:"connect the broker to simulated outside systems, such as the Event Data Platform"`
+	Integrations             bool          `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
 	DashboardURL             string        `env:"DASHBOARD_URL"              help:"URL of the console for runtimes, with the placeholder {instance_id}; if empty, the kubeconfig is used"`
 	TracingEndpoint          string        `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
 

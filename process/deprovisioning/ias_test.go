@@ -45,28 +45,34 @@ func TestIASFaults(t *testing.T) {
 	}{
 		"Away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "IAS cannot be reached", iasInterval},
 		"Lost": {
-			"a removal whose response was lost is repeated", simulator.Fault{Operation: "deleteServiceProvider", Lost: true},
+			"a removal whose response was lost is repeated",
+			simulator.Fault{Operation: "deleteServiceProvider", Lost: true},
 			"IAS cannot be reached", iasInterval,
 		},
 		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 200ms", iasInterval},
 		"Garbled": {
-			"a proxy may answer with HTML", simulator.Fault{Operation: "getCompany", Body: "<html>", Times: lasting},
+			"a proxy may answer with HTML",
+			simulator.Fault{Operation: "getCompany", Body: "<html>", Times: lasting},
 			"IAS could not list the service providers: it returned a response that is not the expected JSON", iasInterval,
 		},
 		"401": {
-			"an operator can correct the credentials", simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
+			"an operator can correct the credentials",
+			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
 			"IAS rejects our credentials with HTTP status 401: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", iasInterval,
 		},
 		"429": {
-			"the pause that the system asks for counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},
+			"the pause that the system asks for counts",
+			simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},
 			"IAS could not list the service providers: it returned HTTP status 429 Too Many Requests", 42 * time.Second,
 		},
 		"503": {
-			"an overloaded system can recover", simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusServiceUnavailable, Times: lasting},
+			"an overloaded system can recover",
+			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusServiceUnavailable, Times: lasting},
 			"IAS could not remove the service provider: it returned HTTP status 503 Service Unavailable", iasInterval,
 		},
 		"409": {
-			"another change may be in progress", simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusConflict, Times: lasting},
+			"another change may be in progress",
+			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusConflict, Times: lasting},
 			"IAS could not remove the service provider: it rejects the request with HTTP status 409 Conflict", iasInterval,
 		},
 	}

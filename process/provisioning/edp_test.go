@@ -87,28 +87,34 @@ func TestEDPFaults(t *testing.T) {
 	}{
 		"Away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "EDP cannot be reached", edpInterval, ""},
 		"Lost": {
-			"a registration whose response was lost is completed", simulator.Fault{Operation: "createTenant", Lost: true},
+			"a registration whose response was lost is completed",
+			simulator.Fault{Operation: "createTenant", Lost: true},
 			"EDP cannot be reached", edpInterval, "",
 		},
 		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "EDP did not respond within 200ms", edpInterval, ""},
 		"Garbled": {
-			"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>", Times: lasting},
+			"the token is no JSON",
+			simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>", Times: lasting},
 			"the token endpoint of EDP returned no token", edpInterval, "",
 		},
 		"401": {
-			"an operator can correct the credentials", simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
+			"an operator can correct the credentials",
+			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
 			"the token endpoint of EDP rejects our credentials: an operator must correct APP_EDP_AUTH_URL, APP_EDP_NAMESPACE and APP_EDP_SECRET", edpInterval, "",
 		},
 		"429": {
-			"the pause that the system asks for counts", simulator.Fault{Operation: "createTenant", Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},
+			"the pause that the system asks for counts",
+			simulator.Fault{Operation: "createTenant", Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},
 			"EDP could not register the subaccount: it returned HTTP status 429 Too Many Requests", 42 * time.Second, "",
 		},
 		"503": {
-			"an overloaded system can recover", simulator.Fault{Operation: "createMetadata", Status: http.StatusServiceUnavailable, Times: lasting},
+			"an overloaded system can recover",
+			simulator.Fault{Operation: "createMetadata", Status: http.StatusServiceUnavailable, Times: lasting},
 			"EDP could not register the subaccount: it returned HTTP status 503 Service Unavailable", edpInterval, "",
 		},
 		"400": {
-			"another attempt would be rejected as well", simulator.Fault{Operation: "createTenant", Status: http.StatusBadRequest, Times: lasting},
+			"another attempt would be rejected as well",
+			simulator.Fault{Operation: "createTenant", Status: http.StatusBadRequest, Times: lasting},
 			"EDP could not register the subaccount: it rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent,
 		},
 	}

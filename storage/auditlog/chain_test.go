@@ -322,7 +322,6 @@ func TestChainYieldsToRequests(t *testing.T) {
 	})
 }
 
-
 // TestReplicasShareTheChain lets two replicas chain the same rows. The second takes over when the lease of the first has expired.
 func TestReplicasShareTheChain(t *testing.T) {
 	onEach(t, 0, func(b fixture) {

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// hostile is a text that an upstream, or whoever answers in its place, wants users to read.
+// hostile is a text that an upstream, or a program that answers in its place, wants users to read.
 const hostile = `<a href="https://evil.example.com">renew your password at gw-7.internal</a>`
 
 // TestHostileUpstreams plants a text in the errors of each upstream. No response of the Open Service Broker API may contain any of

@@ -16,7 +16,7 @@ import (
 // Secret is the client secret of the namespace Namespace.
 const (
 	Namespace = "kyma-dev"
-	Secret    = "edp-secret" //nolint:gosec // simulated
+	Secret    = "edp-secret"
 )
 
 // EDP is a simulated Event Data Platform. It is safe for concurrent use.
@@ -85,7 +85,12 @@ func problem(w http.ResponseWriter, status int, text string) {
 }
 
 func (e *EDP) createTenant(w http.ResponseWriter, r *http.Request) {
-	var tenant struct{ Name, Environment, Secret string }
+	var tenant struct {
+		Name        string `json:"name"`
+		Environment string `json:"environment"`
+		Secret      string `json:"secret"`
+	}
+
 	if err := json.NewDecoder(r.Body).Decode(&tenant); err != nil || tenant.Name == "" || tenant.Environment == "" || tenant.Secret == "" {
 		problem(w, http.StatusBadRequest, "name, environment and secret are required")
 

@@ -27,7 +27,7 @@ func call(t *testing.T, method, address, body string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 
 	text, err := io.ReadAll(response.Body)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // The credentials of the simulated system.
 const (
 	User   = "ias-user"
-	Secret = "ias-secret" //nolint:gosec // simulated
+	Secret = "ias-secret"
 )
 
 // IAS is a simulated Identity Authentication. It is safe for concurrent use.

@@ -20,7 +20,7 @@ func MemoryFolder(pattern string) (string, error) {
 	parent := ""
 
 	var system syscall.Statfs_t
-	if syscall.Statfs(memoryFileSystem, &system) == nil && system.Bavail*uint64(system.Bsize) >= memoryNeeded { //nolint:gosec,unconvert // the types differ between systems
+	if syscall.Statfs(memoryFileSystem, &system) == nil && system.Bavail*uint64(system.Bsize) >= memoryNeeded { //nolint:gosec // the types differ between systems
 		parent = memoryFileSystem
 	}
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -242,10 +243,7 @@ func (r *response) Write(part []byte) (int, error) {
 }
 
 func (r *response) send(w http.ResponseWriter) {
-	for name, values := range r.header {
-		w.Header()[name] = values
-	}
-
+	maps.Copy(w.Header(), r.header)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body.Bytes())
 }

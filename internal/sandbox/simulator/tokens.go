@@ -64,5 +64,5 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value)
+	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // a client that has gone needs no response
 }

@@ -1,4 +1,4 @@
-// Package restclient sends JSON requests to the REST APIs of outside systems and classifies their responses as errors of package
+// Package restclient sends JSON requests to the REST APIs of upstreams and classifies their responses as errors of package
 // failure.
 //
 // Every request has a timeout, a limit for the size of the response and no redirects. A response 401 discards the cached token and

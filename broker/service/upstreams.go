@@ -1,0 +1,104 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/ias"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+// idleConnections is the number of idle connections to an upstream.
+const idleConnections = 4
+
+// upstreams are the clients of the configured upstreams, with their guards and their background work.
+type upstreams struct {
+	pool    *accountPool
+	kyma    kyma.Kyma
+	edp     *edp.Client
+	ias     *ias.Client
+	systems []*upstream.System
+	parts   []lifecycle.Part
+}
+
+// connectUpstreams connects the upstreams that are configured, and registers their metrics.
+func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.Catalog, wake func()) (upstreams, error) {
+	var connected upstreams
+
+	if err := errors.Join(
+		s.connectAccountPool(&connected, config, stores, plans, wake),
+		s.connectControlPlane(&connected, config.Kyma, stores, plans, wake),
+		s.connectEDP(&connected, config.EDP, stores, wake),
+		s.connectIAS(&connected, config.IAS, stores, wake),
+	); err != nil {
+		return connected, err
+	}
+
+	for _, system := range connected.systems {
+		s.Metrics().MustRegister(system)
+	}
+
+	return connected, nil
+}
+
+// add adds a system with its background work.
+func (o *upstreams) add(system *upstream.System, parts ...lifecycle.Part) {
+	o.systems, o.parts = append(o.systems, system), append(o.parts, parts...)
+}
+
+func (s *Service) connectEDP(connected *upstreams, config edp.Config, stores stores, wake func()) error {
+	if config.AdminURL == "" {
+		return nil
+	}
+
+	system := upstream.New(upstream.Options{
+		Name: "edp", Title: "EDP", Component: failure.ComponentEDP, Calls: config.Calls, Variable: "APP_EDP_CALLS",
+	})
+
+	transport, err := s.upstreamTransport(system, "edp")
+	if err != nil {
+		return err
+	}
+
+	connected.edp = edp.New(config, transport)
+	connected.add(system, s.recovery("EDP", system, connected.edp.Probe, stores, wake))
+
+	return nil
+}
+
+func (s *Service) connectIAS(connected *upstreams, config ias.Config, stores stores, wake func()) error {
+	if config.URL == "" {
+		return nil
+	}
+
+	system := upstream.New(upstream.Options{
+		Name: "ias", Title: "IAS", Component: failure.ComponentIAS, Calls: config.Calls, Variable: "APP_IAS_CALLS",
+	})
+
+	transport, err := s.upstreamTransport(system, "ias")
+	if err != nil {
+		return err
+	}
+
+	connected.ias = ias.New(config, transport)
+	connected.add(system, s.recovery("IAS", system, connected.ias.Probe, stores, wake))
+
+	return nil
+}
+
+// upstreamTransport returns a transport to the system, with its guard. It trusts the certificate authorities of the machine.
+func (s *Service) upstreamTransport(system *upstream.System, name string) (http.RoundTripper, error) {
+	transport, err := reload.ClientTLS{IdleConnections: idleConnections}.Transport(s.Access.Files, name)
+	if err != nil {
+		return nil, fmt.Errorf("connecting %s: %w", name, err)
+	}
+
+	return system.Transport(transport), nil
+}
