@@ -28,8 +28,17 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// poolTenants is the number of tenants that order at the same time. There are as many accounts.
-const poolTenants = 200
+// poolTenants returns the number of tenants that order at the same time: 40, and 200 if SOAK_DURATION is set, because the number of
+// requests grows with its square. There are as many accounts as tenants.
+func poolTenants(tb testing.TB) int {
+	tb.Helper()
+
+	if harness.SoakDuration(tb) == 0 {
+		return 40
+	}
+
+	return 200
+}
 
 // TestAccountPoolOfManyTenants runs testAccountPool on a fake garden that is reached over HTTP.
 func TestAccountPoolOfManyTenants(t *testing.T) {
@@ -77,9 +86,9 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 func testAccountPool(t *testing.T, kubeconfig string) {
 	t.Helper()
 
-	api := poolAPI(t, kubeconfig)
+	api, tenants := poolAPI(t, kubeconfig), poolTenants(t)
 
-	for i := range poolTenants {
+	for i := range tenants {
 		harness.Until(t, "the account is accepted", func() bool {
 			return client.IgnoreAlreadyExists(api.Create(t.Context(), poolAccount(i))) == nil
 		})
@@ -103,7 +112,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 
 	assigned := map[string]string{}
 
-	for number := range 2 * poolTenants {
+	for number := range 2 * tenants {
 		running.Go(func() {
 			instance := fmt.Sprintf("instance-%d", number)
 
@@ -111,7 +120,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 
 			err := work(func(pool accountpool.Pool) (err error) {
 				name, err = pool.Assign(t.Context(), accountpool.Request{
-					InstanceID: instance, Tenant: poolTenant(number), Selector: accountpool.Selector{Type: "aws"},
+					InstanceID: instance, Tenant: poolTenant(number, tenants), Selector: accountpool.Selector{Type: "aws"},
 				})
 
 				return err
@@ -130,7 +139,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	running.Wait()
 	checkAssignments(t, api, assigned)
 
-	for number := range 2 * poolTenants {
+	for number := range 2 * tenants {
 		running.Go(func() {
 			instance := fmt.Sprintf("instance-%d", number)
 			if err := work(func(pool accountpool.Pool) error { return pool.Release(t.Context(), instance, "c-"+instance) }); err != nil {
@@ -174,7 +183,7 @@ func poolAPI(t *testing.T, kubeconfig string) client.Client {
 	return api
 }
 
-func poolTenant(number int) string { return fmt.Sprintf("tenant-%d", number%poolTenants) }
+func poolTenant(number, tenants int) string { return fmt.Sprintf("tenant-%d", number%tenants) }
 
 func poolAccount(number int) *securityv1alpha1.CredentialsBinding {
 	return &securityv1alpha1.CredentialsBinding{
@@ -201,6 +210,8 @@ func poolAccounts(t *testing.T, api client.Client) []securityv1alpha1.Credential
 func checkAssignments(t *testing.T, api client.Client, assigned map[string]string) {
 	t.Helper()
 
+	tenants := poolTenants(t)
+
 	labeled := map[string]string{}
 	for _, account := range poolAccounts(t, api) {
 		labeled[account.Name] = account.Labels[gardenclient.LabelTenant]
@@ -208,8 +219,8 @@ func checkAssignments(t *testing.T, api client.Client, assigned map[string]strin
 
 	byTenant := map[string]string{}
 
-	for number := range 2 * poolTenants {
-		tenant, name := poolTenant(number), assigned[fmt.Sprintf("instance-%d", number)]
+	for number := range 2 * tenants {
+		tenant, name := poolTenant(number, tenants), assigned[fmt.Sprintf("instance-%d", number)]
 		if other := byTenant[tenant]; other != "" && other != name {
 			t.Errorf("%s has the accounts %s and %s", tenant, other, name)
 		}

@@ -195,7 +195,7 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	e.changeShoot(func(shoot *gardencorev1beta1.Shoot) { shoot.Finalizers = append(shoot.Finalizers, blockingFinalizer) })
 
 	operation := e.Delete("kept", harness.PlanAWS)
-	e.WantFailed("kept", "not done within")
+	e.WantFailed("kept", "did not finish in time")
 	e.Send(http.MethodPut, harness.InstancePath("kept")+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusConflict)
 
 	e.changeShoot(func(shoot *gardencorev1beta1.Shoot) {

@@ -66,6 +66,7 @@ func brokerRows() []roleRow {
 		roleRow{name: "POST /runtimes/{instance_id}/revoke", roles: admin},
 		roleRow{name: "POST /runtimes/{instance_id}/move", roles: admin},
 		roleRow{name: "GET /platforms", roles: admin},
+		roleRow{name: "GET /processes", roles: reading},
 		roleRow{name: "GET /catalog", roles: reading},
 		roleRow{name: "PUT /expire/service_instance/{instance_id}", roles: operating},
 		roleRow{name: "GET /kubeconfig/{instance_id}", roles: anyone},
