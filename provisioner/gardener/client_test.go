@@ -171,8 +171,9 @@ func TestRejectedShoot(t *testing.T) {
 	order.Shoot.Spec.Provider.Workers[0].Machine.Type = "m1.enormous"
 
 	err := b.shoots.Apply(t.Context(), order)
-	if known := failure.Of(err); known.Kind != failure.Invalid && known.Kind != failure.Denied || !strings.Contains(known.Text, "m1.enormous") {
-		t.Errorf("got %s %q, want the reason of Gardener in the text", known.Kind, known.Text)
+	if known := failure.Of(err); known.Kind != failure.Invalid && known.Kind != failure.Denied ||
+		!strings.Contains(known.Detail, "m1.enormous") || strings.Contains(known.Text, "m1.enormous") {
+		t.Errorf("got %s %q with the detail %q, want the reason of Gardener in the detail alone", known.Kind, known.Text, known.Detail)
 	}
 
 	if failure.MappingOf(failure.KindOf(err)).Retry {
