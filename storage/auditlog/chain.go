@@ -168,6 +168,10 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 		return holds, err
 	}
 
+	if c.yields() {
+		return true, errYielded
+	}
+
 	delay := usualDelay
 	if now := c.Clock.Now(); !now.Before(c.wideAt) {
 		if err := c.removeSalts(ctx, head); err != nil {
@@ -180,10 +184,6 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 	scans := []*scan{newScan(auditchain.SourceEntry, head, delay), newScan(auditchain.SourceOperation, head, delay)}
 
 	for {
-		if c.Busy != nil && c.Busy() && c.Clock.Since(c.caughtUp) < longestYield {
-			return true, errYielded
-		}
-
 		batch, err := c.next(ctx, scans)
 		if err != nil || len(batch) == 0 {
 			return true, err
@@ -199,8 +199,19 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 			if err := lifecycle.Pause(ctx, c.Clock, chainPause); err != nil {
 				return true, err
 			}
+
+			if c.yields() {
+				c.wideAt = time.Time{} // this pass may have been a wide one
+
+				return true, errYielded
+			}
 		}
 	}
+}
+
+// yields reports whether the chain waits because requests are waiting.
+func (c *Chainer) yields() bool {
+	return c.Busy != nil && c.Busy() && c.Clock.Since(c.caughtUp) < longestYield
 }
 
 // lease reads the head, and takes or renews the lease if it is free or half of it has passed.

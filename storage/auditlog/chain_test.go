@@ -322,6 +322,38 @@ func TestChainYieldsToRequests(t *testing.T) {
 	})
 }
 
+// TestYieldingDelaysTheWidePass checks that a pass which yields does not replace the wide pass, which finds rows with older times.
+func TestYieldingDelaysTheWidePass(t *testing.T) {
+	onEach(t, 0, func(b fixture) {
+		busy := false
+		clock := clocktesting.NewFakeClock(began.Add(5 * time.Minute))
+		chainer := b.entries.Chain(auditlog.ChainOptions{
+			Clock: clock, Log: logging.Discard(), Metrics: prometheus.NewRegistry(), Busy: func() bool { return busy },
+		})
+
+		b.add(5, auditlog.Entry{Action: auditlog.ActionAccess})
+		b.pass(chainer)
+		b.add(4, auditlog.Entry{Action: auditlog.ActionAccess}) // committed late
+
+		clock.Step(50 * time.Second)
+		b.pass(chainer)
+
+		busy = true
+
+		clock.Step(10 * time.Second) // the wide pass is due
+		b.pass(chainer)
+
+		busy = false
+
+		clock.Step(2 * time.Second)
+		b.pass(chainer)
+
+		if head, err := b.entries.ChainHead(b.Context()); err != nil || head.Number != 2 {
+			b.Errorf("want a record of the older row, got head %+v, %v", head, err)
+		}
+	})
+}
+
 // TestReplicasShareTheChain lets two replicas chain the same rows. The second takes over when the lease of the first has expired.
 func TestReplicasShareTheChain(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
