@@ -28,7 +28,7 @@ func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Ca
 type Problem struct {
 	// Message is for users. It contains no text of another system.
 	Message string `json:"message"`
-	// Detail is what another system reported, for operators. It may be empty.
+	// Detail is the report of an upstream, for operators. It may be empty.
 	Detail string `json:"detail,omitempty"`
 	// Reason is one of the failure.Reason constants, or a code of an upstream.
 	Reason string `json:"reason"`

@@ -10,8 +10,8 @@ import (
 // Users of a platform never read the words of another system, because that system, or a program that answers in its place,
 // determines them. Explanation replaces the words with texts of this file, for the reasons, codes and fields that it knows.
 
-// Reported returns an error about what another system reported. Its text is the failed action, which may be empty, and the
-// explanation. Its detail is what the system reported.
+// Reported returns an error with the report of an upstream. Its text is the failed action, which may be empty, and the
+// explanation. Its detail is the report.
 func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	text, known := explanation(component, reason, reported)
 
@@ -41,7 +41,7 @@ func explanation(component, reason, reported string) (text string, known bool) {
 		return "Gardener reports " + text, true
 	}
 
-	for _, known := range phrases() {
+	for _, known := range phrases {
 		if known.in.MatchString(reported) {
 			return known.says, true
 		}
@@ -125,26 +125,25 @@ type phrase struct {
 	says string
 }
 
-func phrases() []phrase {
-	return []phrase{
-		{
-			regexp.MustCompile(`(?i)exceeded quota|quota limits exceeded`),
-			"a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry",
-		},
-		{
-			regexp.MustCompile(`(?i)user "[^"]*" cannot \w+ resource`),
-			"the Provisioner's account lacks a permission in Gardener: an operator must grant it",
-		},
-		{
-			regexp.MustCompile(`(?i)(?:credentials|secret)binding`),
-			"Gardener rejects the credentials binding: an operator must create it, or correct APP_TARGET_SECRETS of the broker",
-		},
-		{
-			regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
-			"the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
-		},
-		{regexp.MustCompile(`(?i)not yet ready to handle request`), "Gardener is not ready yet"},
-	}
+//nolint:gochecknoglobals // compiled once, because errors can come at a high rate
+var phrases = []phrase{
+	{
+		regexp.MustCompile(`(?i)exceeded quota|quota limits exceeded`),
+		"a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry",
+	},
+	{
+		regexp.MustCompile(`(?i)user "[^"]*" cannot \w+ resource`),
+		"the Provisioner's account lacks a permission in Gardener: an operator must grant it",
+	},
+	{
+		regexp.MustCompile(`(?i)(?:credentials|secret)binding`),
+		"Gardener rejects the credentials binding: an operator must create it, or correct APP_TARGET_SECRETS of the broker",
+	},
+	{
+		regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
+		"the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
+	},
+	{regexp.MustCompile(`(?i)not yet ready to handle request`), "Gardener is not ready yet"},
 }
 
 // GardenerCode is an error code in the status of a Shoot. Remedy is a clause that describes how users can fix the cause.

@@ -89,7 +89,7 @@ type Error struct {
 	// Text explains to the user what happened and how to react. It must not contain secrets, nor texts of other systems, which
 	// belong in Detail.
 	Text string
-	// Detail is what another system reported, for operators. WithDetail sets it. No response to a user of a platform contains it.
+	// Detail is the report of an upstream, for operators. WithDetail sets it. No response to a user of a platform contains it.
 	Detail string
 	// Fields are the paths of the invalid fields of the request, such as a.b[0].c. It is empty if the fields are unknown.
 	Fields []string
@@ -137,7 +137,7 @@ func (e *Error) At(fields ...string) *Error {
 	return e
 }
 
-// WithDetail sets what another system reported, as one printable line of a limited length, and returns the same error. The system
+// WithDetail sets the report of an upstream, as one printable line of a limited length, and returns the same error. The system
 // determines the text, so it can contain anything, such as internal names or instructions to the reader.
 func (e *Error) WithDetail(reported string) *Error {
 	e.Detail = Printable(reported, maxDetail)
