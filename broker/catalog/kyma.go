@@ -52,9 +52,12 @@ type kymaModule struct {
 type modulesParameters struct {
 	Default *bool `json:"default"`
 	// List is nil if it was not sent. An empty list chooses no module.
-	List []struct {
-		Name string `json:"name"`
-	} `json:"list"`
+	List []moduleChoice `json:"list"`
+}
+
+// moduleChoice is an element of the list of modules.
+type moduleChoice struct {
+	Name string `json:"name"`
 }
 
 // InstallsKyma reports whether the Provisioner installs Kyma on the plan's new runtimes.
@@ -113,12 +116,7 @@ func (p *Plan) modules(given modulesParameters, violations *Violations) []string
 	chosen := []string{}
 
 	for _, module := range p.Kyma.Modules {
-		listed := slices.ContainsFunc(given.List, func(one struct {
-			Name string `json:"name"`
-		},
-		) bool {
-			return one.Name == module.Name
-		})
+		listed := slices.ContainsFunc(given.List, func(choice moduleChoice) bool { return choice.Name == module.Name })
 		if listed || module.Default && given.List == nil && (given.Default == nil || *given.Default) {
 			chosen = append(chosen, module.Name)
 		}
@@ -134,7 +132,7 @@ func (p *Plan) modules(given modulesParameters, violations *Violations) []string
 	return chosen
 }
 
-// Installation returns what the Provisioner has to install for a version and the chosen modules. The error is failure.Permanent if
+// Installation returns the components that the Provisioner installs for a version and the chosen modules. The error is failure.Permanent if
 // the plan does not have Kyma or one of the modules, because its files have changed since the order.
 func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallation, error) {
 	if p.Kyma == nil {
@@ -213,7 +211,7 @@ func (m kymaModule) title() string {
 // bullets returns the texts of the plan for users.
 func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullets()) }
 
-// kymaBullets describes for users what the Provisioner installs, so that marketplaces promise exactly that.
+// kymaBullets describes the installed Kyma for users, so that marketplaces promise exactly that.
 func (p *Plan) kymaBullets() []string {
 	if p.Kyma == nil {
 		return nil

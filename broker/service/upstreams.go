@@ -58,11 +58,9 @@ func (s *Service) connectEDP(connected *upstreams, config edp.Config, stores sto
 		return nil
 	}
 
-	system := upstream.New(upstream.Options{
+	system, transport, err := s.connect(upstream.Options{
 		Name: "edp", Title: "EDP", Component: failure.ComponentEDP, Calls: config.Calls, Variable: "APP_EDP_CALLS",
 	})
-
-	transport, err := s.upstreamTransport(system, "edp")
 	if err != nil {
 		return err
 	}
@@ -78,11 +76,9 @@ func (s *Service) connectIAS(connected *upstreams, config ias.Config, stores sto
 		return nil
 	}
 
-	system := upstream.New(upstream.Options{
+	system, transport, err := s.connect(upstream.Options{
 		Name: "ias", Title: "IAS", Component: failure.ComponentIAS, Calls: config.Calls, Variable: "APP_IAS_CALLS",
 	})
-
-	transport, err := s.upstreamTransport(system, "ias")
 	if err != nil {
 		return err
 	}
@@ -93,12 +89,15 @@ func (s *Service) connectIAS(connected *upstreams, config ias.Config, stores sto
 	return nil
 }
 
-// upstreamTransport returns a transport to the system, with its guard. It trusts the certificate authorities of the machine.
-func (s *Service) upstreamTransport(system *upstream.System, name string) (http.RoundTripper, error) {
-	transport, err := reload.ClientTLS{IdleConnections: idleConnections}.Transport(s.Access.Files, name)
+// connect returns the guard of an upstream and a transport through it. The transport trusts the certificate authorities of the
+// machine.
+func (s *Service) connect(options upstream.Options) (*upstream.System, http.RoundTripper, error) {
+	transport, err := reload.ClientTLS{IdleConnections: idleConnections}.Transport(s.Access.Files, options.Name)
 	if err != nil {
-		return nil, fmt.Errorf("connecting %s: %w", name, err)
+		return nil, nil, fmt.Errorf("connecting %s: %w", options.Title, err)
 	}
 
-	return system.Transport(transport), nil
+	system := upstream.New(options)
+
+	return system, system.Transport(transport), nil
 }

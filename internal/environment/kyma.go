@@ -14,7 +14,7 @@ type Kyma struct {
 	Ordered bool `json:"ordered,omitempty"`
 	// Modules are the names of the modules that the user has chosen, in the order of the plan.
 	Modules []string `json:"modules"`
-	// Installation is what the Provisioner installs for these modules. It can contain secrets, so it is never stored: the step that
+	// Installation lists the components of these modules. It can contain secrets, so it is never stored: the step that
 	// orders the runtime and the step that completes the installation belong to one stage.
 	Installation *KymaInstallation `json:"-"`
 }
