@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -180,7 +180,7 @@ func (c *ControlPlane) client() (*http.Client, *rest.Config, error) {
 		transport = c.Wrap(transport)
 	}
 
-	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}, config, nil
+	return &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}, config, nil
 }
 
 // away returns the error for a control plane that does not answer as expected. The engine retries.

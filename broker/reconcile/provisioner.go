@@ -15,7 +15,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -37,7 +37,7 @@ func NewProvisioner(address *url.URL, transport http.RoundTripper) *Provisioner 
 	base := *address
 	base.Path, base.RawPath, base.RawQuery = path.Dir(path.Clean("/"+address.Path)), "", ""
 
-	return &Provisioner{base: &base, http: &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}}
+	return &Provisioner{base: &base, http: &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}}
 }
 
 // Runtimes returns a page of the runtimes that are not deleted, newest first.
@@ -92,7 +92,7 @@ func get[Body any](ctx context.Context, p *Provisioner, route string, query url.
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
-		return body, failure.Wrap(failure.Permanent, graphqlclient.WithoutURL(err), "the request to the Provisioner is invalid")
+		return body, failure.Wrap(failure.Permanent, upstream.WithoutURL(err), "the request to the Provisioner is invalid")
 	}
 
 	response, err := p.http.Do(request)
@@ -101,7 +101,7 @@ func get[Body any](ctx context.Context, p *Provisioner, route string, query url.
 			return body, typed // of the circuit breaker
 		}
 
-		return body, unanswered(graphqlclient.WithoutURL(err))
+		return body, unanswered(upstream.WithoutURL(err))
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 

@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // upstreamOf returns the Provisioner as an upstream system, with a limit of concurrent calls, a circuit breaker and
@@ -47,7 +46,7 @@ func provisionerClient(config Provisioner, system *upstream.System, files *reloa
 
 	client, err := provisionerclient.New(provisionerclient.Options{
 		URL: address.String(), Timeout: config.Timeout, WrapTransport: system.Transport,
-		HTTPClient: &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects},
+		HTTPClient: &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects},
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)

@@ -16,7 +16,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // codecs encodes and decodes the API groups of an account. It contains no others, because the typed clients of client-go would link all
@@ -43,7 +42,7 @@ func connect(config *rest.Config, connections *http.Transport) (api *rest.RESTCl
 
 	api, err = rest.RESTClientForConfigAndClient(config, &http.Client{
 		Transport: transport, Timeout: config.Timeout,
-		CheckRedirect: graphqlclient.NoRedirects,
+		CheckRedirect: upstream.NoRedirects,
 	})
 	if err != nil {
 		return nil, nil, unusable("it is incomplete")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
@@ -43,7 +43,7 @@ func (c Config) Check() error {
 	}
 
 	for _, address := range []struct{ variable, value string }{{"APP_EDP_ADMIN_URL", c.AdminURL}, {"APP_EDP_AUTH_URL", c.AuthURL}} {
-		if !graphqlclient.IsURL(address.value) {
+		if !upstream.IsURL(address.value) {
 			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
 		}
 	}

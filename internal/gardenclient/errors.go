@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // explain converts an error from Gardener's API to a failure.Error, and nil to nil. doing and args describe the failed action.
@@ -30,7 +30,7 @@ func explain(err error, doing string, args ...any) error {
 	// Operators see the message of the API server. Transport errors and responses of other servers appear only in the log.
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-		text += ": " + graphqlclient.Excerpt(status.Status().Message)
+		text += ": " + upstream.Excerpt(status.Status().Message)
 	}
 
 	reason := string(apierrors.ReasonForError(err))

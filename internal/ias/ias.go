@@ -12,7 +12,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
@@ -36,7 +36,7 @@ func (c Config) Check() error {
 		return nil
 	}
 
-	if !graphqlclient.IsURL(c.URL) {
+	if !upstream.IsURL(c.URL) {
 		errs = append(errs, errors.New("APP_IAS_URL: must be an http or https URL"))
 	}
 

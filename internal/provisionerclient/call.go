@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
@@ -108,7 +109,7 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 	}
 
 	// The cause may contain an address, so it is only logged.
-	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(err.Error())), "the Provisioner cannot be reached").
+	return failure.Wrap(failure.Transient, errors.New(upstream.Excerpt(err.Error())), "the Provisioner cannot be reached").
 		WithReason("", failure.ComponentProvisioner)
 }
 

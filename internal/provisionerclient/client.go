@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -59,7 +59,7 @@ type Client struct {
 
 // New returns a client, or an error if the URL is invalid. It sends no request.
 func New(options Options) (*Client, error) {
-	if !graphqlclient.IsURL(options.URL) {
+	if !upstream.IsURL(options.URL) {
 		return nil, errors.New("the URL of the Provisioner must have the form http://host:port/path")
 	}
 
@@ -68,7 +68,7 @@ func New(options Options) (*Client, error) {
 	}
 
 	if options.HTTPClient == nil {
-		options.HTTPClient = &http.Client{CheckRedirect: graphqlclient.NoRedirects}
+		options.HTTPClient = &http.Client{CheckRedirect: upstream.NoRedirects}
 	}
 
 	wrapped := *options.HTTPClient

@@ -10,6 +10,7 @@ import (
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
@@ -48,7 +49,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	defer cancel()
 
 	for again := true; ; again = false {
-		token, err := c.client.tokens.get(limited)
+		token, err := c.client.tokens.Get(limited)
 		if err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 			return err
 		}
 
-		c.client.tokens.discard(token)
+		c.client.tokens.Discard(token)
 	}
 }
 
@@ -104,7 +105,7 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 			WithReason(failure.ReasonTimeout, failure.ComponentDirectorClient)
 	}
 
-	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(err.Error())), "Director cannot be reached").
+	return failure.Wrap(failure.Transient, errors.New(upstream.Excerpt(err.Error())), "Director cannot be reached").
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/director/wire"
 )
 
@@ -42,7 +42,7 @@ type Client struct {
 	url     string
 	timeout time.Duration
 	http    *http.Client
-	tokens  *tokens
+	tokens  *upstream.Tokens
 }
 
 // Runtime contains the fields of a runtime's entry in Director that the Provisioner writes. A label value can be any JSON value.
@@ -103,12 +103,12 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 		transport = wrap(transport)
 	}
 
-	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}
+	return &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}
 }
 
 // checkAddress checks the form of a URL. Its error text is a clause that follows the name of the setting.
 func checkAddress(text string) error {
-	if !graphqlclient.IsURL(text) {
+	if !upstream.IsURL(text) {
 		return errors.New("must be like https://host/path")
 	}
 
@@ -125,9 +125,9 @@ func (c *Client) Probe(ctx context.Context) error {
 
 // ProbeToken tests the token endpoint: it requests a new access token even if the cached token is still valid.
 func (c *Client) ProbeToken(ctx context.Context) error {
-	c.tokens.discard("")
+	c.tokens.Discard("")
 
-	_, err := c.tokens.get(ctx)
+	_, err := c.tokens.Get(ctx)
 
 	return err
 }

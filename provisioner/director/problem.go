@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // ErrTenantUnknown is in the chain of errors about a tenant that Director does not have, for example because it was deleted.
@@ -79,7 +79,7 @@ func (c *call) explain(problem *problem) error {
 		known = meaning{failure.ReasonInternal, failure.Transient, nil, "it reports an internal error"}
 	}
 
-	reason := graphqlclient.Excerpt(problem.Extensions.Name)
+	reason := upstream.Excerpt(problem.Extensions.Name)
 	if reason == "" {
 		reason = known.name
 	}

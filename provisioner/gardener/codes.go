@@ -7,7 +7,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // Meaning explains an error code in status.lastErrors of a Shoot. docs/operator/shoots.md lists all codes.
@@ -101,11 +101,11 @@ const maxProblems = 1000
 func problems(shoot *gardencorev1beta1.Shoot) string {
 	texts := make([]string, 0, len(shoot.Status.LastErrors))
 	for _, problem := range shoot.Status.LastErrors {
-		texts = append(texts, graphqlclient.Excerpt(problem.Description))
+		texts = append(texts, upstream.Excerpt(problem.Description))
 	}
 
 	if len(texts) == 0 {
-		return graphqlclient.Excerpt(shoot.Status.LastOperation.Description)
+		return upstream.Excerpt(shoot.Status.LastOperation.Description)
 	}
 
 	text := failure.Shorten(strings.Join(texts, "; "), maxProblems)

@@ -7,7 +7,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // retryPause is the time between a Shoot's failure and the request to retry it. Causes such as rate limits need time to clear.
@@ -52,14 +52,14 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 
 	switch last.State {
 	case gardencorev1beta1.LastOperationStateSucceeded:
-		progress.Done, progress.Message = true, graphqlclient.Excerpt(last.Description)
+		progress.Done, progress.Message = true, upstream.Excerpt(last.Description)
 	case gardencorev1beta1.LastOperationStateFailed:
 		// The error codes decide whether a retry can help.
 		progress.fail(shoot)
 	case gardencorev1beta1.LastOperationStateError:
 		progress.Message = fmt.Sprintf("Gardener is at %d%% and retries: %s", last.Progress, problems(shoot))
 	default:
-		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, graphqlclient.Excerpt(last.Description))
+		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, upstream.Excerpt(last.Description))
 		// Earlier errors can explain slow progress even after Gardener has resumed its work.
 		if len(shoot.Status.LastErrors) > 0 {
 			progress.Message += "; earlier problems: " + problems(shoot)
@@ -76,7 +76,7 @@ func unscheduled(shoot *gardencorev1beta1.Shoot) string {
 		return ""
 	}
 
-	return ": " + graphqlclient.Excerpt(last.Description)
+	return ": " + upstream.Excerpt(last.Description)
 }
 
 // fail records the failure of a Shoot in the state Failed: as Stopped if a retry can help, and otherwise as Err.

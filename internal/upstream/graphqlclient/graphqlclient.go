@@ -14,14 +14,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
-
-// maxExcerpt is the maximum length of an excerpt in characters. Kubernetes errors about a Shoot often have more than 200
-// characters, because they name the action, the object and the field before the cause.
-const maxExcerpt = 400
 
 // Request is a POST request to a GraphQL server.
 type Request struct {
@@ -78,7 +73,7 @@ func (u *Unexpected) LogCause() error {
 func Send(ctx context.Context, client *http.Client, request Request) (Answer, error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
-		return Answer{}, fmt.Errorf("creating a request: %w", WithoutURL(err))
+		return Answer{}, fmt.Errorf("creating a request: %w", upstream.WithoutURL(err))
 	}
 
 	post.Header.Set("Content-Type", "application/json")
@@ -92,7 +87,7 @@ func Send(ctx context.Context, client *http.Client, request Request) (Answer, er
 
 	response, err := client.Do(post)
 	if err != nil {
-		return Answer{}, WithoutURL(err)
+		return Answer{}, upstream.WithoutURL(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 
@@ -174,31 +169,8 @@ func (a Answer) decode(text json.RawMessage, data any) error {
 func (a Answer) unexpected(cause error, format string, args ...any) *Unexpected {
 	unexpected := &Unexpected{Text: fmt.Sprintf(format, args...), cause: cause}
 	if len(a.body) > 0 && !a.request.Confidential {
-		unexpected.excerpt = Excerpt(string(a.body))
+		unexpected.excerpt = upstream.Excerpt(string(a.body))
 	}
 
 	return unexpected
 }
-
-// IsURL reports whether the text is an absolute HTTP or HTTPS URL.
-func IsURL(text string) bool {
-	parsed, err := url.Parse(text)
-
-	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
-}
-
-// NoRedirects is a value for http.Client.CheckRedirect that makes a client follow no redirects. A redirect could send tokens and
-// secrets to another host.
-func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// WithoutURL returns the cause of a net/http error, without the URL of the request.
-func WithoutURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-
-	return err
-}
-
-// Excerpt returns an untrusted text as one printable line of at most 400 characters. It omits the middle of a longer text.
-func Excerpt(text string) string { return failure.Printable(text, maxExcerpt) }

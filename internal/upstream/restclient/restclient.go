@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
-// Options configures a Client. Tokens is optional.
+// Options configures a Client. Authorize and Grant are optional.
 type Options struct {
 	// Title is the name of the system in error texts, such as "EDP". Component is its constant of package failure.
 	Title, Component string
@@ -42,14 +42,14 @@ type Options struct {
 type Client struct {
 	options Options
 	http    *http.Client
-	tokens  *tokens
+	tokens  *upstream.Tokens
 }
 
 // New returns a client. It does not call the system.
 func New(options Options) *Client {
-	client := &Client{options: options, http: &http.Client{Transport: options.Transport, CheckRedirect: graphqlclient.NoRedirects}}
+	client := &Client{options: options, http: &http.Client{Transport: options.Transport, CheckRedirect: upstream.NoRedirects}}
 	if options.Grant != nil {
-		client.tokens = &tokens{client: client, grant: *options.Grant, turn: make(chan struct{}, 1)}
+		client.tokens = upstream.NewTokens(client.requestToken, func(ctx context.Context) error { return client.unanswered(ctx, ctx.Err()) })
 	}
 
 	return client
@@ -104,7 +104,7 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 	answer, err := c.send(limited, request, token)
 	if err == nil && answer.Status == http.StatusUnauthorized && c.tokens != nil {
 		// The system may end tokens before they expire.
-		c.tokens.discard(token)
+		c.tokens.Discard(token)
 
 		if token, err = c.token(limited); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (c *Client) token(ctx context.Context) (string, error) {
 		return "", nil
 	}
 
-	return c.tokens.get(ctx)
+	return c.tokens.Get(ctx)
 }
 
 // answer is a response that was read completely.
@@ -195,7 +195,7 @@ func (c *Client) exchange(request *http.Request) (answer, error) {
 		return answer{}, c.transient(failure.ReasonHTTPStatus, nil, "%s returned more than %d MiB", c.options.Title, maxResponseBytes>>20)
 	}
 
-	got := answer{StatusError{Status: response.StatusCode, Body: graphqlclient.Excerpt(string(content))}, content}
+	got := answer{StatusError{Status: response.StatusCode, Body: upstream.Excerpt(string(content))}, content}
 
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		got.RetryAfter = min(time.Duration(seconds)*time.Second, maxRetryAfter)
@@ -244,7 +244,7 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	}
 
 	// The cause may contain an address, so it is only logged.
-	return c.transient("", errors.New(graphqlclient.Excerpt(graphqlclient.WithoutURL(err).Error())), "%s cannot be reached", c.options.Title)
+	return c.transient("", errors.New(upstream.Excerpt(upstream.WithoutURL(err).Error())), "%s cannot be reached", c.options.Title)
 }
 
 func (c *Client) transient(reason string, cause error, format string, args ...any) error {

@@ -1,0 +1,36 @@
+package upstream
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// maxExcerpt is the maximum length of an excerpt in characters. Kubernetes errors about a Shoot often have more than 200
+// characters, because they name the action, the object and the field before the cause.
+const maxExcerpt = 400
+
+// IsURL reports whether the text is an absolute HTTP or HTTPS URL.
+func IsURL(text string) bool {
+	parsed, err := url.Parse(text)
+
+	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
+}
+
+// NoRedirects is a value for http.Client.CheckRedirect that makes a client follow no redirects. A redirect could send tokens and
+// secrets to another host.
+func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// WithoutURL returns the cause of a net/http error, without the URL of the request.
+func WithoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+
+	return err
+}
+
+// Excerpt returns an untrusted text as one printable line of at most 400 characters. It omits the middle of a longer text.
+func Excerpt(text string) string { return failure.Printable(text, maxExcerpt) }
