@@ -93,6 +93,11 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		}),
+		"operations.Cancel except upgrades": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.operations.Cancel(ctx, tx, "i107", "a test", filledAt, "upgradeKyma")
+
+			return err
+		}),
 		"operations.Get": func(ctx context.Context) error {
 			_, err := s.operations.Get(ctx, s.db.Reader(), "p10")
 

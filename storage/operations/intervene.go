@@ -12,27 +12,39 @@ import (
 // Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end immediately.
 // An operation in progress becomes canceling, is due immediately, and ends at its next safe point. Cancel returns the IDs of
 // all operations that it cancels. why is the message of the timeline entry. The caller must wake the engine after the commit.
-func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time) ([]string, error) {
-	return s.cancel(ctx, tx, "instance_id", instanceID, why, now)
+//
+// Operations of the kinds in except are not canceled, but due immediately: their steps notice that the instance is going away.
+func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time, except ...string) ([]string, error) {
+	if len(except) == 0 {
+		return s.cancel(ctx, tx, "instance_id = ?", []any{instanceID}, why, now)
+	}
+
+	_, err := storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE
+		WHERE instance_id = ? AND state = 'in progress' AND kind IN (?)`, storage.At(now), instanceID, except)
+	if err != nil {
+		return nil, fmt.Errorf("waking the operation of instance %s: %w", instanceID, err)
+	}
+
+	return s.cancel(ctx, tx, "instance_id = ? AND kind NOT IN (?)", []any{instanceID, except}, why, now)
 }
 
 // CancelOne is like Cancel, but for a single operation. It reports false if the operation has ended or is already canceling.
 func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, now time.Time) (bool, error) {
-	canceled, err := s.cancel(ctx, tx, "id", id, why, now)
+	canceled, err := s.cancel(ctx, tx, "id = ?", []any{id}, why, now)
 
 	return len(canceled) == 1, err
 }
 
-// cancel implements Cancel for the operations with the given value in the given column. The column must be a constant in this
-// file, because it becomes part of the statement.
-func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why string, now time.Time) ([]string, error) {
+// cancel implements Cancel for the operations that match the condition with its arguments. The condition must be a constant in
+// this file, because it becomes part of the statement.
+func (s *Store) cancel(ctx context.Context, tx storage.Tx, condition string, args []any, why string, now time.Time) ([]string, error) {
 	at := storage.At(now)
 
 	ended, err := storage.Select[row](ctx, tx, `UPDATE operations
 		SET state = 'canceled', description = 'Canceled', updated_at = ?, state_changed_at = ?, finished_at = ?
-		WHERE `+column+` = ? AND state = 'pending' RETURNING `+status, at, at, at, value)
+		WHERE `+condition+` AND state = 'pending' RETURNING `+status, append([]any{at, at, at}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("canceling pending operations of %s: %w", value, err)
+		return nil, fmt.Errorf("canceling pending operations of %s: %w", args[0], err)
 	}
 
 	canceled := make([]string, 0, len(ended))
@@ -43,9 +55,9 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why st
 
 	canceling, err := storage.Select[string](ctx, tx, `UPDATE operations
 		SET state = 'canceling', updated_at = ?, state_changed_at = ?, next_run_at = ?, woken = TRUE
-		WHERE `+column+` = ? AND state = 'in progress' RETURNING id`, at, at, at, value)
+		WHERE `+condition+` AND state = 'in progress' RETURNING id`, append([]any{at, at, at}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("canceling the operation of %s: %w", value, err)
+		return nil, fmt.Errorf("canceling the operation of %s: %w", args[0], err)
 	}
 
 	for outcome, ids := range map[process.Outcome][]string{

@@ -558,6 +558,42 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// TestCancelExcept cancels the operations of an instance except those of a kind, which become due.
+func TestCancelExcept(t *testing.T) {
+	each(t, func(b fixture) {
+		b.accept("running", "instance-1")
+		record := b.claimOne("replica-a", "running", start)
+		record.NextRun = start.Add(time.Hour)
+		b.save(process.Progress{Record: record, Release: true, Now: start})
+		b.accept("waiting", "instance-1")
+
+		cancel := func(kind string, want ...string) {
+			b.Helper()
+
+			err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+				canceled, err := b.store.Cancel(b.Context(), tx, "instance-1", "deleted by the test", start.Add(time.Second), kind)
+				if diff := cmp.Diff(want, canceled, cmpopts.EquateEmpty()); diff != "" {
+					b.Errorf("except %s: canceled -want +got\n%s", kind, diff)
+				}
+
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+
+		cancel(record.Kind)
+
+		due := b.claim("replica-a", start.Add(time.Second))
+		if diff := cmp.Diff([]string{"running"}, ids(due)); diff != "" {
+			b.Errorf("an operation that was not canceled is due: -want +got\n%s", diff)
+		}
+
+		cancel("another kind", "waiting", "running")
+	})
+}
+
 func TestOnEnded(t *testing.T) {
 	each(t, func(b fixture) {
 		var notified []process.Record
