@@ -16,7 +16,8 @@ const reasonDeleted = "the instance is being deleted"
 
 // deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, or 410 if
 // the instance does not exist. A deletion is accepted during any other operation and cancels it, so that users need
-// not wait for a creation that they no longer want.
+// not wait for a creation that they no longer want. An upgrade is not canceled: its steps notice the deletion, and it
+// ends as succeeded.
 func (a *api) deprovision(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{operation: newest.ID}, nil
 	}
 
-	if _, err := a.Operations.Cancel(ctx, tx, id, reasonDeleted, a.Clock.Now()); err != nil {
+	if _, err := a.Operations.Cancel(ctx, tx, id, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
 	}
 

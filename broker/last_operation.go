@@ -48,7 +48,7 @@ func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 		State: stateOf(record.State), Description: OperationText(record, left),
 	}}
 
-	onInstance := slices.Contains(environment.Kinds(), record.Kind)
+	onInstance := slices.Contains(environment.PlatformKinds(), record.Kind)
 	if answer.State == domain.Failed && onInstance && record.Kind != environment.KindProvision {
 		answer.InstanceUsable = new(record.Kind == environment.KindUpdate)
 
@@ -61,9 +61,10 @@ func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 }
 
 // pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed
-// deletion is 200 with the state succeeded. Some clients do not expect 410 here and would keep the instance.
+// deletion is 200 with the state succeeded. Some clients do not expect 410 here and would keep the instance. Upgrades,
+// which operators start, are not shown: the newest operation of the platform itself stays the last one.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
-	record, err := a.operationOf(r, a.DB.Reader(), environment.Kinds()...)
+	record, err := a.operationOf(r, a.DB.Reader(), environment.PlatformKinds()...)
 
 	return a.polled(r, record, err, notFound(textNoInstance))
 }

@@ -36,6 +36,10 @@ func activityText(record process.Record) string {
 		return "Suspending the instance"
 	case environment.KindResume:
 		return "Resuming the instance"
+	case environment.KindUpgradeKyma:
+		return "Upgrading Kyma"
+	case environment.KindUpgradeCluster:
+		return "Upgrading the cluster"
 	case environment.KindBind:
 		return "Creating the credentials"
 	case environment.KindUnbind:

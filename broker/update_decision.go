@@ -186,6 +186,8 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateR
 		environment.KindUpdate:      request.asks(false),
 		environment.KindSuspend:     request.asks(true),
 		environment.KindResume:      request.asks(false),
+
+		environment.KindUpgradeKyma: true, environment.KindUpgradeCluster: true,
 	}
 	if conflicting[running.Kind] || len(unfinished) > 1 {
 		return outcome{}, concurrent()

@@ -91,6 +91,14 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	return operation, interval, nil
 }
 
+// Noted returns the operation with a message for operators in the timeline entry of a step that is done. The message says why the
+// step had nothing to do.
+func Noted[D any](operation Operation[D], message string) Operation[D] {
+	operation.note = note{message: message}
+
+	return operation
+}
+
 // RetryOperation runs the step again after the interval. It replaces the interval and the window of the stage's RetryPolicy.
 // Once the step has failed for the window without a success or a wait in between, RetryOperation fails the operation with the
 // reason and the error.

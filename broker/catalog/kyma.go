@@ -247,6 +247,9 @@ func (p *Plan) kymaBullets() []string {
 // kymaVersions matches valid versions of Kyma, as the Provisioner does.
 var kymaVersions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// IsKymaVersion reports whether the text has the form of a version of Kyma.
+func IsKymaVersion(text string) bool { return kymaVersions.MatchString(text) }
+
 // checkKyma reports the errors of a plan's Kyma.
 func (p *Plan) checkKyma(errs *problems, place string) {
 	errs.require(!p.OwnCluster || p.Kyma == nil, "%s: a plan with ownCluster cannot have kyma, because the Provisioner does not know its clusters", place)

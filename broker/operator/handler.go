@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -45,6 +46,11 @@ type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }
 
+// Upgrader accepts upgrades of instances. Its errors are of package failure.
+type Upgrader interface {
+	Upgrade(ctx context.Context, order upgrade.Order) (upgrade.Accepted, error)
+}
+
 // Options are the dependencies of the handler.
 type Options struct {
 	// DB is the database of the stores. One transaction can write to several of them.
@@ -77,8 +83,9 @@ type Options struct {
 	// kubeconfigs for users contain no user.
 	OIDC environment.OIDC
 	// Engine provides the kinds of operations that this broker runs, and the steps that may be skipped.
-	Engine  *process.Engine[environment.Data]
-	Expirer Expirer
+	Engine   *process.Engine[environment.Data]
+	Expirer  Expirer
+	Upgrader Upgrader
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Processes describes the processes of all kinds of operations.

@@ -35,6 +35,8 @@ func TestRoles(t *testing.T) {
 		"Grant":       {"admins share instances", "POST", "/runtimes/x/grant", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Revoke":      {"admins stop sharing", "POST", "/runtimes/x/revoke", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Move":        {"admins move instances", "POST", "/runtimes/x/move", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
+		"Kyma":        {"operators may upgrade", "POST", "/runtimes/x/upgradeKyma", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 202, "admin": 202}},
+		"Cluster":     {"operators may upgrade", "POST", "/runtimes/x/upgradeCluster", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 202, "admin": 202}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Processes":   {"viewers may read", "GET", "/processes", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},

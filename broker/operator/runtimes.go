@@ -25,7 +25,7 @@ import (
 )
 
 // stateRules returns the rules that derive the state of a runtime from its newest operation. Unlike
-// environment.PhaseOf, they include updates.
+// environment.PhaseOf, they include updates and upgrades.
 func stateRules() operatorserver.StateRules {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
@@ -35,10 +35,11 @@ func stateRules() operatorserver.StateRules {
 		{State: operatorapi.RuntimeStateProvisioning, Kinds: []string{environment.KindProvision}, States: working},
 		{
 			State:  operatorapi.RuntimeStateSucceeded,
-			Kinds:  []string{environment.KindProvision, environment.KindUpdate, environment.KindResume},
+			Kinds:  append(environment.UpgradeKinds(), environment.KindProvision, environment.KindUpdate, environment.KindResume),
 			States: succeeded,
 		},
 		{State: operatorapi.RuntimeStateUpdating, Kinds: []string{environment.KindUpdate}, States: working},
+		{State: operatorapi.RuntimeStateUpgrading, Kinds: environment.UpgradeKinds(), States: working},
 		{State: operatorapi.RuntimeStateSuspending, Kinds: []string{environment.KindSuspend}, States: working},
 		{State: operatorapi.RuntimeStateSuspended, Kinds: []string{environment.KindSuspend}, States: succeeded},
 		{State: operatorapi.RuntimeStateResuming, Kinds: []string{environment.KindResume}, States: working},

@@ -54,6 +54,10 @@ func TestStatesOfRuntimes(t *testing.T) {
 	b.operation("changing", environment.KindUpdate, process.InProgress)
 	b.instance("changed", process.Succeeded)
 	b.operation("changed", environment.KindUpdate, process.Succeeded)
+	b.instance("upgrading", process.Succeeded)
+	b.operation("upgrading", environment.KindUpgradeKyma, process.InProgress)
+	b.instance("upgraded", process.Succeeded)
+	b.operation("upgraded", environment.KindUpgradeCluster, process.Succeeded)
 	b.instance("suspending", process.Succeeded)
 	b.operation("suspending", environment.KindSuspend, process.Pending)
 	b.instance("suspended", process.Succeeded)
@@ -70,8 +74,9 @@ func TestStatesOfRuntimes(t *testing.T) {
 
 	want := map[operatorapi.RuntimeState][]string{
 		operatorapi.RuntimeStateProvisioning:   {"running", "pending"},
-		operatorapi.RuntimeStateSucceeded:      {"resumed", "changed", "ready"},
+		operatorapi.RuntimeStateSucceeded:      {"resumed", "upgraded", "changed", "ready"},
 		operatorapi.RuntimeStateUpdating:       {"changing"},
+		operatorapi.RuntimeStateUpgrading:      {"upgrading"},
 		operatorapi.RuntimeStateSuspending:     {"suspending"},
 		operatorapi.RuntimeStateSuspended:      {"suspended"},
 		operatorapi.RuntimeStateResuming:       {"resuming"},

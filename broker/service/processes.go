@@ -12,6 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/process/update"
+	"github.com/environment-broker/environment-broker/process/upgradecluster"
+	"github.com/environment-broker/environment-broker/process/upgradekyma"
+	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
 // Parts are the dependencies of the broker's processes. Processes access the database and other systems only
@@ -58,6 +61,7 @@ type Rows interface {
 	deprovisioning.Instances
 	deprovisioning.Provisionings
 	update.Instances
+	upgrading.Instances
 	binding.Bindings
 }
 
@@ -119,6 +123,10 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		}),
 		deprovisioning.Suspension(removal),
 		provisioning.Resumption(creation),
+		upgradekyma.Process(upgradekyma.Options{
+			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,
+		}),
+		upgradecluster.Process(upgradecluster.Options{Provisioner: parts.Provisioner, Instances: parts.Rows, Waiter: waiter}),
 		binding.Bind(bindings),
 		binding.Unbind(bindings),
 	}

@@ -12,12 +12,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/broker/refresh"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
@@ -204,7 +206,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Upgrader: stores.upgrader(plans, wake), Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,
@@ -246,6 +248,13 @@ func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, i
 func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake func()) expiry.Expirer {
 	return expiry.Expirer{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Periods: periods, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// upgrader returns the part that accepts upgrades.
+func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
+	return upgrade.Upgrader{
+		DB: s.db, Instances: s.instances, Operations: s.operations, Catalog: plans, Wake: wake, Clock: clock.RealClock{},
 	}
 }
 

@@ -64,6 +64,8 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /runtimes/{id}", broker.runtime)
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
+	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeKyma", broker.upgrade)
+	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeCluster", broker.upgrade)
 	broker.routes.HandleFunc("POST /runtimes/{id}/{verb}", broker.changePlatforms)
 	broker.routes.HandleFunc("GET /processes", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.ProcessList{Data: scenario.Processes})
@@ -199,6 +201,20 @@ func (b *fakeBroker) runtime(w http.ResponseWriter, r *http.Request) {
 	}
 
 	answer(w, http.StatusOK, b.runtimes[index])
+}
+
+// upgrade accepts an upgrade with the response of the scenario.
+func (b *fakeBroker) upgrade(w http.ResponseWriter, r *http.Request) {
+	var wanted operatorapi.Upgrade
+	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+
+		return
+	}
+
+	accepted := b.scenario.Upgrade
+	accepted.DryRun = wanted.DryRun
+	answer(w, http.StatusAccepted, accepted)
 }
 
 // changePlatforms changes the platforms of a runtime.

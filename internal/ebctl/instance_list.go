@@ -47,8 +47,8 @@ func newRuntimeListCommand(session *session) *cobra.Command {
 func runtimeStates() []string {
 	return []string{
 		string(operatorapi.RuntimeStateProvisioning), string(operatorapi.RuntimeStateSucceeded), string(operatorapi.RuntimeStateFailed),
-		string(operatorapi.RuntimeStateUpdating), string(operatorapi.RuntimeStateSuspending), string(operatorapi.RuntimeStateSuspended),
-		string(operatorapi.RuntimeStateResuming), string(operatorapi.RuntimeStateDeprovisioning),
+		string(operatorapi.RuntimeStateUpdating), string(operatorapi.RuntimeStateUpgrading), string(operatorapi.RuntimeStateSuspending),
+		string(operatorapi.RuntimeStateSuspended), string(operatorapi.RuntimeStateResuming), string(operatorapi.RuntimeStateDeprovisioning),
 	}
 }
 

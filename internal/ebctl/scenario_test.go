@@ -35,6 +35,8 @@ type scenario struct {
 	Update      string `json:"update"`
 	Expire      string `json:"expire"`
 	Deprovision string `json:"deprovision"`
+	// Upgrade is the response to requests for upgrades.
+	Upgrade operatorapi.AcceptedUpgrade `json:"upgrade"`
 	// CatalogProblem is the error in the catalog files, if its message is not empty.
 	CatalogProblem operatorapi.CatalogProblem `json:"catalogProblem"`
 	// Version is the version of the broker. The default is that of ebctl.

@@ -3,6 +3,7 @@ package environment
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,15 +21,24 @@ const (
 	// KindSuspend removes the runtime but keeps the instance. KindResume creates a new runtime.
 	KindSuspend = "suspend"
 	KindResume  = "resume"
+	// KindUpgradeKyma and KindUpgradeCluster are ordered by operators. Platforms do not see them.
+	KindUpgradeKyma    = "upgradeKyma"
+	KindUpgradeCluster = "upgradeCluster"
 	// KindBind and KindUnbind have a separate queue for each binding, so they run concurrently with the operations on the instance.
 	KindBind   = "bind"
 	KindUnbind = "unbind"
 )
 
 // Kinds lists the kinds of operations on an instance as a whole.
-func Kinds() []string {
+func Kinds() []string { return slices.Concat(PlatformKinds(), UpgradeKinds()) }
+
+// PlatformKinds lists the kinds of operations on an instance that platforms order and poll.
+func PlatformKinds() []string {
 	return []string{KindProvision, KindDeprovision, KindUpdate, KindSuspend, KindResume}
 }
+
+// UpgradeKinds lists the kinds of upgrades. An upgrade ends by itself when its instance is being deleted or suspended.
+func UpgradeKinds() []string { return []string{KindUpgradeKyma, KindUpgradeCluster} }
 
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
@@ -51,6 +61,13 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	return newOperation(process.New{
 		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: visibleTo(instance), At: at,
 	}, data)
+}
+
+// NewUpgrade returns a new operation of one of the UpgradeKinds with a random ID. Its first step loads the instance.
+func NewUpgrade(kind string, instance Instance, upgrade Upgrade, at time.Time) (process.New, error) {
+	return newOperation(process.New{
+		ID: uuid.NewString(), Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: visibleTo(instance), At: at,
+	}, Data{Upgrade: &upgrade})
 }
 
 // NewBindingOperation returns a new operation with the given ID on a binding of the instance. The data omits the instance's

@@ -40,7 +40,25 @@ const (
 	RuntimeStateSuspended      RuntimeState = "suspended"
 	RuntimeStateSuspending     RuntimeState = "suspending"
 	RuntimeStateUpdating       RuntimeState = "updating"
+	RuntimeStateUpgrading      RuntimeState = "upgrading"
 )
+
+// AcceptedUpgrade An accepted upgrade.
+type AcceptedUpgrade struct {
+	// Components The components that the catalog lists for the version, in the order of their installation. Absent for clusters and without a version of Kyma.
+	Components []string `json:"components,omitempty,omitzero"`
+	DryRun     bool     `json:"dryRun,omitempty,omitzero"`
+
+	// From The version before the upgrade.
+	From      string `json:"from"`
+	Operation string `json:"operation"`
+
+	// Steps The steps of the operation in the order in which they run. A dry run runs only the first and the last one.
+	Steps []string `json:"steps"`
+
+	// To The version after the upgrade. Absent if the operation chooses the version of Kyma.
+	To string `json:"to,omitempty,omitzero"`
+}
 
 // Account The stored data of an account. The lists contain at most 21 entries.
 type Account struct {
@@ -638,7 +656,7 @@ type RuntimeList struct {
 }
 
 // RuntimeState The newest operation of the instance determines the state.
-// provisioning, updating, suspending, resuming, deprovisioning: that operation is pending or in progress.
+// provisioning, updating, upgrading, suspending, resuming, deprovisioning: that operation is pending or in progress.
 // succeeded: the runtime exists and no operation works on it.
 // suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 // failed: the newest operation, of whatever kind, failed or was canceled.
@@ -665,7 +683,7 @@ type RuntimeStatus struct {
 	ModifiedAt time.Time `json:"modifiedAt"`
 
 	// State The newest operation of the instance determines the state.
-	// provisioning, updating, suspending, resuming, deprovisioning: that operation is pending or in progress.
+	// provisioning, updating, upgrading, suspending, resuming, deprovisioning: that operation is pending or in progress.
 	// succeeded: the runtime exists and no operation works on it.
 	// suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 	// failed: the newest operation, of whatever kind, failed or was canceled.
@@ -735,6 +753,15 @@ type TimelineEntry struct {
 	Outcome string `json:"outcome"`
 	Stage   string `json:"stage,omitempty,omitzero"`
 	Step    string `json:"step,omitempty,omitzero"`
+}
+
+// Upgrade A request to upgrade an instance. All fields are optional.
+type Upgrade struct {
+	// DryRun Whether the operation only describes the upgrade. It then calls no other system.
+	DryRun bool `json:"dryRun,omitempty,omitzero"`
+
+	// Version The version after the upgrade, of Kyma or of Kubernetes.
+	Version string `json:"version,omitempty,omitzero"`
 }
 
 // AccountID defines model for account_id.
@@ -898,3 +925,9 @@ type MovePlatformJSONRequestBody = PlatformChange
 
 // RevokePlatformJSONRequestBody defines body for RevokePlatform for application/json ContentType.
 type RevokePlatformJSONRequestBody = PlatformChange
+
+// UpgradeClusterJSONRequestBody defines body for UpgradeCluster for application/json ContentType.
+type UpgradeClusterJSONRequestBody = Upgrade
+
+// UpgradeKymaJSONRequestBody defines body for UpgradeKyma for application/json ContentType.
+type UpgradeKymaJSONRequestBody = Upgrade

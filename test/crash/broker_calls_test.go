@@ -64,6 +64,10 @@ func (r proxiedRows) WantsBinding(ctx context.Context, id string) (bool, error) 
 	return readRow(ctx, r, "WantsBinding", func(ctx context.Context) (bool, error) { return r.Rows.WantsBinding(ctx, id) })
 }
 
+func (r proxiedRows) RuntimeEnding(ctx context.Context, id string) (bool, error) {
+	return readRow(ctx, r, "RuntimeEnding", func(ctx context.Context) (bool, error) { return r.Rows.RuntimeEnding(ctx, id) })
+}
+
 // call makes a call through the proxy. It returns an injected fault as the error that the stores return when the database
 // fails.
 func (r proxiedRows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {

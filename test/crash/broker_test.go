@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/edp"
@@ -168,6 +169,20 @@ func (f *brokerFixture) sendOrder(method, path, plan, parameters string) string 
 		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, harness.ServiceID, plan, parameters))
 }
 
+// upgrade orders an upgrade, as an operator does, and returns the ID of the operation.
+func (f *brokerFixture) upgrade(kind, version string) string {
+	f.Helper()
+
+	accepted, err := upgrade.Upgrader{
+		DB: f.db, Instances: f.instances, Operations: f.operations, Catalog: f.plans, Wake: func() {}, Clock: clock.RealClock{},
+	}.Upgrade(f.Context(), upgrade.Order{InstanceID: instanceID, Kind: kind, Version: version})
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return accepted.OperationID
+}
+
 // sendUpdate sends an update with the given JSON fields and returns the ID of the accepted operation.
 func (f *brokerFixture) sendUpdate(fields string) string {
 	f.Helper()
@@ -207,8 +222,8 @@ type brokerState struct {
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
-	// Kyma is the version and the modules in the instance's row.
-	Kyma string
+	// Kyma is the version and the modules in the instance's row, and Kubernetes the version of the cluster.
+	Kyma, Kubernetes string
 	// Runtime reports whether the Provisioner has the runtime of the instance.
 	Runtime bool
 	// ServiceProviders are the service providers in IAS.
@@ -267,6 +282,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		}
 
 		found.Suspended, found.AutoScalerMax = row.Suspended, row.Request.Cluster.AutoScalerMax
+		found.Kubernetes = row.Request.Cluster.KubernetesVersion
 		if installed := row.Request.Cluster.Kyma; installed != nil {
 			found.Kyma = installed.Version + " " + strings.Join(installed.Modules, " ")
 		}
@@ -382,6 +398,18 @@ func (f *brokerFixture) update() string  { return f.sendUpdate(`"parameters": {"
 func (f *brokerFixture) suspend() string { return f.sendUpdate(`"context": {"active": false}`) }
 func (f *brokerFixture) resume() string  { return f.sendUpdate(`"context": {"active": true}`) }
 
+func (f *brokerFixture) upgradeKyma() string {
+	return f.upgrade(environment.KindUpgradeKyma, "1.1.0")
+}
+
+func (f *brokerFixture) upgradeCluster() string {
+	return f.upgrade(environment.KindUpgradeCluster, "1.36.3")
+}
+
+func (f *brokerFixture) deprovisionKyma() string {
+	return f.sendOrder(http.MethodDelete, instancePath, harness.PlanPreview, `{}`)
+}
+
 func (f *brokerFixture) provisionTrial() string {
 	return f.sendOrder(http.MethodPut, instancePath, harness.PlanTrial, `{}`)
 }
@@ -431,6 +459,14 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 		brokerScenario{
 			name: "deprovision-during-update", kind: environment.KindDeprovision,
 			before: ready, during: f.update, delay: change, request: f.deprovision,
+		},
+		brokerScenario{
+			name: "upgrade-kyma", kind: environment.KindUpgradeKyma, before: []request{f.provisionKyma}, request: f.upgradeKyma,
+		},
+		brokerScenario{name: "upgrade-cluster", kind: environment.KindUpgradeCluster, before: ready, request: f.upgradeCluster},
+		brokerScenario{
+			name: "deprovision-during-upgrade", kind: environment.KindDeprovision,
+			before: []request{f.provisionKyma}, during: f.upgradeKyma, delay: change, request: f.deprovisionKyma,
 		},
 		brokerScenario{name: "suspend", kind: environment.KindSuspend, before: []request{f.provisionTrial}, request: f.suspend},
 		brokerScenario{name: "provision-pooled", kind: environment.KindProvision, pooled: true, request: f.provision},

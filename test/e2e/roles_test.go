@@ -65,6 +65,8 @@ func brokerRows() []roleRow {
 		roleRow{name: "POST /runtimes/{instance_id}/grant", roles: admin},
 		roleRow{name: "POST /runtimes/{instance_id}/revoke", roles: admin},
 		roleRow{name: "POST /runtimes/{instance_id}/move", roles: admin},
+		roleRow{name: "POST /runtimes/{instance_id}/upgradeKyma", roles: operating},
+		roleRow{name: "POST /runtimes/{instance_id}/upgradeCluster", roles: operating},
 		roleRow{name: "GET /platforms", roles: admin},
 		roleRow{name: "GET /processes", roles: reading},
 		roleRow{name: "GET /catalog", roles: reading},

@@ -247,6 +247,24 @@ func (c *Client) RevokePlatform(ctx context.Context, instanceID string, body ope
 	})
 }
 
+// UpgradeCluster calls POST /runtimes/{instance_id}/upgradeCluster: upgrade the cluster of an instance.
+func (c *Client) UpgradeCluster(ctx context.Context, instanceID string, body operatorapi.Upgrade) (operatorapi.AcceptedUpgrade, error) {
+	return callFor[operatorapi.AcceptedUpgrade](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/upgradeCluster", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
+// UpgradeKyma calls POST /runtimes/{instance_id}/upgradeKyma: upgrade the Kyma of an instance.
+func (c *Client) UpgradeKyma(ctx context.Context, instanceID string, body operatorapi.Upgrade) (operatorapi.AcceptedUpgrade, error) {
+	return callFor[operatorapi.AcceptedUpgrade](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/upgradeKyma", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
 // GetStatus calls GET /status: get the version of the service and the state of the systems that it calls.
 func (c *Client) GetStatus(ctx context.Context) (operatorapi.Status, error) {
 	return callFor[operatorapi.Status](ctx, c, request{

@@ -242,6 +242,15 @@ func rules() []rule {
 				"ebctl instance update {instance} --parameters JSON",
 		},
 		{
+			failedAs(environment.KindUpgradeKyma),
+			"Or order the upgrade again. The instance keeps its previous version until then, but a part of the new one may be installed: " +
+				"ebctl upgrade kyma {instance}",
+		},
+		{
+			failedAs(environment.KindUpgradeCluster),
+			"Or order the upgrade again. A part of it may already have reached the cluster: ebctl upgrade cluster {instance}",
+		},
+		{
 			failedAs(environment.KindSuspend),
 			"Or suspend the instance again. Until that succeeds, it cannot be updated or resumed: ebctl instance suspend {instance}",
 		},

@@ -65,6 +65,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"GET /platforms admin",
 		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
 		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/revoke admin",
+		"POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
 	}
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("routes of the broker alone: -want +got\n%s", diff)

@@ -67,6 +67,10 @@ type BrokerHandlers interface {
 	MovePlatform(r *http.Request) (httpserver.Response, error)
 	// RevokePlatform handles POST /runtimes/{instance_id}/revoke: stop sharing an instance with a platform.
 	RevokePlatform(r *http.Request) (httpserver.Response, error)
+	// UpgradeCluster handles POST /runtimes/{instance_id}/upgradeCluster: upgrade the cluster of an instance.
+	UpgradeCluster(r *http.Request) (httpserver.Response, error)
+	// UpgradeKyma handles POST /runtimes/{instance_id}/upgradeKyma: upgrade the Kyma of an instance.
+	UpgradeKyma(r *http.Request) (httpserver.Response, error)
 }
 
 // BrokerRoutes returns the operations of openapi.yaml that the broker has.
@@ -171,6 +175,14 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/revoke", Role: "admin",
 			serve: to.RevokePlatform,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/upgradeCluster", Role: "operator",
+			serve: to.UpgradeCluster,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/upgradeKyma", Role: "operator",
+			serve: to.UpgradeKyma,
 		},
 		{
 			Method: http.MethodGet, Path: "/status", Role: "viewer",

@@ -1,0 +1,77 @@
+package operator
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/broker/upgrade"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+)
+
+const textUpgrade = `The body is invalid. Send {"version": "…", "dryRun": false} as JSON. Both fields are optional.`
+
+// UpgradeKyma starts the upgrade of the Kyma of an instance.
+func (a *api) UpgradeKyma(r *http.Request) (httpserver.Response, error) {
+	return a.upgrade(r, environment.KindUpgradeKyma)
+}
+
+// UpgradeCluster starts the upgrade of the cluster of an instance.
+func (a *api) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
+	return a.upgrade(r, environment.KindUpgradeCluster)
+}
+
+// upgrade starts an upgrade of the kind. The audit log and the log contain the name of the user.
+func (a *api) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "instance_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	var wanted operatorapi.Upgrade
+	if err := operatorserver.ReadStrictly(r.Body, &wanted, textUpgrade); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), logging.InstanceID: id, logging.Kind: kind,
+	})
+
+	accepted, err := a.Upgrader.Upgrade(r.Context(), upgrade.Order{InstanceID: id, Kind: kind, Version: wanted.Version, DryRun: wanted.DryRun})
+	if err != nil {
+		line.WithError(err).Warn("audit: instance not upgraded")
+
+		return httpserver.Response{}, err
+	}
+
+	line.WithField(logging.OperationID, accepted.OperationID).Info("audit: upgrade of an instance accepted")
+	httpserver.Note(r.Context(), logging.OperationID, accepted.OperationID)
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedUpgrade{
+		Operation: accepted.OperationID, DryRun: wanted.DryRun, From: accepted.From, To: accepted.To, Components: accepted.Components,
+		Steps: a.stepsOf(kind),
+	}}, nil
+}
+
+// stepsOf returns the names of the steps of the kind in the order in which they run, without those that the configuration turns off.
+func (a *api) stepsOf(kind string) []string {
+	names := []string{}
+
+	for _, described := range a.Processes {
+		for _, step := range described.Steps {
+			if described.Kind == kind && !step.Off {
+				names = append(names, step.Step)
+			}
+		}
+	}
+
+	return names
+}

@@ -1,0 +1,246 @@
+// Package upgrade accepts upgrades of Kyma and of clusters, which operators order for single instances. It checks that the instance
+// has something to upgrade and no other operation, and chooses the Kubernetes version. The processes are in process/upgradekyma and
+// process/upgradecluster.
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// Order is a request to upgrade an instance.
+type Order struct {
+	InstanceID string
+	// Kind is one of environment.UpgradeKinds.
+	Kind string
+	// Version is the version after the upgrade. Empty means that of the plan for a cluster, and that of the account or else the
+	// default for Kyma.
+	Version string
+	// DryRun only describes the upgrade.
+	DryRun bool
+}
+
+// Accepted is an accepted upgrade.
+type Accepted struct {
+	OperationID string
+	// From and To are the versions before and after the upgrade. To is empty if the operation chooses the version of Kyma.
+	From, To string
+	// Components are those of Kyma that the catalog lists for the version, in the order of their installation. Operators can add others
+	// in the control plane. It is empty for a cluster, and without a version.
+	Components []string
+}
+
+// Upgrader accepts upgrades. It is stateless and safe for concurrent use.
+type Upgrader struct {
+	// DB is the database of the stores.
+	DB         *storage.DB
+	Instances  *instances.Store
+	Operations *operations.Store
+	Catalog    *catalog.Catalog
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
+	Wake  func()
+	Clock clock.PassiveClock
+}
+
+// Upgrade accepts the upgrade of an instance. It calls no other system.
+//
+// Errors are errors of the database, or of package failure: NotFound if the instance does not exist, Invalid if there is nothing to
+// upgrade or the version is invalid, Conflict if the instance has no runtime, or if another operation of the instance has not ended.
+func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
+	var accepted Accepted
+
+	err := u.DB.InTx(ctx, func(tx storage.Tx) error {
+		var err error
+
+		accepted, err = u.accept(ctx, tx, order)
+
+		return err
+	})
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return Accepted{}, failure.New(failure.NotFound, "The instance does not exist.")
+	case storage.IsDuplicate(err), storage.IsDeadlock(err):
+		return Accepted{}, failure.Wrap(failure.Conflict, err, "A concurrent request for the instance was faster. Try again.")
+	case err != nil:
+		return Accepted{}, err
+	}
+
+	u.Wake()
+
+	return accepted, nil
+}
+
+// accept does the work of Upgrade inside the transaction. It touches the instance first, so that concurrent requests run one after
+// another.
+func (u Upgrader) accept(ctx context.Context, tx storage.Tx, order Order) (Accepted, error) {
+	now := u.Clock.Now()
+
+	present, err := u.Instances.Touch(ctx, tx, order.InstanceID, now)
+	if err != nil {
+		return Accepted{}, err
+	}
+
+	if !present {
+		return Accepted{}, storage.ErrNotFound
+	}
+
+	instance, err := u.Instances.Get(ctx, tx, order.InstanceID)
+	if err != nil {
+		return Accepted{}, err
+	}
+
+	past, err := u.Operations.OfInstance(ctx, tx, instance.ID)
+	if err != nil {
+		return Accepted{}, err
+	}
+
+	if err := checkState(instance, past); err != nil {
+		return Accepted{}, err
+	}
+
+	upgrade, accepted, err := u.resolve(instance, order)
+	if err != nil {
+		return Accepted{}, err
+	}
+
+	operation, err := newOperation(ctx, instance, order, upgrade, accepted, now)
+	if err != nil {
+		return Accepted{}, err
+	}
+
+	accepted.OperationID = operation.ID
+
+	return accepted, u.Operations.Accept(ctx, tx, operation)
+}
+
+// checkState rejects upgrades of instances that have no runtime, or that have an unfinished operation.
+func checkState(instance environment.Instance, past []process.Record) error {
+	if unfinished := environment.Unfinished(past); len(unfinished) > 0 {
+		running := unfinished[0]
+
+		return failure.New(failure.Conflict, "The operation %s (%s) of the instance has not ended. Wait until it has, or cancel it.", running.ID, running.Kind)
+	}
+
+	switch phase := environment.PhaseOf(past); {
+	case phase == environment.Active:
+		return nil
+	case instance.Expired():
+		return failure.New(failure.Conflict, "The instance has expired and has no runtime to upgrade. It can only be deleted.")
+	case phase == environment.Suspended:
+		return failure.New(failure.Conflict, "The instance is suspended and has no runtime to upgrade. Resume the instance first.")
+	case phase == environment.DeletionFailed:
+		return failure.New(failure.Conflict, "The deletion of the instance has failed. Delete the instance again.")
+	default:
+		return failure.New(failure.Conflict, "The runtime of the instance is not complete (%s). Retry the operation that failed, then upgrade.", phase)
+	}
+}
+
+// resolve returns the upgrade, and its description for the response.
+func (u Upgrader) resolve(instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
+	if instance.Request.Cluster.Own != nil {
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
+			"The cluster belongs to the tenant, who also upgrades it. The broker upgrades only clusters that it has created.")
+	}
+
+	plan, known := u.Catalog.ByID(instance.PlanID)
+	if !known {
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Conflict,
+			"The catalog no longer has plan %s. Restore the plan, then upgrade.", instance.PlanName)
+	}
+
+	if order.Kind == environment.KindUpgradeKyma {
+		return resolveKyma(plan, instance, order)
+	}
+
+	return resolveCluster(plan, instance, order)
+}
+
+// resolveKyma checks that the plan can install the version on the instance.
+func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
+	installed := instance.Request.Cluster.Kyma
+
+	switch {
+	case installed == nil && plan.InstallsKyma():
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
+			"The instance was created without Kyma. Only new instances of plan %s have Kyma.", plan.Name)
+	case installed == nil:
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "The instance has no Kyma to upgrade: plan %s does not install Kyma.", plan.Name)
+	case order.Version != "" && !catalog.IsKymaVersion(order.Version):
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
+			"version is not a version of Kyma. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
+	}
+
+	wanted := *installed
+	wanted.Version = order.Version
+
+	installation, err := plan.Installation(wanted)
+	if err != nil {
+		return environment.Upgrade{}, Accepted{}, failure.Wrap(failure.Conflict, err, "%s", failure.Of(err).Text)
+	}
+
+	accepted := Accepted{From: installed.Version, To: order.Version}
+
+	if order.Version != "" {
+		for _, component := range installation.Components {
+			accepted.Components = append(accepted.Components, component.Name)
+		}
+	}
+
+	return environment.Upgrade{Version: order.Version, DryRun: order.DryRun}, accepted, nil
+}
+
+// resolveCluster chooses the Kubernetes version: the ordered one, or else that of the plan, unless the cluster has a later one.
+func resolveCluster(plan *catalog.Plan, instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
+	current := instance.Request.Cluster.KubernetesVersion
+	upgrade := environment.Upgrade{Version: order.Version, DryRun: order.DryRun}
+
+	if order.Version == "" {
+		upgrade.Version = plan.Upgrade(instance.Request.Cluster).KubernetesVersion
+		upgrade.MaintenanceVersion = plan.MaintenanceVersion()
+	} else if err := checkKubernetes(current, order.Version); err != nil {
+		return environment.Upgrade{}, Accepted{}, err
+	}
+
+	return upgrade, Accepted{From: current, To: upgrade.Version}, nil
+}
+
+// newOperation returns the operation with the requester, the trace and the audit entry.
+func newOperation(ctx context.Context, instance environment.Instance, order Order, upgrade environment.Upgrade, accepted Accepted, now time.Time,
+) (process.New, error) {
+	operation, err := environment.NewUpgrade(order.Kind, instance, upgrade, now)
+	if err != nil {
+		return operation, err
+	}
+
+	field := map[string]string{environment.KindUpgradeKyma: "kymaVersion", environment.KindUpgradeCluster: "kubernetesVersion"}[order.Kind]
+	entry := auditlog.Entry{
+		By:     audit.ActorOf(ctx),
+		Before: auditlog.Fields{field: accepted.From},
+		After:  auditlog.Fields{field: cmp.Or(accepted.To, "chosen by the operation")},
+	}
+
+	if order.DryRun {
+		entry.After["dryRun"] = true
+	}
+
+	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Traceparent(ctx)
+	operation.Audit, err = entry.Encode()
+
+	return operation, err
+}

@@ -1,0 +1,49 @@
+package upgrade
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// kubernetesVersions matches a minor version, of which Gardener chooses the patch version, and a patch version. No number has more
+// than four digits.
+var kubernetesVersions = regexp.MustCompile(`^[1-9][0-9]{0,3}\.(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3}))?$`)
+
+// checkKubernetes returns an error of kind Invalid if the wanted version is no version or lower than the current one. Gardener checks
+// whether it offers the version.
+func checkKubernetes(current, wanted string) error {
+	if !kubernetesVersions.MatchString(wanted) {
+		return failure.New(failure.Invalid, "version is not a Kubernetes version. Use a form such as 1.34 or 1.34.2.")
+	}
+
+	if isLower(wanted, current) {
+		return failure.New(failure.Invalid, "The cluster has Kubernetes %s, and Kubernetes cannot be downgraded to %s.", current, wanted)
+	}
+
+	return nil
+}
+
+// isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. Texts that are no
+// versions are not lower: the Provisioner then decides.
+func isLower(version, than string) bool {
+	one, oneErr := semver.NewVersion(version)
+	other, otherErr := semver.NewVersion(than)
+
+	switch {
+	case oneErr != nil || otherErr != nil:
+		return false
+	case one.Major() != other.Major():
+		return one.Major() < other.Major()
+	case one.Minor() != other.Minor():
+		return one.Minor() < other.Minor()
+	default:
+		return isPatch(version) && isPatch(than) && one.Patch() < other.Patch()
+	}
+}
+
+// isPatch reports whether the version has a patch number.
+func isPatch(version string) bool { return strings.Count(version, ".") == 2 }

@@ -1,0 +1,74 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// helpUpgrade ends the help of the upgrade commands.
+const helpUpgrade = "\n\nThe command needs the role operator. The instance must not have another operation. If the instance is deleted or " +
+	"suspended meanwhile, the upgrade ends as preempted. --dry-run shows the versions and the steps, and calls no other system."
+
+// newUpgradeCommand returns the group of commands that upgrade instances.
+func newUpgradeCommand(session *session) *cobra.Command {
+	return group("upgrade", "Upgrade Kyma or the cluster of an instance",
+		newUpgradeOneCommand(session, "Kyma", "the default is the version of the account, or else the version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
+			Use:   "kyma ID_OR_NAME",
+			Short: "Upgrade Kyma on the cluster of an instance",
+			Long: "Upgrade Kyma on the cluster of an instance.\n\nThe cluster gets the components and values that the catalog and the control " +
+				"plane have for its plan now, also if the version stays the same." + helpUpgrade,
+			Example: "  ebctl upgrade kyma my-runtime --dry-run\n  ebctl upgrade kyma my-runtime --version 2.1.0 --wait",
+		}),
+		newUpgradeOneCommand(session, "the cluster", "the default is the Kubernetes version of new clusters of the plan", (*brokerclient.Client).UpgradeCluster, cobra.Command{
+			Use:     "cluster ID_OR_NAME",
+			Short:   "Upgrade Kubernetes on the cluster of an instance",
+			Long:    "Upgrade Kubernetes on the cluster of an instance." + helpUpgrade,
+			Example: "  ebctl upgrade cluster my-runtime --version 1.35 --wait",
+		}),
+	)
+}
+
+// newUpgradeOneCommand completes a command that upgrades what it names on the cluster of an instance.
+func newUpgradeOneCommand(session *session, what, versionHelp string,
+	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.Upgrade) (operatorapi.AcceptedUpgrade, error),
+	command cobra.Command,
+) *cobra.Command {
+	var (
+		wanted  operatorapi.Upgrade
+		waiting waiting
+	)
+
+	session.onInstance(&command, func(ctx context.Context, instance target, _ []string) error {
+		accepted, err := send(instance.Client, ctx, instance.InstanceID, wanted)
+		if err != nil {
+			return fmt.Errorf("upgrading %s of instance %s: %w", what, instance.InstanceID, err)
+		}
+
+		if !wanted.DryRun {
+			return session.finish(ctx, instance.Client, instance.InstanceID, brokerclient.Accepted{Operation: accepted.Operation}, waiting)
+		}
+
+		return session.print(accepted, output.WithID{ID: accepted.Operation, Text: output.Fields{
+			{Name: "Dry run of", Value: accepted.Operation},
+			{Name: "From", Value: accepted.From},
+			{Name: "To", Value: cmp.Or(accepted.To, "the version of the account, or the default")},
+			{Name: "Components", Value: strings.Join(accepted.Components, ", ")},
+			{Name: "Steps", Value: strings.Join(accepted.Steps, ", ")},
+		}})
+	})
+
+	flags := command.Flags()
+	flags.StringVar(&wanted.Version, "version", "", "the version after the upgrade; "+versionHelp)
+	flags.BoolVar(&wanted.DryRun, "dry-run", false, "only describe the upgrade")
+	addWait(&command, &waiting)
+
+	return &command
+}

@@ -1,0 +1,14 @@
+package environment
+
+// Upgrade is an upgrade of Kyma or of the cluster of an instance. Its JSON form is stored with operations.
+type Upgrade struct {
+	// Version is the version after the upgrade. For Kyma, it is empty if the operation chooses the version of the account or the
+	// default.
+	Version string `json:"version,omitempty"`
+	// MaintenanceVersion is Instance.MaintenanceVersion after the upgrade of a cluster. It is empty if the upgrade keeps it.
+	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
+	// DryRun reports that the operation only describes the upgrade.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Preempted reports that the operation has ended early, because the runtime of the instance is being removed or was removed.
+	Preempted bool `json:"preempted,omitempty"`
+}

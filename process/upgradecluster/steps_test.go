@@ -1,0 +1,185 @@
+package upgradecluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// fixture has a fake Provisioner and the broker's row of the instance.
+type fixture struct {
+	instance environment.Instance
+	// orders are the versions before and after the upgrades, by idempotency key and tenant.
+	orders  map[string]string
+	status  provisionerclient.Operation
+	polls   int
+	ending  bool
+	refusal error
+}
+
+func (w *fixture) Find(context.Context, string) (environment.Instance, error) { return w.instance, nil }
+
+func (w *fixture) RuntimeEnding(context.Context, string) (bool, error) { return w.ending, nil }
+
+func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Caller, instance, changed environment.Instance) (provisionerclient.Operation, error) {
+	if w.refusal != nil {
+		return provisionerclient.Operation{}, w.refusal
+	}
+
+	w.orders[caller.IdempotencyKey+" "+caller.Tenant] = instance.Request.Cluster.KubernetesVersion + " " + changed.Request.Cluster.KubernetesVersion
+
+	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
+}
+
+func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
+	w.polls++
+
+	return w.status, nil
+}
+
+type effect func() error
+
+func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
+	return effect(func() error {
+		var err error
+
+		w.instance, err = change.Apply(w.instance)
+
+		return err
+	})
+}
+
+func newFixture() *fixture {
+	return &fixture{
+		orders: map[string]string{}, status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
+		instance: environment.Instance{
+			ID: "instance-1", GlobalAccountID: "account-1", RuntimeID: "runtime-1", MaintenanceVersion: "1.0.0",
+			Request: environment.Request{Cluster: environment.Cluster{KubernetesVersion: "1.34.2", AutoScalerMax: 3}},
+		},
+	}
+}
+
+// run runs all steps, as the engine does, until one of them waits or fails.
+func run(t *testing.T, w *fixture, upgrade environment.Upgrade) (Operation, time.Duration, error) {
+	t.Helper()
+
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Upgrade: &upgrade},
+		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+	var (
+		wait time.Duration
+		err  error
+	)
+
+	for _, stage := range Process(Options{Provisioner: w, Instances: w, Waiter: provisionerwait.Waiter{
+		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return time.Second },
+	}}).Stages {
+		for _, task := range stage.Steps {
+			if !task.When.Met(operation) {
+				continue
+			}
+
+			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
+				return operation, wait, err
+			}
+		}
+	}
+
+	if made, is := operation.Effect.(effect); is {
+		err = made()
+	}
+
+	return operation, 0, err
+}
+
+func TestUpgrade(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		upgrade environment.Upgrade
+		change  func(*fixture)
+
+		orders               map[string]string
+		polls                int
+		version, maintenance string // in the row, after the upgrade
+		description          string
+	}{
+		"plan": {
+			"the version of the plan comes with its maintenance version",
+			environment.Upgrade{Version: "1.35.4", MaintenanceVersion: "1.1.0"},
+			func(*fixture) {},
+			map[string]string{"op-2 account-1": "1.34.2 1.35.4"},
+			1, "1.35.4", "1.1.0", "The cluster is upgraded to Kubernetes 1.35.4",
+		},
+		"version": {
+			"a version of the operator keeps the maintenance version",
+			environment.Upgrade{Version: "1.35"},
+			func(*fixture) {},
+			map[string]string{"op-2 account-1": "1.34.2 1.35"},
+			1, "1.35", "1.0.0", "The cluster is upgraded to Kubernetes 1.35",
+		},
+		"dry run": {
+			"a dry run calls nobody and changes nothing",
+			environment.Upgrade{Version: "1.35", DryRun: true},
+			func(*fixture) {},
+			map[string]string{},
+			0, "1.34.2", "1.0.0", "Dry run, nothing was called: the cluster would be upgraded from Kubernetes 1.34.2 to 1.35",
+		},
+		"deleting": {
+			"the instance is being deleted",
+			environment.Upgrade{Version: "1.35"},
+			func(w *fixture) { w.ending = true },
+			map[string]string{},
+			0, "1.34.2", "1.0.0", "Preempted: the runtime is being removed",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture()
+			c.change(w)
+
+			ended, wait, err := run(t, w, c.upgrade)
+			if err != nil || wait != 0 || ended.Description != c.description {
+				t.Fatalf("%s: runs again after %s, %v; %s", c.reason, wait, err, ended.Description)
+			}
+
+			if diff := cmp.Diff(c.orders, w.orders); diff != "" || w.polls != c.polls {
+				t.Errorf("%s: %d polls, orders -want +got\n%s", c.reason, w.polls, diff)
+			}
+
+			if got := w.instance; got.Request.Cluster.KubernetesVersion != c.version || got.MaintenanceVersion != c.maintenance {
+				t.Errorf("%s: the row has %s and %s", c.reason, got.Request.Cluster.KubernetesVersion, got.MaintenanceVersion)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	w := newFixture()
+	w.refusal = failure.New(failure.Waiting, "busy")
+
+	if _, wait, err := run(t, w, environment.Upgrade{Version: "1.35"}); err != nil || wait != time.Second {
+		t.Errorf("a busy Provisioner: waits %s, %v", wait, err)
+	}
+
+	w.refusal = failure.New(failure.Permanent, "no such version")
+	if _, _, err := run(t, w, environment.Upgrade{Version: "1.35"}); !failure.Is(err, failure.Permanent) {
+		t.Errorf("a refusal: %v", err)
+	}
+
+	w = newFixture()
+	w.status.State = provisionerclient.StateFailed
+
+	if _, _, err := run(t, w, environment.Upgrade{Version: "1.35"}); !failure.Is(err, failure.Permanent) || w.instance.Request.Cluster.KubernetesVersion != "1.34.2" {
+		t.Errorf("a failed upgrade: %v, the row has %s", err, w.instance.Request.Cluster.KubernetesVersion)
+	}
+}

@@ -1,0 +1,20 @@
+package upgradekyma
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/process/upgrading"
+)
+
+// recordUpgrade stores the version in the instance's row.
+func recordUpgrade(instances upgrading.Instances) Step {
+	return upgrading.Record(instances,
+		func(operation Operation) string {
+			return "Kyma is upgraded to " + operation.Data.Update.Cluster.Kyma.Version
+		},
+		func(operation Operation) string {
+			return fmt.Sprintf("Kyma would be upgraded from %s to %s", operation.Data.Instance.Request.Cluster.Kyma.Version,
+				cmp.Or(operation.Data.Upgrade.Version, "the version of the account, or the default"))
+		})
+}

@@ -1,0 +1,333 @@
+package upgradekyma
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+const pace = 7 * time.Second
+
+// fixture has a fake Provisioner, a control plane and the broker's row of the instance. calls are the calls of other systems.
+type fixture struct {
+	instance environment.Instance
+	calls    []string
+	orders   map[string]environment.Kyma
+	status   provisionerclient.Operation
+	// standard is the default version of Kyma. ending makes the runtime end after the named call.
+	standard, endsAfter string
+	ending              bool
+
+	refusal, lost, silent error // the errors of the Provisioner, of the database and of the runtime
+}
+
+func (w *fixture) call(name string) {
+	w.calls = append(w.calls, name)
+	w.ending = w.ending || name == w.endsAfter
+}
+
+func (w *fixture) Find(context.Context, string) (environment.Instance, error) {
+	return w.instance, w.lost
+}
+
+func (w *fixture) RuntimeEnding(context.Context, string) (bool, error) { return w.ending, w.lost }
+
+func (w *fixture) Probe(context.Context, environment.Instance) error {
+	w.call("probe")
+
+	return w.silent
+}
+
+func (w *fixture) Complete(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+	w.call("complete")
+
+	completed := *instance.Request.Cluster.Kyma
+	if completed.Version == "" {
+		completed.Version = w.standard
+	}
+
+	completed.Installation = &environment.KymaInstallation{Version: completed.Version}
+
+	return &completed, nil
+}
+
+func (w *fixture) Overrides(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
+	w.call("overrides")
+
+	overridden := *instance.Request.Cluster.Kyma
+	overridden.Installation.Set("", environment.KymaEntry{Key: "k", Value: "overridden"})
+
+	return &overridden, nil
+}
+
+func (w *fixture) UpgradeKyma(_ context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error) {
+	w.call("order of " + caller.Tenant)
+
+	if w.refusal != nil {
+		return provisionerclient.Operation{}, w.refusal
+	}
+
+	if _, repeated := w.orders[caller.IdempotencyKey]; !repeated {
+		w.orders[caller.IdempotencyKey] = *changed.Request.Cluster.Kyma
+	}
+
+	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
+}
+
+func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
+	w.call("status")
+
+	return w.status, nil
+}
+
+type effect func() error
+
+func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
+	return effect(func() error {
+		var err error
+
+		w.instance, err = change.Apply(w.instance)
+
+		return err
+	})
+}
+
+func newFixture() *fixture {
+	return &fixture{
+		standard: "2.0.0", orders: map[string]environment.Kyma{}, status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
+		instance: environment.Instance{
+			ID: "instance-1", GlobalAccountID: "moved-to", SubscriptionAccountID: "ordered-by", RuntimeID: "runtime-1", PlanID: "plan",
+			Request: environment.Request{Cluster: environment.Cluster{Kyma: &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}}}},
+		},
+	}
+}
+
+func (w *fixture) process() process.Process[environment.Data] {
+	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, Waiter: provisionerwait.Waiter{
+		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
+	}})
+}
+
+func ordered(upgrade environment.Upgrade) Operation {
+	return process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Upgrade: &upgrade},
+		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+}
+
+// run runs the steps of all stages that follow those in done, as the engine does, until one of them waits or fails.
+func run(t *testing.T, w *fixture, operation Operation, done ...string) (Operation, time.Duration, error) {
+	t.Helper()
+
+	var (
+		wait time.Duration
+		err  error
+	)
+
+	for _, stage := range w.process().Stages[len(done):] {
+		for _, task := range stage.Steps {
+			if !task.When.Met(operation) {
+				continue
+			}
+
+			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
+				return operation, wait, err
+			}
+		}
+	}
+
+	if made, is := operation.Effect.(effect); is {
+		err = made()
+	}
+
+	return operation, 0, err
+}
+
+func TestUpgrade(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		upgrade environment.Upgrade
+		change  func(*fixture)
+
+		calls       []string
+		version     string // in the row, after the upgrade
+		description string
+	}{
+		"default": {
+			"without a version, the default is installed",
+			environment.Upgrade{},
+			func(*fixture) {},
+			[]string{"complete", "probe", "overrides", "order of ordered-by", "status"},
+			"2.0.0", "Kyma is upgraded to 2.0.0",
+		},
+		"version": {
+			"the operator chooses the version",
+			environment.Upgrade{Version: "1.5.0"},
+			func(*fixture) {},
+			[]string{"complete", "probe", "overrides", "order of ordered-by", "status"},
+			"1.5.0", "Kyma is upgraded to 1.5.0",
+		},
+		"dry run": {
+			"a dry run calls nobody and changes nothing",
+			environment.Upgrade{Version: "1.5.0", DryRun: true},
+			func(*fixture) {},
+			nil, "1.0.0", "Dry run, nothing was called: Kyma would be upgraded from 1.0.0 to 1.5.0",
+		},
+		"gone": {
+			"the instance was deleted before the upgrade started",
+			environment.Upgrade{},
+			func(w *fixture) {
+				w.lost = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+			},
+			nil, "1.0.0", "Preempted: the runtime is being removed",
+		},
+		"deleting": {
+			"the instance is being deleted",
+			environment.Upgrade{},
+			func(w *fixture) { w.ending = true },
+			nil, "1.0.0", "Preempted: the runtime is being removed",
+		},
+		"no runtime": {
+			"the instance was suspended",
+			environment.Upgrade{},
+			func(w *fixture) { w.instance.RuntimeID = "" },
+			nil, "1.0.0", "Preempted: the runtime is being removed",
+		},
+		"deleted before the order": {
+			"nothing is ordered for a runtime that is being removed",
+			environment.Upgrade{},
+			func(w *fixture) { w.endsAfter = "probe" },
+			[]string{"complete", "probe"},
+			"1.0.0", "Preempted: the runtime is being removed",
+		},
+		"deleted after the order": {
+			"the deletion need not wait for the Provisioner",
+			environment.Upgrade{},
+			func(w *fixture) { w.endsAfter = "order of ordered-by" },
+			[]string{"complete", "probe", "overrides", "order of ordered-by"},
+			"1.0.0", "Preempted: the runtime is being removed",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture()
+			c.change(w)
+
+			ended, wait, err := run(t, w, ordered(c.upgrade))
+			if err != nil || wait != 0 {
+				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
+			}
+
+			if diff := cmp.Diff(c.calls, w.calls); diff != "" {
+				t.Errorf("%s: calls, -want +got\n%s", c.reason, diff)
+			}
+
+			if got := w.instance.Request.Cluster.Kyma.Version; got != c.version || ended.Description != c.description {
+				t.Errorf("%s: the row has version %s; %s", c.reason, got, ended.Description)
+			}
+		})
+	}
+}
+
+func TestTheOrderHasTheOverrides(t *testing.T) {
+	w := newFixture()
+	if _, _, err := run(t, w, ordered(environment.Upgrade{})); err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]environment.Kyma{"op-2": {Version: "2.0.0", Modules: []string{"eventing"}, Installation: &environment.KymaInstallation{
+		Version: "2.0.0", Configuration: []environment.KymaEntry{{Key: "k", Value: "overridden"}},
+	}}}
+	if diff := cmp.Diff(want, w.orders); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestVersionIsChosenOnce changes the default while the Provisioner is busy. The operation keeps the version that it has stored, and a
+// retry by an operator chooses again.
+func TestVersionIsChosenOnce(t *testing.T) {
+	w := newFixture()
+	w.refusal = failure.New(failure.Waiting, "busy")
+
+	waiting, wait, err := run(t, w, ordered(environment.Upgrade{}))
+	if err != nil || wait <= 0 {
+		t.Fatalf("a busy Provisioner: waits %s, %v", wait, err)
+	}
+
+	w.refusal, w.standard = nil, "3.0.0"
+
+	if _, _, err := run(t, w, waiting); err != nil || w.instance.Request.Cluster.Kyma.Version != "2.0.0" {
+		t.Errorf("the version changed to %s, %v", w.instance.Request.Cluster.Kyma.Version, err)
+	}
+
+	waiting.ID = "op-3"
+	if _, _, err := run(t, w, waiting); err != nil || w.instance.Request.Cluster.Kyma.Version != "3.0.0" {
+		t.Errorf("a retry installs %s, %v", w.instance.Request.Cluster.Kyma.Version, err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	away := failure.Wrap(failure.Transient, errors.New("away"), "the system is away")
+
+	cases := map[string]struct {
+		reason string
+		change func(*fixture)
+		want   failure.Kind
+		calls  string // the last call
+	}{
+		"database": {"errors of the database are retried", func(w *fixture) { w.lost = away }, failure.Transient, ""},
+		"runtime":  {"the upgrade starts only if the runtime responds", func(w *fixture) { w.silent = away }, failure.Transient, "probe"},
+		"refused": {
+			"permanent errors are not retried", func(w *fixture) { w.refusal = failure.New(failure.Permanent, "no such release") },
+			failure.Permanent, "order of ordered-by",
+		},
+		"failed": {
+			"a failed upgrade fails the operation", func(w *fixture) { w.status.State = provisionerclient.StateFailed },
+			failure.Permanent, "status",
+		},
+		"without Kyma": {
+			"there is nothing to upgrade", func(w *fixture) { w.instance.Request.Cluster.Kyma = nil }, failure.Permanent, "",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture()
+			c.change(w)
+
+			operation, _, err := run(t, w, ordered(environment.Upgrade{}))
+			if !failure.Is(err, c.want) || operation.Effect != nil {
+				t.Errorf("%s: %v, effect %v", c.reason, err, operation.Effect)
+			}
+
+			if got := strings.Join(w.calls, ","); !strings.HasSuffix(got, c.calls) || c.calls == "" && got != "" {
+				t.Errorf("%s: calls %s", c.reason, got)
+			}
+		})
+	}
+}
+
+func TestTheCheckWaits(t *testing.T) {
+	w := newFixture()
+	w.status.State = provisionerclient.StateInProgress
+
+	checked, wait, err := run(t, w, ordered(environment.Upgrade{}))
+	if err != nil || wait != pace || checked.WaitingFor != "provisioner operation upgrade-of-op-2" {
+		t.Fatalf("waits %s for %q, %v", wait, checked.WaitingFor, err)
+	}
+
+	w.status.State = provisionerclient.StateSucceeded
+	if _, wait, err = run(t, w, checked, "upgrade"); err != nil || wait != 0 || len(w.orders) != 1 {
+		t.Errorf("the second check: waits %s, %d orders, %v", wait, len(w.orders), err)
+	}
+}

@@ -1,0 +1,46 @@
+package upgradekyma
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/upgrading"
+)
+
+// upgradeKyma asks the Provisioner to install the chosen version. The ID of the operation is the idempotency key. The chosen version
+// is stored before the request, because a repeated request is the same order and must record the version of the first one.
+func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
+	return process.StepFunc("Upgrade_Kyma",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			changed, err := upgrading.Updated(operation)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			if err := operation.Save(ctx); err != nil {
+				return operation, 0, err
+			}
+
+			upgrade, err := provisioner.UpgradeKyma(ctx, provisionerclient.Caller{
+				Tenant: changed.RuntimeTenant(), IdempotencyKey: operation.ID,
+			}, changed)
+
+			switch {
+			case failure.Is(err, failure.Waiting):
+				return waiter.AwaitIdle(operation)
+			case err != nil:
+				return operation, 0, err
+			}
+
+			operation.Data.ProvisionerOperationID = upgrade.ID
+			operation.WaitingFor = provisionerwait.Event(upgrade.ID)
+
+			return operation, 0, nil
+		})
+}

@@ -1,0 +1,138 @@
+package upgrading
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Limit is the maximum duration of an upgrade.
+const Limit = 3 * time.Hour
+
+// Operation is the input and the result of the steps.
+type Operation = process.Operation[environment.Data]
+
+// Step is a step of an upgrade.
+type Step = process.Step[environment.Data]
+
+// Instances reads instances and records upgrades.
+type Instances interface {
+	Find(ctx context.Context, id string) (environment.Instance, error)
+	// RuntimeEnding reports whether the runtime of the instance is being removed or was removed.
+	RuntimeEnding(ctx context.Context, instanceID string) (bool, error)
+	// Update returns the effect that applies the change to the instance's row.
+	Update(instance environment.Instance, change environment.Update) process.Effect
+}
+
+// textPreempted is the message of steps that have nothing to do.
+const textPreempted = "nothing to do: the runtime is being removed"
+
+// NoDryRun is the condition of the steps that change the runtime or prepare the change.
+func NoDryRun() process.Condition[environment.Data] {
+	return process.Condition[environment.Data]{
+		Text:  "not a dry run",
+		Holds: func(operation Operation) bool { return operation.Data.Upgrade != nil && !operation.Data.Upgrade.DryRun },
+	}
+}
+
+// Preemptible returns the step with a check before each attempt. If the runtime is being removed, the step does nothing and marks
+// the operation as preempted. This is no condition of the step, because a step that has failed before must still end.
+func Preemptible(instances Instances, step Step) Step {
+	return process.StepFunc(step.Name(),
+		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+			ending := operation.Data.Upgrade.Preempted
+			if !ending {
+				var err error
+				if ending, err = instances.RuntimeEnding(ctx, operation.InstanceID); err != nil {
+					return operation, 0, err
+				}
+			}
+
+			if ending {
+				return preempted(operation), 0, nil
+			}
+
+			return step.Run(ctx, operation, log)
+		})
+}
+
+// preempted returns the operation marked as preempted.
+func preempted(operation Operation) Operation {
+	upgrade := *operation.Data.Upgrade
+	upgrade.Preempted, operation.Data.Upgrade, operation.WaitingFor = true, &upgrade, ""
+
+	return process.Noted(operation, textPreempted)
+}
+
+// Start returns the first step, which reads the instance and builds the update. change makes the upgrade's changes to an update
+// that changes nothing. An instance that is gone or has no runtime preempts the upgrade.
+func Start(name, description string, instances Instances, change func(operation Operation, update *environment.Update) error) Step {
+	return process.StepFunc(name,
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if operation.Data.Upgrade == nil {
+				return operation, 0, failure.New(failure.Internal, "the operation contains no upgrade")
+			}
+
+			instance, err := instances.Find(ctx, operation.InstanceID)
+			if failure.Of(err).Reason == failure.ReasonNotFound {
+				return preempted(operation), 0, nil
+			}
+
+			if err != nil {
+				return operation, 0, err
+			}
+
+			ending, err := instances.RuntimeEnding(ctx, operation.InstanceID)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			if ending || instance.RuntimeID == "" {
+				return preempted(operation), 0, nil
+			}
+
+			update := environment.UnchangedUpdate(instance)
+			if err := change(operation, &update); err != nil {
+				return operation, 0, err
+			}
+
+			operation.Data.Instance, operation.Data.Update = instance, &update
+			operation.Description = description
+
+			return operation, 0, nil
+		})
+}
+
+// Updated returns the instance as it will be after the upgrade.
+func Updated(operation Operation) (environment.Instance, error) {
+	changed, err := operation.Data.Update.Apply(operation.Data.Instance)
+	if err != nil {
+		return changed, failure.Wrap(failure.Internal, err, "the upgrade of instance %s cannot be applied", operation.InstanceID)
+	}
+
+	return changed, nil
+}
+
+// Record returns the last step, which applies the upgrade to the instance's row. A dry run ends with the plan as its description.
+// done and plan describe the upgrade.
+func Record(instances Instances, done, plan func(operation Operation) string) Step {
+	return process.StepFunc("Record_Upgrade",
+		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			switch upgrade := operation.Data.Upgrade; {
+			case upgrade.Preempted:
+				operation.Description = "Preempted: the runtime is being removed"
+			case upgrade.DryRun:
+				operation.Description = "Dry run, nothing was called: " + plan(operation)
+			default:
+				operation.Effect = instances.Update(operation.Data.Instance, *operation.Data.Update)
+				operation.Description = done(operation)
+			}
+
+			return operation, 0, nil
+		})
+}
