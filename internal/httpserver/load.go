@@ -4,20 +4,41 @@ import (
 	"net/http"
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // Load counts the requests that a service is working on, so that background work can leave the processors to them. The zero
 // value is ready to use. It is safe for concurrent use.
-type Load struct{ requests atomic.Int64 }
+type Load struct {
+	requests atomic.Int64
+	// crowded is when a request last had to wait for a processor, in nanoseconds of Unix time.
+	crowded atomic.Int64
+}
+
+const (
+	// requestsPerProcessor is the number of requests that keep a processor busy: while one request waits for the database, the
+	// processor works on the other.
+	requestsPerProcessor = 2
+	// crowdedFor is how long a service stays busy after a request had to wait. Short requests, such as polls, overlap only for
+	// fractions of a millisecond, so that most single counts find few of them even at full load.
+	crowdedFor = 100 * time.Millisecond
+)
 
 // Count is a middleware that counts each request until its response is written.
 func (l *Load) Count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l.requests.Add(1)
+		l.add()
 		defer l.requests.Add(-1)
 
 		next.ServeHTTP(w, r)
 	})
+}
+
+// add counts a request, and records the time if there are more requests than the processors can work on.
+func (l *Load) add() {
+	if l.requests.Add(1) > int64(requestsPerProcessor*runtime.GOMAXPROCS(0)) {
+		l.crowded.Store(time.Now().UnixNano())
+	}
 }
 
 // Exclude calls wait for a counted request, and does not count the request meanwhile. Handlers that wait for background work
@@ -29,11 +50,9 @@ func (l *Load) Exclude(wait func() error) error {
 	return wait()
 }
 
-// requestsPerProcessor is the number of requests that keep a processor busy: while one request waits for the database, the
-// processor works on the other.
-const requestsPerProcessor = 2
-
-// Busy reports whether there are more requests than the processors can work on, so that some of them wait.
+// Busy reports whether there were more requests than the processors can work on in the last 100 ms, so that some of them waited.
 func (l *Load) Busy() bool {
-	return l.requests.Load() > int64(requestsPerProcessor*runtime.GOMAXPROCS(0))
+	since := time.Now().UnixNano() - l.crowded.Load()
+
+	return since >= 0 && since < int64(crowdedFor)
 }

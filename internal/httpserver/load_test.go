@@ -8,12 +8,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// TestLoad checks that a service is busy while it works on more than two requests per processor, and that requests that wait for
-// background work do not count.
+// TestLoad checks that a service is busy for 100 ms after it worked on more than two requests per processor, and that requests
+// that wait for background work do not count.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -52,6 +53,9 @@ func TestLoad(t *testing.T) {
 
 		expect(true, "with one more request")
 		close(respond)
+		time.Sleep(99 * time.Millisecond)
+		expect(true, "99 ms later")
+		time.Sleep(time.Millisecond)
 		expect(false, "while all requests wait for background work")
 		close(wait)
 		served.Wait()

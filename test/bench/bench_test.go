@@ -87,6 +87,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"accept", measureAccept},
 		{"last_operation", measureLastOperation},
+		{"busy", measureBusy},
 		{"catalog", measureCatalog},
 		{"throughput", measureThroughput},
 		{"pickup", measurePickUp},

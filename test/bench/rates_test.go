@@ -7,12 +7,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/prefill"
 	"github.com/environment-broker/environment-broker/test/bench/report"
-	"github.com/environment-broker/environment-broker/test/bench/simulated"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// measureAccept measures how many creates per second a broker accepts, first without and then with workers that run the
-// operations.
+// measureAccept measures how many creates per second a broker accepts while it runs no operations.
 func measureAccept(s *scope) {
 	quiet := s.startPaused()
 	floor, strict := s.startFloor(quiet, 0), s.startFloor(quiet, 0, strictly)
@@ -22,24 +20,12 @@ func measureAccept(s *scope) {
 		minimum := s.rate(creates(strict.url, manyTenants))
 		many := s.rate(creates(quiet.broker.url, manyTenants))
 		one := s.rate(creates(quiet.broker.url, 1))
-		// This load leaves unfinished operations, so it gets a separate broker that no other figure uses.
-		working := s.start(simulated.Behaviour{})
-		busy := s.rate(creates(working.broker.url, manyTenants))
-
-		var done float64
-
-		working.get(&done, `SELECT count(*) FROM operations WHERE state = 'succeeded'`)
 
 		name := "accepted creates/s, workers paused"
 		s.addWithFloor(report.Figure{Name: name, FloorShare: 50}, many.PerSecond, least.PerSecond)
 		s.addWithFloor(report.Figure{Name: name + ", strict floor", FloorShare: 50}, many.PerSecond, minimum.PerSecond)
 		s.addWithFloor(report.Figure{Name: name + ": p99 of the response", Unit: "ms", AtMost: 25}, p99(many), p99(least))
 		s.addWithFloor(report.Figure{Name: name + ", all of one tenant", FloorShare: 50}, one.PerSecond, least.PerSecond)
-		s.addWithFloor(report.Figure{Name: "accepted creates/s, workers on"}, busy.PerSecond, least.PerSecond)
-		s.add(report.Figure{Name: "accepted creates/s, workers on, compared to workers paused", Unit: "%", AtLeast: 65},
-			100*busy.PerSecond/many.PerSecond)
-		s.add(report.Figure{Name: "accepted creates/s, workers on: operations/s that succeed meanwhile", AtLeast: 48},
-			done/(warmUp+period).Seconds())
 	})
 }
 
