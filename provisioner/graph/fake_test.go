@@ -34,6 +34,7 @@ type runtimes struct {
 	deprovision     func(orders.Caller, string) (string, error)
 	runtimeStatus   func(orders.Caller, string, orders.RuntimeFields) (orders.RuntimeStatus, error)
 	operationStatus func(orders.Caller, string) (operation.Status, error)
+	operationErrors func(string) ([]string, error)
 	changes         func(context.Context, string, time.Duration) (string, []orders.Change, error)
 	listRuntimes    func(orders.RuntimeFilter, orders.Page) (orders.RuntimeList, error)
 	listOperations  func(orders.OperationFilter, orders.Page) (orders.OperationList, error)
@@ -95,6 +96,10 @@ func (r runtimes) RuntimeStatus(
 
 func (r runtimes) OperationStatus(_ context.Context, caller orders.Caller, operationID string) (operation.Status, error) {
 	return r.operationStatus(caller, operationID)
+}
+
+func (r runtimes) OperationErrors(_ context.Context, operationID string) ([]string, error) {
+	return r.operationErrors(operationID)
 }
 
 func (r runtimes) Changes(

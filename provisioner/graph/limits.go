@@ -58,6 +58,7 @@ func costs() map[string]int {
 		"Query.operationChanges":                costOfWaiting,
 		"Query.runtimes":                        costOfCall,
 		"Query.operations":                      costOfCall,
+		"OperationStatus.errors":                costOfCall,
 		"RuntimePage.totalCount":                costOfCall,
 		"OperationPage.totalCount":              costOfCall,
 		"RuntimeStatus.runtimeConnectionStatus": costOfCall,
@@ -75,8 +76,8 @@ func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 // MutateOperationContext rejects an operation whose cost exceeds the limit. gqlgen calls it after validation and before execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	if l.meter(request.Doc).measure(request.Operation.SelectionSet).cost > l.cost {
-		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, a connection "+
-			"status or a hibernation status %d, a runtime or an operation %d; spread it over several requests",
+		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, the errors of an "+
+			"operation, a connection status or a hibernation status %d, a runtime or an operation %d; spread it over several requests",
 			l.cost, costOfAccess, costOfWaiting, costOfCall, costOfRow)
 	}
 

@@ -72,6 +72,24 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 	})
 }
 
+// operationErrors resolves the field errors of type OperationStatus.
+type operationErrors struct{ service Queries }
+
+// Errors resolves OperationStatus.errors. The parent field has checked that the operation belongs to the tenant.
+func (o operationErrors) Errors(ctx context.Context, status *model.OperationStatus) ([]*model.Error, error) {
+	messages, err := o.service.OperationErrors(ctx, ptr.Deref(status.ID, ""))
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	errors := make([]*model.Error, 0, len(messages))
+	for _, message := range messages {
+		errors = append(errors, &model.Error{Message: &message})
+	}
+
+	return errors, nil
+}
+
 // OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the
 // broker follows the operations of all tenants. A wait outside the range from 0 to maxWait is set to the nearest limit.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {

@@ -144,6 +144,61 @@ func TestRuntimeStatus(t *testing.T) {
 	}
 }
 
+// TestOperationErrors selects the errors of operations, in a query and in a mutation.
+func TestOperationErrors(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		query  string
+		errors []string
+		err    error
+		want   string
+	}{
+		"Query": {
+			reason: "All errors are shown beside the last one.",
+			query:  `{ result: runtimeOperationStatus(id: "op") { id lastError { errMessage } errors { message } } }`,
+			errors: []string{"first", "second"},
+			want:   `{"data":{"result":{"id":"op","lastError":{"errMessage":"second"},"errors":[{"message":"first"},{"message":"second"}]}}}`,
+		},
+		"Mutation": {
+			reason: "A new operation has no errors, which is an empty list.",
+			query:  `mutation { result: hibernateRuntime(id: "rt") { id errors { message } } }`, errors: []string{},
+			want: `{"data":{"result":{"id":"op","errors":[]}}}`,
+		},
+		"Away": {
+			reason: "The list is not null, so without it there is no operation.",
+			query:  `{ result: runtimeOperationStatus(id: "op") { id errors { message } } }`,
+			err:    failure.New(failure.Transient, "the database is away"),
+			want: `{"errors":[{"message":"the database is away","path":["result","errors"],"extensions":{"error_code":503,` +
+				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],"data":{"result":null}}`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			status := operation.Status{ID: "op", Kind: operation.KindHibernate, State: process.InProgress, Problem: process.Problem{Message: "second"}}
+			server := startServer(t, runtimes{
+				operationStatus: func(orders.Caller, string) (operation.Status, error) { return status, nil },
+				hibernate:       func(orders.Caller, string) (operation.Status, error) { return status, nil },
+				operationErrors: func(id string) ([]string, error) {
+					if id != "op" {
+						t.Errorf("errors of operation %q", id)
+					}
+
+					return tc.errors, tc.err
+				},
+			})
+
+			if _, got := post(t, server, asTenant(tc.query)); got != tc.want {
+				t.Errorf("%s\nanswer: -want +got:\n%s", tc.reason, cmp.Diff(tc.want, got))
+			}
+		})
+	}
+}
+
 func TestOperationChanges(t *testing.T) {
 	t.Parallel()
 

@@ -34,6 +34,8 @@ type Queries interface {
 	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,
 	) (orders.RuntimeStatus, error)
 	OperationStatus(ctx context.Context, caller orders.Caller, operationID string) (operation.Status, error)
+	// OperationErrors returns the errors of the attempts of an operation, without checking who owns it.
+	OperationErrors(ctx context.Context, operationID string) ([]string, error)
 	ListRuntimes(ctx context.Context, filter orders.RuntimeFilter, page orders.Page) (orders.RuntimeList, error)
 	ListOperations(ctx context.Context, filter orders.OperationFilter, page orders.Page) (orders.OperationList, error)
 	Changes(ctx context.Context, after string, wait time.Duration) (cursor string, changes []orders.Change, err error)

@@ -3,8 +3,10 @@ package orders
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
@@ -59,6 +61,31 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 	}
 
 	return operation.StatusOf(record), nil
+}
+
+// maxErrors is the maximum number of errors that OperationErrors returns.
+const maxErrors = 20
+
+// OperationErrors returns the messages of the failed attempts in the timeline of an operation, oldest first. A message that several
+// attempts have appears once, at its last place. It returns the newest maxErrors messages. It does not check who owns the operation.
+func (s *Service) OperationErrors(ctx context.Context, operationID string) ([]string, error) {
+	timeline, err := s.Operations.Timeline(ctx, operationID)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+
+	failed := []process.Outcome{process.Retrying, process.StepFailed, process.NotCompleted, process.OperationFailed}
+	messages := []string{}
+
+	for _, entry := range slices.Backward(timeline) {
+		if entry.Message != "" && slices.Contains(failed, entry.Outcome) && !slices.Contains(messages, entry.Message) && len(messages) < maxErrors {
+			messages = append(messages, entry.Message)
+		}
+	}
+
+	slices.Reverse(messages)
+
+	return messages, nil
 }
 
 // RuntimeStatus returns the status of a runtime with the selected parts. If a system does not respond, RuntimeStatus returns the

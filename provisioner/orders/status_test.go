@@ -98,6 +98,55 @@ func TestPublicStates(t *testing.T) {
 	}
 }
 
+// TestOperationErrors reads the errors from the timeline of an operation whose steps failed several times.
+func TestOperationErrors(t *testing.T) {
+	onBothDatabases(t, func(f *fixture) {
+		operationID, _ := f.provision("tenant", "", "c-first")
+
+		if messages, err := f.service.OperationErrors(f.Context(), operationID); err != nil || messages == nil || len(messages) > 0 {
+			f.Errorf("an operation without errors: %v, %v", messages, err)
+		}
+
+		record := f.claimDue()[operationID]
+		progress := process.Progress{Record: record, Release: true, Now: time.Now()}
+
+		add := func(outcome process.Outcome, message string) {
+			progress.Timeline = append(progress.Timeline, process.Entry{
+				Stage: "stage", Step: "Step", Attempt: len(progress.Timeline) + 1, Began: progress.Now, End: progress.Now, Outcome: outcome, Message: message,
+			})
+		}
+
+		for i := range 25 {
+			add(process.Retrying, fmt.Sprintf("error %02d", i))
+		}
+
+		add(process.Waiting, "no error")
+		add(process.Retrying, "error 10")
+		add(process.NotCompleted, "given up")
+		add(process.Done, "done")
+		add(process.StepFailed, "error 24")
+		add(process.OperationFailed, "")
+
+		if _, err := f.ops.Save(f.Context(), progress); err != nil {
+			f.Fatal(err)
+		}
+
+		want := []string{}
+		for i := 6; i < 24; i++ {
+			if i != 10 {
+				want = append(want, fmt.Sprintf("error %02d", i))
+			}
+		}
+
+		want = append(want, "error 10", "given up", "error 24")
+
+		messages, err := f.service.OperationErrors(f.Context(), operationID)
+		if diff := cmp.Diff(want, messages); diff != "" || err != nil {
+			f.Errorf("%v, -want +got\n%s", err, diff)
+		}
+	})
+}
+
 func TestStatusOfOtherTenantsIsNotFound(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		operationID, runtimeID := f.provision("tenant", "", "c-first")

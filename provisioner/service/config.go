@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -149,6 +150,30 @@ func (c Config) check() error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// missing returns one error that lists the settings that have no usable default, so that a start with the variables of Kyma
+// Provisioner alone reports all of them at once. It reads the kubeconfig of Gardener if remote is true.
+func (c Config) missing(remote bool) error {
+	_, err := c.Database.Keys()
+	errs := []error{err}
+
+	if remote {
+		_, err := gardener.Connect(c.Gardener.KubeconfigPath)
+		errs = append(errs, err)
+	}
+
+	return errors.Join(errs...)
+}
+
+// unregistered returns a warning if the address of a Director is set but not used, or an empty text. Kyma Provisioner has no switch
+// for Director.
+func (c Config) unregistered() string {
+	if c.Director.Enabled || c.Director.URL == DefaultConfig().Director.URL {
+		return ""
+	}
+
+	return "APP_DIRECTOR_URL is set, but APP_DIRECTOR_ENABLED is not true: runtimes are not registered in Director"
 }
 
 // checkWaits rejects limits that are not positive. With such a limit, a step would fail in the middle of an operation, long

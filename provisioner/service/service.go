@@ -45,11 +45,15 @@ type Service struct {
 // New checks the configuration, builds the service and binds its addresses. Run, a method of the embedded Replica, serves until
 // its context ends. If garden is nil, the service connects to the configured Gardener; tests and the sandbox pass a fake garden.
 // New makes no call to Gardener, Director or the release registry, so a replica can start during an outage of any of them. Its
-// error names the variables with invalid values.
+// error names the variables with invalid values, and those without which the service cannot start.
 func New(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (*Service, error) {
-	err := config.check()
+	err := errors.Join(config.check(), config.missing(garden == nil))
 	if err != nil {
 		return nil, err
+	}
+
+	if text := config.unregistered(); text != "" {
+		log.Warn(text)
 	}
 
 	files, err := readShootFiles(config.Gardener.Shoots)

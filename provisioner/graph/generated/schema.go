@@ -42,6 +42,7 @@ type Config struct {
 type ResolverRoot interface {
 	GardenerConfig() GardenerConfigResolver
 	Mutation() MutationResolver
+	OperationStatus() OperationStatusResolver
 	Query() QueryResolver
 }
 
@@ -221,6 +222,7 @@ type ComplexityRoot struct {
 
 	OperationStatus struct {
 		CompassRuntimeID func(childComplexity int) int
+		Errors           func(childComplexity int) int
 		ID               func(childComplexity int) int
 		LastError        func(childComplexity int) int
 		Message          func(childComplexity int) int
@@ -305,6 +307,9 @@ type MutationResolver interface {
 	WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error)
 	ReconnectRuntimeAgent(ctx context.Context, id string) (string, error)
+}
+type OperationStatusResolver interface {
+	Errors(ctx context.Context, obj *model.OperationStatus) ([]*model.Error, error)
 }
 type QueryResolver interface {
 	RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStatus, error)
@@ -1042,6 +1047,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.OperationStatus.CompassRuntimeID(childComplexity), true
+	case "OperationStatus.errors":
+		if e.complexity.OperationStatus.Errors == nil {
+			break
+		}
+
+		return e.complexity.OperationStatus.Errors(childComplexity), true
 	case "OperationStatus.id":
 		if e.complexity.OperationStatus.ID == nil {
 			break
@@ -1604,6 +1615,11 @@ type OperationStatus {
   compassRuntimeID: String
   "Never null; without an error its fields are empty."
   lastError: LastError
+  """
+  The errors of the attempts of all steps, oldest first and each once, also those that a later attempt has overcome: the newest 20. Empty
+  once the timeline of the operation was removed.
+  """
+  errors: [Error!]!
 }
 
 "Selects operations. An entry has to match every field that is set."
@@ -4516,6 +4532,8 @@ func (ec *executionContext) fieldContext_Mutation_provisionRuntime(ctx context.C
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -4573,6 +4591,8 @@ func (ec *executionContext) fieldContext_Mutation_upgradeRuntime(ctx context.Con
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -4671,6 +4691,8 @@ func (ec *executionContext) fieldContext_Mutation_upgradeShoot(ctx context.Conte
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -4728,6 +4750,8 @@ func (ec *executionContext) fieldContext_Mutation_hibernateRuntime(ctx context.C
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -4785,6 +4809,8 @@ func (ec *executionContext) fieldContext_Mutation_wakeUpRuntime(ctx context.Cont
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -6055,6 +6081,39 @@ func (ec *executionContext) fieldContext_OperationStatus_lastError(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _OperationStatus_errors(ctx context.Context, field graphql.CollectedField, obj *model.OperationStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_OperationStatus_errors,
+		func(ctx context.Context) (any, error) {
+			return ec.resolvers.OperationStatus().Errors(ctx, obj)
+		},
+		nil,
+		ec.marshalNError2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐErrorᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_OperationStatus_errors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OperationStatus",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "message":
+				return ec.fieldContext_Error_message(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type Error", field.Name)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6203,6 +6262,8 @@ func (ec *executionContext) fieldContext_Query_runtimeOperationStatus(ctx contex
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -7133,6 +7194,8 @@ func (ec *executionContext) fieldContext_RuntimeStatus_lastOperationStatus(_ con
 				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
 			case "lastError":
 				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			case "errors":
+				return ec.fieldContext_OperationStatus_errors(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
 		},
@@ -11662,12 +11725,12 @@ func (ec *executionContext) _OperationStatus(ctx context.Context, sel ast.Select
 		case "operation":
 			out.Values[i] = ec._OperationStatus_operation(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "state":
 			out.Values[i] = ec._OperationStatus_state(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "message":
 			out.Values[i] = ec._OperationStatus_message(ctx, field, obj)
@@ -11677,6 +11740,42 @@ func (ec *executionContext) _OperationStatus(ctx context.Context, sel ast.Select
 			out.Values[i] = ec._OperationStatus_compassRuntimeID(ctx, field, obj)
 		case "lastError":
 			out.Values[i] = ec._OperationStatus_lastError(ctx, field, obj)
+		case "errors":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._OperationStatus_errors(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12654,6 +12753,50 @@ func (ec *executionContext) unmarshalNComponentConfigurationInput2ᚕᚖgithub�
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) marshalNError2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Error) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	var wg sync.WaitGroup
+	isLen1 := len(v) == 1
+	if !isLen1 {
+		wg.Add(len(v))
+	}
+	for i := range v {
+		i := i
+		fc := &graphql.FieldContext{
+			Index:  &i,
+			Result: &v[i],
+		}
+		ctx := graphql.WithFieldContext(ctx, fc)
+		f := func(i int) {
+			defer func() {
+				if r := recover(); r != nil {
+					ec.Error(ctx, ec.Recover(ctx, r))
+					ret = nil
+				}
+			}()
+			if !isLen1 {
+				defer wg.Done()
+			}
+			ret[i] = ec.marshalNError2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐError(ctx, sel, v[i])
+		}
+		if isLen1 {
+			f(i)
+		} else {
+			go f(i)
+		}
+
+	}
+	wg.Wait()
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNError2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐError(ctx context.Context, sel ast.SelectionSet, v *model.Error) graphql.Marshaler {

@@ -111,6 +111,9 @@ type OperationStatus struct {
 	CompassRuntimeID *string `json:"compassRuntimeID,omitempty"`
 	// Never null; without an error its fields are empty.
 	LastError *LastError `json:"lastError,omitempty"`
+	// The errors of the attempts of all steps, oldest first and each once, also those that a later attempt has overcome: the newest 20. Empty
+	// once the timeline of the operation was removed.
+	Errors []*Error `json:"errors"`
 }
 
 type PageInfo struct {
