@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -87,6 +88,25 @@ func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
+// unsent is the error of a request that has not reached the system.
+type unsent struct{ error }
+
+// Unwrap returns the classified error.
+func (u unsent) Unwrap() error { return u.error }
+
+// NotExecuted reports whether the system certainly has not executed the request of the error: the request was not sent, or the
+// response has a status of 300 or more. After other errors, the system may have executed the request: the response was lost or invalid, or a
+// gateway reports that it got none (502, 504).
+func NotExecuted(err error) bool {
+	if _, is := errors.AsType[unsent](err); is {
+		return true
+	}
+
+	status, is := errors.AsType[*StatusError](err)
+
+	return is && status.Status >= http.StatusMultipleChoices && status.Status != http.StatusBadGateway && status.Status != http.StatusGatewayTimeout
+}
+
 // Do sends the request. Its errors are of package failure:
 //
 //   - Transient if the system is away, slow or overloaded (408, 429, 500 and above), returns no valid JSON, or rejects the
@@ -98,7 +118,7 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 
 	token, err := c.token(limited)
 	if err != nil {
-		return err
+		return unsent{err}
 	}
 
 	answer, err := c.send(limited, request, token)
@@ -107,7 +127,7 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 		c.tokens.Discard(token)
 
 		if token, err = c.token(limited); err != nil {
-			return err
+			return unsent{err}
 		}
 
 		answer, err = c.send(limited, request, token)
@@ -236,7 +256,7 @@ func (c *Client) result(request Request, got answer) error {
 // unanswered classifies the error of a request without a complete response. The system may have executed the request.
 func (c *Client) unanswered(ctx context.Context, err error) error {
 	if guarded, is := errors.AsType[*failure.Error](err); is { // the call limit or the circuit breaker
-		return guarded
+		return unsent{guarded}
 	}
 
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -244,7 +264,12 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	}
 
 	// The cause may contain an address, so it is only logged.
-	return c.transient("", errors.New(upstream.Excerpt(upstream.WithoutURL(err).Error())), "%s cannot be reached", c.options.Title)
+	unreachable := c.transient("", errors.New(upstream.Excerpt(upstream.WithoutURL(err).Error())), "%s cannot be reached", c.options.Title)
+	if network, is := errors.AsType[*net.OpError](err); is && network.Op == "dial" {
+		return unsent{unreachable}
+	}
+
+	return unreachable
 }
 
 func (c *Client) transient(reason string, cause error, format string, args ...any) error {

@@ -73,3 +73,75 @@ func TestResponses(t *testing.T) {
 		})
 	}
 }
+
+// TestNotExecuted checks which errors prove that the system has not executed a request.
+func TestNotExecuted(t *testing.T) {
+	const token = `{"access_token": "t"}`
+
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+
+	cases := map[string]struct {
+		reason string
+		token  string
+		work   http.HandlerFunc
+		want   bool
+	}{
+		"Rejected":    {"the system has answered", token, status(http.StatusBadRequest), true},
+		"Failed":      {"the system has answered", token, status(http.StatusServiceUnavailable), true},
+		"Redirected":  {"redirects are not followed", token, status(http.StatusFound), true},
+		"Denied":      {"the second token was rejected as well", token, status(http.StatusUnauthorized), true},
+		"Token":       {"the request waits for a token", `{}`, nil, true},
+		"Gateway":     {"the gateway may have sent the request", token, status(http.StatusGatewayTimeout), false},
+		"BadGateway":  {"the response may have been lost", token, status(http.StatusBadGateway), false},
+		"Garbled":     {"the system may have executed it", token, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, false},
+		"Interrupted": {"the system may have executed it", token, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
+	}
+
+	call := func(t *testing.T, address string, transport http.RoundTripper) error {
+		t.Helper()
+
+		client := restclient.New(restclient.Options{
+			Title: "It", Component: "it", Settings: "APP_IT", Transport: transport, Timeout: time.Minute,
+			Grant: &restclient.Grant{URL: address + "/token", Type: "client_credentials", ClientID: "id", ClientSecret: "secret"},
+		})
+
+		var into map[string]any
+
+		return client.Do(t.Context(), restclient.Request{Method: http.MethodPost, URL: address + "/work", Action: "work", Into: &into})
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			mux := http.NewServeMux()
+			mux.HandleFunc("/token", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(c.token)) })
+			mux.HandleFunc("/work", func(w http.ResponseWriter, r *http.Request) { c.work(w, r) })
+			server := httptest.NewServer(mux)
+			t.Cleanup(server.Close)
+
+			err := call(t, server.URL, http.DefaultTransport)
+			if err == nil || restclient.NotExecuted(err) != c.want {
+				t.Errorf("%s: %v counts as not executed: %t", c.reason, err, !c.want)
+			}
+
+			if kind := failure.KindOf(err); kind == failure.Internal {
+				t.Errorf("the error has lost its kind: %v", err)
+			}
+		})
+	}
+
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+
+	if err := call(t, server.URL, http.DefaultTransport); !restclient.NotExecuted(err) {
+		t.Errorf("without a connection: %v counts as executed", err)
+	}
+
+	rejecting := roundTripper(func(request *http.Request) (*http.Response, error) {
+		return nil, failure.New(failure.Transient, "%s is unavailable", request.Host)
+	})
+	if err := call(t, server.URL, rejecting); !restclient.NotExecuted(err) {
+		t.Errorf("an open circuit breaker: %v counts as executed", err)
+	}
+}
