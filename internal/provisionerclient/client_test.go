@@ -163,6 +163,27 @@ func TestQueries(t *testing.T) {
 	}
 }
 
+func TestCluster(t *testing.T) {
+	t.Parallel()
+
+	client, got := playProvisioner(t, http.StatusOK,
+		`{"data": {"result": {"runtimeConfiguration": {"clusterConfig": {"name": "c-1", "seed": null, "region": "westeurope"}}}}}`)
+
+	cluster, err := client.Cluster(t.Context(), "acme", "rt-1")
+	if diff := cmp.Diff(provisionerclient.Cluster{Name: "c-1", Region: "westeurope"}, cluster); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+
+	if got.header.Get("tenant") != "acme" || got.Variables["id"] != "rt-1" {
+		t.Errorf("asked for %v of tenant %s", got.Variables, got.header.Get("tenant"))
+	}
+
+	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": {"runtimeConfiguration": {"clusterConfig": null}}}}`)
+	if _, err := client.Cluster(t.Context(), "acme", "rt-1"); !failure.Is(err, failure.Transient) {
+		t.Errorf("a missing cluster: %v", err)
+	}
+}
+
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 

@@ -137,6 +137,25 @@ func (v *ChangesResult) GetCursor() string { return v.Cursor }
 // GetOperations returns ChangesResult.Operations, and is useful for accessing the field via an interface.
 func (v *ChangesResult) GetOperations() []*Change { return v.Operations }
 
+// Cluster includes the requested fields of the GraphQL type GardenerConfig.
+// The GraphQL type's documentation follows.
+//
+// The configuration of a cluster. GardenerConfigInput describes the fields.
+type Cluster struct {
+	Name   *string `json:"name"`
+	Seed   *string `json:"seed"`
+	Region *string `json:"region"`
+}
+
+// GetName returns Cluster.Name, and is useful for accessing the field via an interface.
+func (v *Cluster) GetName() *string { return v.Name }
+
+// GetSeed returns Cluster.Seed, and is useful for accessing the field via an interface.
+func (v *Cluster) GetSeed() *string { return v.Seed }
+
+// GetRegion returns Cluster.Region, and is useful for accessing the field via an interface.
+func (v *Cluster) GetRegion() *string { return v.Region }
+
 type ClusterConfigInput struct {
 	GardenerConfig *GardenerConfigInput `json:"gardenerConfig,omitempty"`
 	// The names of the users who get all rights in the cluster, as issued by its identity provider.
@@ -148,6 +167,24 @@ func (v *ClusterConfigInput) GetGardenerConfig() *GardenerConfigInput { return v
 
 // GetAdministrators returns ClusterConfigInput.Administrators, and is useful for accessing the field via an interface.
 func (v *ClusterConfigInput) GetAdministrators() []string { return v.Administrators }
+
+// ClusterConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
+type ClusterConfiguration struct {
+	ClusterConfig *Cluster `json:"clusterConfig"`
+}
+
+// GetClusterConfig returns ClusterConfiguration.ClusterConfig, and is useful for accessing the field via an interface.
+func (v *ClusterConfiguration) GetClusterConfig() *Cluster { return v.ClusterConfig }
+
+// ClusterResult includes the requested fields of the GraphQL type RuntimeStatus.
+type ClusterResult struct {
+	RuntimeConfiguration *ClusterConfiguration `json:"runtimeConfiguration"`
+}
+
+// GetRuntimeConfiguration returns ClusterResult.RuntimeConfiguration, and is useful for accessing the field via an interface.
+func (v *ClusterResult) GetRuntimeConfiguration() *ClusterConfiguration {
+	return v.RuntimeConfiguration
+}
 
 type ComponentConfigurationInput struct {
 	Component     string              `json:"component"`
@@ -767,6 +804,15 @@ type ProvisionRuntimeResponse struct {
 // GetResult returns ProvisionRuntimeResponse.Result, and is useful for accessing the field via an interface.
 func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 
+// RuntimeClusterResponse is returned by RuntimeCluster on success.
+type RuntimeClusterResponse struct {
+	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
+	Result *ClusterResult `json:"result"`
+}
+
+// GetResult returns RuntimeClusterResponse.Result, and is useful for accessing the field via an interface.
+func (v *RuntimeClusterResponse) GetResult() *ClusterResult { return v.Result }
+
 // RuntimeConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
 type RuntimeConfiguration struct {
 	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin.
@@ -957,6 +1003,14 @@ type __ProvisionRuntimeInput struct {
 
 // GetConfig returns __ProvisionRuntimeInput.Config, and is useful for accessing the field via an interface.
 func (v *__ProvisionRuntimeInput) GetConfig() *ProvisionRuntimeInput { return v.Config }
+
+// __RuntimeClusterInput is used internally by genqlient
+type __RuntimeClusterInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __RuntimeClusterInput.Id, and is useful for accessing the field via an interface.
+func (v *__RuntimeClusterInput) GetId() string { return v.Id }
 
 // __RuntimeStatusInput is used internally by genqlient
 type __RuntimeStatusInput struct {
@@ -1181,6 +1235,46 @@ func ProvisionRuntime(
 	}
 
 	data_ = &ProvisionRuntimeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by RuntimeCluster.
+const RuntimeCluster_Operation = `
+query RuntimeCluster ($id: String!) {
+	result: runtimeStatus(id: $id) {
+		runtimeConfiguration {
+			clusterConfig {
+				name
+				seed
+				region
+			}
+		}
+	}
+}
+`
+
+func RuntimeCluster(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *RuntimeClusterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RuntimeCluster",
+		Query:  RuntimeCluster_Operation,
+		Variables: &__RuntimeClusterInput{
+			Id: id,
+		},
+	}
+
+	data_ = &RuntimeClusterResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
