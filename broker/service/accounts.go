@@ -26,6 +26,7 @@ type AccountPool struct {
 type Gardener struct {
 	KubeconfigPath string `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for Gardener, which the account pool needs; reloaded when the file changes"`
 	Project        string `env:"PROJECT"         help:"name of the Gardener project with the accounts and the clusters"`
+	ShootDomain    string `env:"SHOOT_DOMAIN"    help:"domain below which clusters have their domains, such as kyma.example.com; external evaluations in AvS need it"`
 	Calls          int    `env:"CALLS"           help:"maximum number of concurrent calls to Gardener, per replica"`
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/gardenclient"
@@ -28,6 +29,7 @@ type Config struct {
 
 	EDP edp.Config `envPrefix:"EDP_"`
 	IAS ias.Config `envPrefix:"IAS_"`
+	AvS avs.Config `envPrefix:"AVS_"`
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path contains none"`
 	PlatformsFile        string            `env:"PLATFORMS_FILE"         help:"file that names the platforms, with their credentials, regions and tenants; the service reloads the file when it changes. If empty, all clients with the role osb are one platform"`
@@ -54,7 +56,7 @@ type Config struct {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	errs := []error{c.Config.Check(), c.EDP.Check(), c.IAS.Check(), c.checkAccounts()}
+	errs := []error{c.Config.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.checkAccounts()}
 
 	for _, limit := range []struct {
 		variable string
@@ -68,6 +70,10 @@ func (c Config) Check() error {
 		if limit.value < 1 {
 			errs = append(errs, fmt.Errorf("%s: must be at least 1", limit.variable))
 		}
+	}
+
+	if c.AvS.API != "" && !c.AvS.External.Disabled && c.Gardener.ShootDomain == "" {
+		errs = append(errs, errors.New("APP_AVS_API_ENDPOINT: also set APP_GARDENER_SHOOT_DOMAIN, or APP_AVS_EXTERNAL_TESTER_DISABLED=true"))
 	}
 
 	if c.DashboardURL != "" && !strings.Contains(c.DashboardURL, "{instance_id}") {
@@ -172,6 +178,7 @@ func DefaultConfig() Config {
 		},
 		EDP:                  edp.DefaultConfig(),
 		IAS:                  ias.DefaultConfig(),
+		AvS:                  avs.DefaultConfig(),
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},

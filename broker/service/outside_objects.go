@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/utils/clock"
 
@@ -33,14 +34,21 @@ func NewObjects(store *outsideobjects.Store, clock clock.PassiveClock) Objects {
 
 // FindObject returns the object of the instance, or an object without a state.
 func (o objects) FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
-	all, err := o.store.OfInstance(ctx, instanceID)
+	all, err := o.ObjectsIn(ctx, instanceID, system)
 	for _, object := range all {
-		if object.System == system && object.Kind == kind {
+		if object.Kind == kind {
 			return object, nil
 		}
 	}
 
-	return environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind}, explainObject(err)
+	return environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind}, err
+}
+
+// ObjectsIn returns the objects of the instance in the system.
+func (o objects) ObjectsIn(ctx context.Context, instanceID, system string) ([]environment.OutsideObject, error) {
+	all, err := o.store.OfInstance(ctx, instanceID)
+
+	return slices.DeleteFunc(all, func(object environment.OutsideObject) bool { return object.System != system }), explainObject(err)
 }
 
 // SetObject records the object under the lease of the operation.

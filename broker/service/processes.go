@@ -2,6 +2,7 @@ package service
 
 import (
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/ias"
@@ -28,6 +29,7 @@ type Parts struct {
 	Objects Objects
 	EDP     *edp.Client
 	IAS     *ias.Client
+	AvS     *avs.Client
 	// Accounts is the account pool, or nil if the configuration maps providers to accounts.
 	Accounts Accounts
 	// Pace returns the interval at which operations of the Provisioner are polled.
@@ -110,6 +112,15 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 
 	if parts.IAS != nil {
 		removal.IAS = parts.IAS
+	}
+
+	creation.Clusters = parts.Provisioner
+
+	if parts.AvS != nil {
+		creation.Monitoring, removal.AvS = provisioning.Monitoring{
+			AvS: parts.AvS, Internal: !config.AvS.Internal.Disabled, External: !config.AvS.External.Disabled, Tags: config.AvS.Tags.Enabled,
+			ShootDomain: config.Gardener.ShootDomain,
+		}, parts.AvS
 	}
 
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}

@@ -189,7 +189,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	processes := Processes(config, Parts{
-		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: connected.edp, IAS: connected.ias, Accounts: connected.pool.accounts(), Kyma: connected.kyma,
+		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: connected.edp, IAS: connected.ias, AvS: connected.avs, Accounts: connected.pool.accounts(), Kyma: connected.kyma,
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/ias"
@@ -24,6 +25,7 @@ type upstreams struct {
 	kyma    kyma.Kyma
 	edp     *edp.Client
 	ias     *ias.Client
+	avs     *avs.Client
 	systems []*upstream.System
 	parts   []lifecycle.Part
 }
@@ -37,6 +39,7 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 		s.connectControlPlane(&connected, config.Kyma, stores, plans, wake),
 		s.connectEDP(&connected, config.EDP, stores, wake),
 		s.connectIAS(&connected, config.IAS, stores, wake),
+		s.connectAvS(&connected, config.AvS, stores, wake),
 	); err != nil {
 		return connected, err
 	}
@@ -85,6 +88,24 @@ func (s *Service) connectIAS(connected *upstreams, config ias.Config, stores sto
 
 	connected.ias = ias.New(config, transport)
 	connected.add(system, s.recovery("IAS", system, connected.ias.Probe, stores, wake))
+
+	return nil
+}
+
+func (s *Service) connectAvS(connected *upstreams, config avs.Config, stores stores, wake func()) error {
+	if config.API == "" {
+		return nil
+	}
+
+	system, transport, err := s.connect(upstream.Options{
+		Name: "avs", Title: "AvS", Component: failure.ComponentAvS, Calls: config.Calls, Variable: "APP_AVS_CALLS",
+	})
+	if err != nil {
+		return err
+	}
+
+	connected.avs = avs.New(config, transport)
+	connected.add(system, s.recovery("AvS", system, connected.avs.Probe, stores, wake))
 
 	return nil
 }

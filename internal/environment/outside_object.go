@@ -25,6 +25,9 @@ const (
 	OutsideRemoving OutsideState = "removing"
 	// OutsideLeftOver: the removal was given up, and the object may still exist.
 	OutsideLeftOver OutsideState = "left over"
+	// OutsideUncertain: the system has not responded to a request that creates an object, and it recognizes no repeated requests. So
+	// there may be an object in addition to the one that another record names.
+	OutsideUncertain OutsideState = "may exist twice"
 )
 
 // The systems of OutsideObjects with their kinds.
@@ -36,4 +39,16 @@ const (
 	SystemIAS = "ias"
 	// KindServiceProvider is the service provider of the Grafana of an instance, which the Kyma Environment Broker registered.
 	KindServiceProvider = "service provider"
+
+	SystemAvS = "avs"
+	// KindInternalEvaluation and KindExternalEvaluation are the evaluations of an instance. Their key is the ID.
+	KindInternalEvaluation = "internal evaluation"
+	KindExternalEvaluation = "external evaluation"
 )
+
+// KindWithoutID returns the kind of the record of objects whose IDs never arrived. Its key is the number of requests that may have
+// created one.
+func KindWithoutID(kind string) string { return kind + " without ID" }
+
+// KindMaintenance returns the kind of the record of an object in maintenance. Its key is the former state of the object.
+func KindMaintenance(kind string) string { return kind + " in maintenance" }

@@ -72,6 +72,8 @@ const (
 	ComponentEDP = "edp"
 	// ComponentIAS is Identity Authentication.
 	ComponentIAS = "ias"
+	// ComponentAvS is the availability service.
+	ComponentAvS = "avs"
 	// ComponentControlPlane is the cluster with the configuration of Kyma.
 	ComponentControlPlane = "k8s client - control plane"
 	// ComponentReleases is the registry of Kyma releases.

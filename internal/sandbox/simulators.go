@@ -8,8 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
@@ -25,7 +27,7 @@ type outside struct {
 // startSimulators starts a listener for the simulated systems of the broker on a free loopback port. The systems keep their objects
 // in memory: after a restart of the sandbox, the broker finds none of the objects that it has recorded, which counts as removed.
 func startSimulators(ctx context.Context) (address string, part lifecycle.Part, err error) {
-	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(fakeedp.New(), fakeias.New()), 0)
+	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(fakeavs.New(), fakeedp.New(), fakeias.New()), 0)
 	if err != nil {
 		return "", lifecycle.Part{}, fmt.Errorf("starting the simulated systems: %w", err)
 	}
@@ -64,4 +66,11 @@ func (o outside) configure(config *broker.Config) {
 	config.EDP.AuthURL, config.EDP.AdminURL = address, address
 	config.EDP.Namespace, config.EDP.Secret = fakeedp.Namespace, fakeedp.Secret
 	config.IAS.URL, config.IAS.UserID, config.IAS.UserSecret = "http://"+o.simulators+"/ias", fakeias.User, fakeias.Secret
+
+	address = "http://" + o.simulators + "/avs"
+	config.AvS.API, config.AvS.TokenURL, config.AvS.ClientID = address+fakeavs.API, address+fakeavs.Token, fakeavs.ClientID
+	config.AvS.Username, config.AvS.Password = fakeavs.User, fakeavs.Password
+	config.AvS.GroupID, config.AvS.ParentID, config.AvS.Internal.AccessID, config.AvS.External.AccessID = 1, 2, 3, 4
+	config.AvS.Tags = avs.TagClasses{Enabled: true, ShootName: 11, SeedName: 12, Region: 13}
+	config.Gardener.ShootDomain = "example.com"
 }

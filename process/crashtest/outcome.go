@@ -177,8 +177,21 @@ func (r *Run[D]) endedOperation(record process.Record) ended {
 
 	return ended{
 		Kind: record.Kind, State: record.State, Description: record.Description, Problem: record.Problem,
-		FinishedStages: record.FinishedStages, SkippedSteps: record.SkippedSteps, Data: data,
+		FinishedStages: record.FinishedStages, SkippedSteps: r.skipped(record), Data: data,
 	}
+}
+
+// skipped returns the skipped steps that every run must have.
+func (r *Run[D]) skipped(record process.Record) []string {
+	var steps []string
+
+	for _, step := range record.SkippedSteps {
+		if !slices.Contains(r.env.MaySkip, step) {
+			steps = append(steps, step)
+		}
+	}
+
+	return steps
 }
 
 func at(moment time.Time) string { return moment.Format("15:04:05.000") }

@@ -20,6 +20,8 @@ const cleanupWindow = 5 * time.Minute
 type Objects interface {
 	// FindObject returns the object of the instance, or an object without a state if there is none.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+	// ObjectsIn returns the objects of the instance in the system.
+	ObjectsIn(ctx context.Context, instanceID, system string) ([]environment.OutsideObject, error)
 	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 	// Sharing returns the records of other instances that name the same object.

@@ -30,6 +30,18 @@ func (f *fakeObjects) FindObject(_ context.Context, instanceID, system, kind str
 	return object, nil
 }
 
+func (f *fakeObjects) ObjectsIn(_ context.Context, instanceID, system string) ([]environment.OutsideObject, error) {
+	var found []environment.OutsideObject
+
+	for _, object := range f.records {
+		if object.InstanceID == instanceID && object.System == system {
+			found = append(found, object)
+		}
+	}
+
+	return found, nil
+}
+
 func (f *fakeObjects) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
 	if f.lost {
 		return errLost

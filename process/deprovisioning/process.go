@@ -55,7 +55,9 @@ type Options struct {
 	// EDP is nil if the Event Data Platform is switched off.
 	EDP EDP
 	// IAS is nil if Identity Authentication is switched off.
-	IAS     IAS
+	IAS IAS
+	// AvS is nil if the availability service is switched off.
+	AvS     AvS
 	Objects Objects
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
@@ -108,6 +110,11 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	check.Steps[0].Notes = process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}
 	check.RetryFrom = remove.Name
 
+	avs := stage(removeEvaluations{client: options.AvS, objects: options.Objects})
+	avs.Steps[0].Skippable = true
+	avs.Steps[0].When = process.Condition[environment.Data]{Text: "monitored in AvS"}
+	avs.Steps[0].Notes = process.Notes{System: "AvS", Limit: cleanupWindow, Optional: true}
+
 	edp := stage(deregisterEDP{client: options.EDP, objects: options.Objects})
 	edp.Steps[0].Skippable = true
 	edp.Steps[0].When = process.Condition[environment.Data]{Text: "registered in EDP"}
@@ -121,7 +128,7 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	}
 	ias.Steps[0].Notes = process.Notes{System: "IAS", Limit: cleanupWindow, Optional: true}
 
-	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings)), edp, ias, remove, check}
+	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings)), avs, edp, ias, remove, check}
 
 	if options.Accounts != nil && kind == environment.KindDeprovision {
 		release := stage(releaseSubscription(options.Accounts))

@@ -24,12 +24,13 @@ type EDP interface {
 	Register(ctx context.Context, tenant edp.Tenant) error
 }
 
-// Objects records the objects of instances in other systems. SetObject fails if the operation has lost its lease; the step must
-// then not call the system. Errors are of package failure.
+// Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease; the
+// step must then not call the system. Errors are of package failure.
 type Objects interface {
 	// FindObject returns the object of the instance, or an object without a state if there is none.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 	// Sharing returns the records of other instances that name the same object.
 	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
 }

@@ -42,6 +42,12 @@ func (f *fakeObjects) SetObject(_ context.Context, _ process.Record, object envi
 	return nil
 }
 
+func (f *fakeObjects) RemoveObject(context.Context, process.Record, environment.OutsideObject) error {
+	f.own = environment.OutsideObject{}
+
+	return nil
+}
+
 func (f *fakeObjects) Sharing(context.Context, environment.OutsideObject) ([]environment.OutsideObject, error) {
 	return f.others, nil
 }

@@ -25,7 +25,12 @@ const ownInterval = 15 * time.Second
 func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 	return process.StepFunc("Get_Kubeconfig",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			err := access.Probe(ctx, operation.Data.Instance)
+			instance := operation.Data.Instance
+			if instance.Provider == "" && instance.Request.Cluster.Own == nil { // a later step of the stage has restarted it
+				return operation, 0, nil
+			}
+
+			err := access.Probe(ctx, instance)
 			if failure.Is(err, failure.Transient) && !managed(operation) && !ordered(operation) {
 				ferr := failure.Of(err)
 				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for %s)", ferr.Text, ownLimit).

@@ -55,6 +55,8 @@ type Options struct {
 	EDP         EDP
 	EDPRequired bool
 	Objects     Objects
+	Monitoring  Monitoring
+	Clusters    Clusters
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -67,6 +69,13 @@ func registrable(operation Operation) bool {
 	return managed(operation) && operation.Data.Instance.SubAccountID != ""
 }
 
+// external reports whether the instance has an external evaluation in AvS.
+func external(operation Operation) bool {
+	plan := operation.Data.Instance.PlanName
+
+	return plan != "trial" && plan != "free"
+}
+
 // ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
@@ -76,11 +85,15 @@ type Condition = process.Condition[environment.Data]
 // provisioner is the name of the system that creates runtimes, for the description of the process.
 const provisioner = "Provisioner"
 
+// avsName is the name of the availability service, for the description of the process.
+const avsName = "AvS"
+
 // Process returns the process that creates a runtime. For a tenant's own cluster, the process only checks that the cluster
 // responds.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 	notOwn := Condition{Text: "not own_cluster", Holds: managed}
+	monitoring, off := options.Monitoring, options.Monitoring.AvS == nil
 
 	return process.Process[environment.Data]{
 		Kind:  environment.KindProvision,
@@ -92,6 +105,12 @@ func Process(options Options) process.Process[environment.Data] {
 			{Name: "create_runtime", Retry: retry, Steps: []process.Task[environment.Data]{
 				{Step: initialization(options.Kyma), When: notOwn},
 				{Step: resolveTargetSecret(options.Accounts), When: notOwn},
+				{
+					Step:      createEvaluation{monitoring: monitoring, instances: options.Instances, objects: options.Objects},
+					When:      Condition{Text: "APP_AVS_API_ENDPOINT is set, APP_AVS_INTERNAL_TESTER_DISABLED is not", Off: off || !monitoring.Internal},
+					Skippable: true,
+					Notes:     process.Notes{System: avsName, Creates: "the internal evaluation", Limit: internalWindow},
+				},
 				{
 					Step:      registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
 					When:      Condition{Text: "not own_cluster, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil},
@@ -111,9 +130,29 @@ func Process(options Options) process.Process[environment.Data] {
 				Step: checkRuntime(options.Waiter), When: Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
 				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
 			}}},
-			{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{{
-				Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true, Notes: process.Notes{System: "runtime"},
-			}}},
+			{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{
+				{
+					Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true, Notes: process.Notes{System: "runtime"},
+				},
+				{
+					Step: createEvaluation{monitoring: monitoring, instances: options.Instances, objects: options.Objects, external: true},
+					When: Condition{
+						Text:  "not trial or free, APP_AVS_API_ENDPOINT is set, APP_AVS_EXTERNAL_TESTER_DISABLED is not",
+						Holds: external, Off: off || !monitoring.External,
+					},
+					Skippable: true,
+					Notes:     process.Notes{System: avsName, Creates: "the external evaluation", Limit: externalWindow, Optional: true},
+				},
+				{
+					Step: tagEvaluation{monitoring: monitoring, clusters: options.Clusters, objects: options.Objects},
+					When: Condition{
+						Text:  "not own_cluster, APP_AVS_API_ENDPOINT and APP_AVS_ADDITIONAL_TAGS_ENABLED are set",
+						Holds: ordered, Off: off || !monitoring.Tags,
+					},
+					Skippable: true,
+					Notes:     process.Notes{System: avsName, Creates: "tags of the internal evaluation", Limit: externalWindow, Optional: true},
+				},
+			}},
 		},
 	}
 }

@@ -2,13 +2,19 @@ package crash
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/ias"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/process"
@@ -47,6 +53,99 @@ func edpOperation(request *http.Request) string {
 	return name
 }
 
+// avsConfig connects the broker to the simulated AvS behind the proxy.
+func avsConfig() avs.Config {
+	config := avs.DefaultConfig()
+	config.API, config.TokenURL = "http://avs.example.com"+fakeavs.API, "http://avs.example.com"+fakeavs.Token
+	config.ClientID, config.Username, config.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
+	config.ParentID = 1
+	config.Tags = avs.TagClasses{Enabled: true, ShootName: 11, SeedName: 12, Region: 13}
+
+	return config
+}
+
+// avsOperation names a call to AvS, without the IDs of evaluations.
+func avsOperation(request *http.Request) string {
+	name := "AvS" + request.Method
+
+	for _, part := range []string{"token", "tag", "child"} {
+		if strings.Contains(request.URL.Path, part) {
+			return name + part
+		}
+	}
+
+	return name
+}
+
+// evaluations are the evaluations in AvS, without their IDs.
+type evaluations struct {
+	// Recorded lists the evaluations whose IDs are recorded, with their tags. A frozen replica can add a tag twice.
+	Recorded []string
+	// Unknown lists evaluations that no record explains, neither with its ID nor as one that may exist twice. Missing lists records
+	// without an evaluation. Both must be empty.
+	Unknown, Missing []string
+}
+
+// evaluations compares AvS with the records. A lost response may have left an evaluation whose ID is unknown; the run without faults has
+// none.
+func (f *brokerFixture) evaluations() evaluations {
+	f.Helper()
+
+	rows, err := f.objects.OfInstance(f.Context(), instanceID)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	var found evaluations
+
+	existing := f.avs.Evaluations()
+	uncertain := map[string]bool{}
+
+	for _, row := range rows {
+		evaluation, exists := existing[row.Key]
+		kind, _, _ := strings.Cut(row.Kind, " ")
+
+		switch {
+		case row.System != environment.SystemAvS:
+		case exists:
+			found.Recorded = append(found.Recorded, fmt.Sprintf("%s %s %v", row.Kind, row.State, distinct(evaluation.Tags)))
+			delete(existing, row.Key)
+		case row.State == environment.OutsideUncertain, row.State == environment.OutsideLeftOver:
+			uncertain[kind[:3]] = true
+		default:
+			found.Missing = append(found.Missing, row.Kind+" "+string(row.State))
+		}
+	}
+
+	for _, evaluation := range existing {
+		if kind := strings.Split(evaluation.Name, "-")[3]; !uncertain[kind] {
+			found.Unknown = append(found.Unknown, evaluation.Name)
+		}
+	}
+
+	return found
+}
+
+// distinct returns the sorted classes of the tags, without repetitions.
+func distinct(tags []avs.Tag) []string {
+	classes := map[string]bool{}
+	for _, tag := range tags {
+		classes[strconv.FormatInt(tag.ClassID, 10)] = true
+	}
+
+	return slices.Sorted(maps.Keys(classes))
+}
+
+// mayLose names the step that cannot remove an evaluation whose ID never arrived. That can happen if the instance is created during the
+// faults.
+func mayLose(racy bool) []string {
+	if racy {
+		return []string{"De-provision_AVS_Evaluations"}
+	}
+
+	return nil
+}
+
 // proxiedObjects reaches the records of objects in other systems through the proxy of a replica.
 type proxiedObjects struct {
 	service.Objects
@@ -59,6 +158,12 @@ func (o proxiedObjects) rows() proxiedRows { return proxiedRows{proxy: o.proxy} 
 func (o proxiedObjects) FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
 	return readRow(ctx, o.rows(), "FindObject", func(ctx context.Context) (environment.OutsideObject, error) {
 		return o.Objects.FindObject(ctx, instanceID, system, kind)
+	})
+}
+
+func (o proxiedObjects) ObjectsIn(ctx context.Context, instanceID, system string) ([]environment.OutsideObject, error) {
+	return readRow(ctx, o.rows(), "ObjectsIn", func(ctx context.Context) ([]environment.OutsideObject, error) {
+		return o.Objects.ObjectsIn(ctx, instanceID, system)
 	})
 }
 

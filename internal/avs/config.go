@@ -1,0 +1,119 @@
+package avs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+// Config is the connection to AvS and the settings of evaluations. An empty API switches AvS off. The variables have the same names as
+// in the Kyma Environment Broker.
+type Config struct {
+	API      string        `env:"API_ENDPOINT"           help:"URL of the evaluations in the availability service (AvS), such as https://avs.example.com/api/v2/evaluationmetadata; empty turns the integration off"`
+	TokenURL string        `env:"OAUTH_TOKEN_ENDPOINT"   help:"URL of the token endpoint of AvS"`
+	ClientID string        `env:"OAUTH_CLIENT_ID"        help:"ID of the OAuth client"`
+	Username string        `env:"OAUTH_USERNAME"         help:"user for AvS"`
+	Password secret.String `env:"OAUTH_PASSWORD"         help:"password of the user"`
+	GroupID  int64         `env:"GROUP_ID"               help:"ID of the group of the evaluations"`
+	ParentID int64         `env:"PARENT_ID"              help:"ID of the evaluation to which the evaluations belong"`
+	Internal Tester        `envPrefix:"INTERNAL_TESTER_"`
+	External Tester        `envPrefix:"EXTERNAL_TESTER_"`
+	Trial    Trial         `envPrefix:"TRIAL_"`
+	Tags     TagClasses    `envPrefix:""`
+	Timeout  time.Duration `env:"TIMEOUT"                help:"timeout of one call"`
+	Calls    int           `env:"CALLS"                  help:"maximum number of concurrent calls, per replica"`
+}
+
+// Tester has the settings of all evaluations of a kind.
+type Tester struct {
+	Disabled bool     `env:"DISABLED"  help:"create no evaluations of this kind"`
+	AccessID int64    `env:"ACCESS_ID" help:"ID of the access of the tester"`
+	Service  string   `env:"SERVICE"   help:"service of the evaluations"`
+	Tags     []string `env:"TAGS"      help:"tags of the evaluations, as content:class ID:class name,…"`
+}
+
+// Trial has the settings of the internal evaluations of plans trial and free. They apply if all of them are set.
+type Trial struct {
+	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"ID of the access of the tester for plans trial and free; unless this ID and the two following are set, these plans use those of the other plans"`
+	GroupID  int64 `env:"GROUP_ID"                  help:"ID of the group for plans trial and free"`
+	ParentID int64 `env:"PARENT_ID"                 help:"ID of the evaluation to which the evaluations of plans trial and free belong"`
+}
+
+// TagClasses are the classes of the tags that describe the cluster.
+type TagClasses struct {
+	Enabled   bool  `env:"ADDITIONAL_TAGS_ENABLED"          help:"add tags with the name, the seed and the region of the cluster to internal evaluations"`
+	ShootName int64 `env:"GARDENER_SHOOT_NAME_TAG_CLASS_ID" help:"ID of the class of tags with the name of the Shoot"`
+	SeedName  int64 `env:"GARDENER_SEED_NAME_TAG_CLASS_ID"  help:"ID of the class of tags with the name of the seed"`
+	Region    int64 `env:"REGION_TAG_CLASS_ID"              help:"ID of the class of tags with the region"`
+}
+
+// DefaultConfig returns the defaults, with AvS switched off.
+func DefaultConfig() Config { return Config{Timeout: 30 * time.Second, Calls: 10} }
+
+// Check reports all invalid settings in one error, which names their variables.
+func (c Config) Check() error {
+	var errs []error
+
+	if c.API == "" {
+		return nil
+	}
+
+	for _, address := range []struct{ variable, value string }{{"APP_AVS_API_ENDPOINT", c.API}, {"APP_AVS_OAUTH_TOKEN_ENDPOINT", c.TokenURL}} {
+		if !upstream.IsURL(address.value) {
+			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
+		}
+	}
+
+	if c.ClientID == "" || c.Username == "" || c.Password == "" {
+		errs = append(errs, errors.New("APP_AVS_API_ENDPOINT: also set APP_AVS_OAUTH_CLIENT_ID, APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD"))
+	}
+
+	for _, tester := range []struct {
+		variable string
+		tags     []string
+	}{{"APP_AVS_INTERNAL_TESTER_TAGS", c.Internal.Tags}, {"APP_AVS_EXTERNAL_TESTER_TAGS", c.External.Tags}} {
+		if _, err := parseTags(tester.tags); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", tester.variable, err))
+		}
+	}
+
+	if c.Calls < 1 || c.Timeout <= 0 {
+		errs = append(errs, errors.New("APP_AVS_CALLS and APP_AVS_TIMEOUT: must be positive"))
+	}
+
+	return errors.Join(errs...)
+}
+
+// parseTags parses tags of the form content:class ID:class name. The content may contain colons, as an address does.
+func parseTags(texts []string) ([]Tag, error) {
+	var tags []Tag
+
+	for _, text := range texts {
+		rest, name, _ := cutLast(text)
+		content, id, found := cutLast(rest)
+
+		class, err := strconv.ParseInt(id, 10, 64)
+		if !found || err != nil || content == "" {
+			return nil, errors.New("write tags as content:class ID:class name, such as production:12:stage")
+		}
+
+		tags = append(tags, Tag{Content: content, ClassID: class, ClassName: name})
+	}
+
+	return tags, nil
+}
+
+// cutLast splits the text at its last colon.
+func cutLast(text string) (before, after string, found bool) {
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 {
+		return text, "", false
+	}
+
+	return text[:at], text[at+1:], true
+}

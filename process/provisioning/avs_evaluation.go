@@ -1,0 +1,196 @@
+package provisioning
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// The creation of an evaluation in AvS is repeated every avsInterval for at most internalWindow or externalWindow.
+const (
+	avsInterval    = 30 * time.Second
+	internalWindow = 10 * time.Minute
+	externalWindow = 20 * time.Minute
+	// maxUnanswered is the number of requests without a response after which the step asks for the evaluation once more. Each of them
+	// may have created an evaluation.
+	maxUnanswered = 2
+)
+
+// AvS creates evaluations. CreateInternal and CreateExternal create another one when they are repeated; the others can be repeated.
+type AvS interface {
+	CreateInternal(ctx context.Context, cluster avs.Cluster) (id string, err error)
+	CreateExternal(ctx context.Context, cluster avs.Cluster) (id string, err error)
+	TagsOf(shootName, seedName, region string) []avs.Tag
+	Tag(ctx context.Context, id string, tags []avs.Tag) error
+	Remove(ctx context.Context, id, planName string, internal bool) error
+}
+
+// Monitoring turns the steps of AvS on.
+type Monitoring struct {
+	// AvS is nil if it is switched off.
+	AvS                      AvS
+	Internal, External, Tags bool
+	// ShootDomain is the domain below which the clusters have their domains.
+	ShootDomain string
+}
+
+// createEvaluation creates an evaluation of the instance. AvS recognizes no repeated request. The step records the evaluation without
+// an ID before the request; a record that still has no ID when the step runs again means that the response was lost. The step then
+// records that the evaluation may exist twice, and asks for it again.
+type createEvaluation struct {
+	monitoring Monitoring
+	instances  Instances
+	objects    Objects
+	// external creates the external evaluation instead of the internal one. The operation then continues if that is impossible, because
+	// the runtime is ready.
+	external bool
+}
+
+// Name implements process.Step.
+func (s createEvaluation) Name() string {
+	if s.external {
+		return "AVS_Create_External_Eval_Step"
+	}
+
+	return "AVS_Create_Internal_Eval_Step"
+}
+
+// kind returns the kind of the record.
+func (s createEvaluation) kind() string {
+	if s.external {
+		return environment.KindExternalEvaluation
+	}
+
+	return environment.KindInternalEvaluation
+}
+
+// Run implements process.Step.
+func (s createEvaluation) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemAvS, s.kind())
+	if err != nil || object.State == environment.OutsideCreated {
+		return operation, 0, err
+	}
+
+	cluster, err := s.cluster(ctx, operation)
+	if err != nil || s.external && cluster.Domain == "" { // a tenant need not name the domain of a cluster
+		return operation, 0, err
+	}
+
+	switch {
+	case object.Key != "": // an earlier removal was given up
+		if err := s.monitoring.AvS.Remove(ctx, object.Key, cluster.PlanName, !s.external); err != nil {
+			return s.retry(operation, "removing the former evaluation", err)
+		}
+	case object.State != "":
+		if err := s.recordUnanswered(ctx, operation, log); err != nil {
+			return operation, 0, err
+		}
+	}
+
+	object.Key, object.State = "", environment.OutsideCreating
+	if err := s.objects.SetObject(ctx, operation.Record, object); err != nil {
+		return operation, 0, err
+	}
+
+	id, err := s.create(ctx, cluster)
+	if err != nil {
+		return s.failed(ctx, operation, object, err)
+	}
+
+	operation.Data.Unanswered = 0
+	object.Key, object.State = id, environment.OutsideCreated
+
+	return operation, 0, s.objects.SetObject(ctx, operation.Record, object)
+}
+
+// recordUnanswered records that AvS may have an evaluation whose ID never arrived.
+func (s createEvaluation) recordUnanswered(ctx context.Context, operation Operation, log logrus.FieldLogger) error {
+	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemAvS, environment.KindWithoutID(s.kind()))
+	if err != nil {
+		return err
+	}
+
+	requests, _ := strconv.Atoi(object.Key)
+	object.Key, object.State = strconv.Itoa(requests+1), environment.OutsideUncertain
+
+	log.WithField("system", object.System).Warn("the response to a creation was lost and the creation is repeated; the evaluation may exist twice")
+
+	return s.objects.SetObject(ctx, operation.Record, object)
+}
+
+func (s createEvaluation) create(ctx context.Context, cluster avs.Cluster) (string, error) {
+	if s.external {
+		return s.monitoring.AvS.CreateExternal(ctx, cluster) //nolint:wrapcheck // names AvS
+	}
+
+	return s.monitoring.AvS.CreateInternal(ctx, cluster) //nolint:wrapcheck // names AvS
+}
+
+// failed removes the record if AvS certainly has not created the evaluation.
+func (s createEvaluation) failed(ctx context.Context, operation Operation, object environment.OutsideObject, cause error) (Operation, time.Duration, error) {
+	if restclient.NotExecuted(cause) {
+		if err := s.objects.RemoveObject(ctx, operation.Record, object); err != nil {
+			return operation, 0, err
+		}
+
+		operation.Data.Unanswered = 0
+
+		return s.retry(operation, "", cause)
+	}
+
+	if operation.Data.Unanswered++; operation.Data.Unanswered > maxUnanswered {
+		cause = failure.Wrap(failure.Permanent, cause, "AvS has not responded to %d requests for the evaluation: look for instance %s in AvS",
+			operation.Data.Unanswered, operation.InstanceID).WithReason(failure.ReasonTimeout, failure.ComponentAvS)
+	}
+
+	return s.retry(operation, "the evaluation may exist twice", cause)
+}
+
+// retry repeats the step after an error that can pass. After the window, and at once for other errors, the operation fails, or
+// continues without the external evaluation.
+func (s createEvaluation) retry(operation Operation, reason string, err error) (Operation, time.Duration, error) {
+	interval, passing := restclient.RetryAfter(err, avsInterval), failure.Is(err, failure.Transient)
+
+	switch {
+	case s.external && !passing:
+		return process.RetryOperationWithoutFail(operation, reason, err, interval, 0)
+	case s.external:
+		return process.RetryOperationWithoutFail(operation, reason, err, interval, externalWindow)
+	case !passing:
+		return operation, 0, err
+	default:
+		return process.RetryOperation(operation, reason, err, interval, internalWindow)
+	}
+}
+
+// cluster returns the description of the instance's cluster.
+func (s createEvaluation) cluster(ctx context.Context, operation Operation) (avs.Cluster, error) {
+	instance := operation.Data.Instance
+	cluster := avs.Cluster{
+		InstanceID: instance.ID, Name: instance.Name, GlobalAccountID: instance.GlobalAccountID, SubAccountID: instance.SubAccountID,
+		ShootName: instance.ClusterName(), Provider: instance.Provider, PlanName: instance.PlanName,
+	}
+
+	switch {
+	case !s.external:
+	case instance.Provider != "":
+		cluster.Domain = instance.ShootName + "." + s.monitoring.ShootDomain
+	default: // an earlier step has removed the request from the data
+		stored, err := s.instances.Find(ctx, instance.ID)
+		if err != nil || stored.Request.Cluster.Own == nil {
+			return cluster, err
+		}
+
+		cluster.ShootName, cluster.Domain = stored.ClusterName(), stored.Request.Cluster.Own.ShootDomain
+	}
+
+	return cluster, nil
+}

@@ -1,0 +1,447 @@
+package provisioning
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// records are the records of one instance in AvS by kind.
+type records map[string]environment.OutsideObject
+
+func (r records) FindObject(_ context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
+	object := r[kind]
+	object.InstanceID, object.System, object.Kind = instanceID, system, kind
+
+	return object, nil
+}
+
+func (r records) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
+	r[object.Kind] = object
+
+	return nil
+}
+
+func (r records) RemoveObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
+	delete(r, object.Kind)
+
+	return nil
+}
+
+func (r records) Sharing(context.Context, environment.OutsideObject) ([]environment.OutsideObject, error) {
+	return nil, nil
+}
+
+// text lists the records as kind: state key.
+func (r records) text() []string {
+	var lines []string
+	for kind, object := range r {
+		lines = append(lines, strings.TrimSpace(kind+": "+string(object.State)+" "+object.Key))
+	}
+
+	slices.Sort(lines)
+
+	return lines
+}
+
+func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *httptest.Server) {
+	t.Helper()
+
+	simulated := fakeavs.New()
+	server := httptest.NewServer(simulated)
+	t.Cleanup(server.Close)
+
+	config := avs.DefaultConfig()
+	config.API, config.TokenURL = server.URL+fakeavs.API, server.URL+fakeavs.Token
+	config.ClientID, config.Username, config.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
+	config.ParentID, config.Timeout = 1, 200*time.Millisecond
+	config.Tags = avs.TagClasses{ShootName: 11, SeedName: 12, Region: 13}
+
+	return simulated, avs.New(config, http.DefaultTransport), server
+}
+
+func newEvaluation(client *avs.Client, objects Objects, external bool) createEvaluation {
+	return createEvaluation{
+		monitoring: Monitoring{AvS: client, ShootDomain: "example.com"}, instances: &fakeInstances{}, objects: objects, external: external,
+	}
+}
+
+// TestAvSFaults has a case for each row of the table "Creation" in docs/operator/integrations/avs.md.
+func TestAvSFaults(t *testing.T) {
+	const (
+		lasting = -1
+		create  = "createEvaluation"
+	)
+
+	cases := map[string]struct {
+		reason   string
+		fault    simulator.Fault
+		wantText string
+		wantWait time.Duration
+		// uncertain reports that AvS may have created the evaluation. exists is the number of evaluations that it has created.
+		uncertain bool
+		exists    int
+	}{
+		"Lost": {
+			"AvS recognizes no repeated request",
+			simulator.Fault{Operation: create, Lost: true},
+			"AvS cannot be reached", avsInterval, true, 1,
+		},
+		"Unsent": {
+			"a connection that breaks does not tell whether the request arrived",
+			simulator.Fault{Operation: create, Unsent: true},
+			"AvS cannot be reached", avsInterval, true, 0,
+		},
+		"Slow": {
+			"a slow call may end later",
+			simulator.Fault{Operation: create, Delay: time.Minute},
+			"AvS did not respond within 200ms", avsInterval, true, 0,
+		},
+		"Garbled": {
+			"the ID is unknown",
+			simulator.Fault{Operation: create, Body: "<html>"},
+			"AvS could not create the evaluation: it returned a response that is not the expected JSON", avsInterval, true, 0,
+		},
+		"Without ID": {
+			"the ID is unknown",
+			simulator.Fault{Operation: create, Body: "{}"},
+			"AvS could not create the evaluation: its response has no ID", avsInterval, true, 0,
+		},
+		"502": {
+			"a gateway may have lost the response",
+			simulator.Fault{Operation: create, Status: http.StatusBadGateway},
+			"AvS could not create the evaluation: it returned HTTP status 502 Bad Gateway", avsInterval, true, 0,
+		},
+		"Token": {
+			"without a token, no request is sent",
+			simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"},
+			"the token endpoint of AvS returned no token", avsInterval, false, 0,
+		},
+		"401": {
+			"an operator can correct the credentials",
+			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
+			"the token endpoint of AvS rejects our credentials: an operator must correct APP_AVS_OAUTH_TOKEN_ENDPOINT, APP_AVS_OAUTH_CLIENT_ID, " +
+				"APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD", avsInterval, false, 0,
+		},
+		"403": {
+			"an operator can correct the rights",
+			simulator.Fault{Operation: create, Status: http.StatusForbidden},
+			"AvS rejects our credentials with HTTP status 403: an operator must correct APP_AVS_OAUTH_TOKEN_ENDPOINT, APP_AVS_OAUTH_CLIENT_ID, " +
+				"APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD", avsInterval, false, 0,
+		},
+		"429": {
+			"the pause that the system asks for counts",
+			simulator.Fault{Operation: create, Status: http.StatusTooManyRequests, RetryAfter: 42},
+			"AvS could not create the evaluation: it returned HTTP status 429 Too Many Requests", 42 * time.Second, false, 0,
+		},
+		"500": {
+			"AvS has not created it",
+			simulator.Fault{Operation: create, Status: http.StatusInternalServerError},
+			"AvS could not create the evaluation: it returned HTTP status 500 Internal Server Error", avsInterval, false, 0,
+		},
+		"409": {
+			"another attempt would be rejected as well",
+			simulator.Fault{Operation: create, Status: http.StatusConflict},
+			"AvS could not create the evaluation: it rejects the request with HTTP status 409 Conflict", 0, false, 0,
+		},
+		"400": {
+			"another attempt would be rejected as well",
+			simulator.Fault{Operation: create, Status: http.StatusBadRequest},
+			"AvS could not create the evaluation: it rejects the request with HTTP status 400 Bad Request", 0, false, 0,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			simulated, client, _ := newAvS(t)
+			simulated.Inject(c.fault)
+
+			if _, err := client.CreateInternal(t.Context(), avs.Cluster{}); err == nil || failure.Of(err).Text != c.wantText {
+				t.Errorf("%s: shows %v, want %q", c.reason, err, c.wantText)
+			} else if text := err.Error(); strings.Contains(text, fakeavs.Password) || strings.Contains(text, "token-1") {
+				t.Errorf("the error contains a secret: %s", text)
+			}
+
+			for _, external := range []bool{false, true} {
+				simulated, client, _ := newAvS(t)
+				simulated.Inject(c.fault)
+
+				objects := records{}
+				step := newEvaluation(client, objects, external)
+
+				first, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
+				if wait != c.wantWait || (err != nil) != (wait == 0 && !external) {
+					t.Fatalf("%s: external %t, runs again after %s, %v", c.reason, external, wait, err)
+				}
+
+				wantRecords := map[bool][]string{true: {step.kind() + ": creating"}}[c.uncertain]
+				if diff := cmp.Diff(wantRecords, objects.text()); diff != "" || len(simulated.Evaluations()) != c.exists {
+					t.Errorf("%s: %d evaluations, records -want +got\n%s", c.reason, len(simulated.Evaluations()), diff)
+				}
+
+				simulated.Reset()
+				runStage(t, process.NewOperation(first.Record, first.Data, began), step, step)
+
+				wantRecords = []string{step.kind() + ": created " + strconv.Itoa(101+c.exists)}
+				if c.uncertain {
+					wantRecords = slices.Insert(wantRecords, 0, step.kind()+" without ID: may exist twice 1")
+				}
+
+				if diff := cmp.Diff(wantRecords, objects.text()); diff != "" || len(simulated.Evaluations()) != c.exists+1 {
+					t.Errorf("%s: then %d evaluations, records -want +got\n%s", c.reason, len(simulated.Evaluations()), diff)
+				}
+			}
+		})
+	}
+}
+
+func TestAvSAway(t *testing.T) {
+	_, client, server := newAvS(t)
+	server.Close()
+
+	objects := records{}
+	if _, wait, err := newEvaluation(client, objects, false).Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != avsInterval {
+		t.Errorf("without a connection: %s, %v", wait, err)
+	}
+
+	if len(objects) != 0 {
+		t.Errorf("no request was sent, but the records are %v", objects.text())
+	}
+}
+
+func TestAvSTokenExpires(t *testing.T) {
+	simulated, client, _ := newAvS(t)
+
+	for _, id := range []string{"101", "102"} {
+		objects := records{}
+		runStage(t, newOperation(), newEvaluation(client, objects, false))
+
+		if diff := cmp.Diff([]string{"internal evaluation: created " + id}, objects.text()); diff != "" {
+			t.Errorf("a token that ended early is replaced: -want +got\n%s", diff)
+		}
+
+		simulated.ExpireTokens()
+	}
+}
+
+// TestAvSLosesManyResponses checks that the step gives up after three requests, so that it does not create an evaluation at each
+// attempt.
+func TestAvSLosesManyResponses(t *testing.T) {
+	for _, external := range []bool{false, true} {
+		simulated, client, _ := newAvS(t)
+		simulated.Inject(simulator.Fault{Operation: "createEvaluation", Lost: true, Times: -1})
+
+		operation, objects := newOperation(), records{}
+		step := newEvaluation(client, objects, external)
+
+		var (
+			wait time.Duration
+			err  error
+		)
+
+		for range maxUnanswered {
+			if operation, wait, err = step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != avsInterval {
+				t.Fatalf("%s: %s, %v", step.Name(), wait, err)
+			}
+		}
+
+		_, wait, err = step.Run(t.Context(), operation, logging.Discard())
+		if wait != 0 || failure.Is(err, failure.Permanent) == external || (err == nil) != external {
+			t.Errorf("%s: the last attempt returns %s, %v", step.Name(), wait, err)
+		}
+
+		want := []string{step.kind() + " without ID: may exist twice 2", step.kind() + ": creating"}
+		if diff := cmp.Diff(want, objects.text()); diff != "" || len(simulated.Evaluations()) != maxUnanswered+1 {
+			t.Errorf("%s: %d evaluations, records -want +got\n%s", step.Name(), len(simulated.Evaluations()), diff)
+		}
+	}
+}
+
+func TestAvSReplacesALeftOver(t *testing.T) {
+	simulated, client, _ := newAvS(t)
+	objects := records{}
+	runStage(t, newOperation(), newEvaluation(client, objects, false))
+
+	left := objects[environment.KindInternalEvaluation]
+	left.State = environment.OutsideLeftOver
+	objects[left.Kind] = left
+
+	runStage(t, newOperation(), newEvaluation(client, objects, false))
+
+	if diff := cmp.Diff([]string{"internal evaluation: created 102"}, objects.text()); diff != "" || len(simulated.Evaluations()) != 1 {
+		t.Errorf("AvS has %v, records -want +got\n%s", simulated.Holds(), diff)
+	}
+}
+
+func TestExternalEvaluationNeedsADomain(t *testing.T) {
+	own := func(domain string) *fakeInstances {
+		stored := environment.Instance{ID: "instance-1", Name: "own"}
+		stored.Request.Cluster.Own = &environment.OwnCluster{ShootName: "s", ShootDomain: domain}
+
+		return &fakeInstances{instance: stored}
+	}
+
+	cases := map[string]struct {
+		reason    string
+		instances *fakeInstances
+		provider  string
+		want      []string
+	}{
+		"Managed": {"the domain of a cluster contains its name", &fakeInstances{}, "aws", []string{"https://healthz.c-1234567.example.com/healthz/ready"}},
+		"Own":     {"the tenant names the domain", own("own.example.org"), "", []string{"https://healthz.own.example.org/healthz/ready"}},
+		"Unknown": {"the tenant need not name it", own(""), "", nil},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			simulated, client, _ := newAvS(t)
+			step := newEvaluation(client, records{}, true)
+			step.instances = c.instances
+
+			operation := newOperation()
+			operation.Data.Instance.Provider, operation.Data.Instance.Request = c.provider, environment.Request{}
+			runStage(t, operation, step)
+
+			var got []string
+			for _, evaluation := range simulated.Evaluations() {
+				got = append(got, evaluation.URL)
+			}
+
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// clusters is a Provisioner that knows one cluster.
+type clusters struct{ err error }
+
+func (c clusters) Cluster(context.Context, string, string) (provisionerclient.Cluster, error) {
+	return provisionerclient.Cluster{Name: "c-1234567", Region: "eu-central-1"}, c.err
+}
+
+// TestAvSTags has a case for each row of the table "Tags" in docs/operator/integrations/avs.md.
+func TestAvSTags(t *testing.T) {
+	const lasting = -1
+
+	tags := []avs.Tag{{Content: "c-1234567", ClassID: 11, ClassName: "class-11"}, {Content: "eu-central-1", ClassID: 13, ClassName: "class-13"}}
+
+	cases := map[string]struct {
+		reason   string
+		fault    simulator.Fault
+		err      error
+		wantWait time.Duration
+		want     []avs.Tag
+	}{
+		"None":        {"AvS works", simulator.Fault{Operation: "none"}, nil, 0, tags},
+		"Lost":        {"a tag whose response was lost is not added again", simulator.Fault{Operation: "addTag", Lost: true}, nil, avsInterval, tags},
+		"Slow":        {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, avsInterval, tags},
+		"Garbled":     {"a proxy may answer with HTML", simulator.Fault{Operation: "getEvaluation", Body: "<html>"}, nil, avsInterval, tags},
+		"401":         {"a token that ended early is replaced", simulator.Fault{Operation: "getEvaluation", Status: http.StatusUnauthorized}, nil, 0, tags},
+		"403":         {"an operator can correct the rights", simulator.Fault{Operation: "addTag", Status: http.StatusForbidden}, nil, avsInterval, tags},
+		"409":         {"AvS may reject a tag", simulator.Fault{Operation: "addTag", Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
+		"429":         {"the pause of the system counts", simulator.Fault{Operation: "addTag", Status: http.StatusTooManyRequests, RetryAfter: 42}, nil, 42 * time.Second, tags},
+		"Gone":        {"somebody has removed the evaluation", simulator.Fault{Operation: "getEvaluation", Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
+		"Provisioner": {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "away"), avsInterval, tags},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			simulated, client, _ := newAvS(t)
+			objects := records{}
+			runStage(t, newOperation(), newEvaluation(client, objects, false))
+			simulated.Inject(c.fault)
+
+			step := tagEvaluation{monitoring: Monitoring{AvS: client}, clusters: clusters{c.err}, objects: objects}
+			if _, wait, err := step.Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != c.wantWait {
+				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
+			}
+
+			step.clusters = clusters{}
+			if c.wantWait > 0 {
+				runStage(t, newOperation(), step, step)
+			}
+
+			if diff := cmp.Diff(c.want, simulated.Evaluations()["101"].Tags, cmp.Transformer("empty", func(tags []avs.Tag) map[avs.Tag]int {
+				counted := map[avs.Tag]int{}
+				for _, tag := range tags {
+					counted[tag]++
+				}
+
+				return counted
+			})); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+
+	simulated, client, _ := newAvS(t)
+	runStage(t, newOperation(), tagEvaluation{monitoring: Monitoring{AvS: client}, clusters: clusters{}, objects: records{}})
+
+	if calls := simulated.Calls(); len(calls) != 0 {
+		t.Errorf("without an evaluation, AvS was called: %v", calls)
+	}
+}
+
+// TestMonitoringSteps checks which evaluations an instance gets.
+func TestMonitoringSteps(t *testing.T) {
+	cases := map[string]struct {
+		plan, provider string
+		monitoring     Monitoring
+		want           []string
+	}{
+		"Plan":     {"aws", "aws", Monitoring{Internal: true, External: true, Tags: true}, []string{"AVS_Create_Internal_Eval_Step", "AVS_Create_External_Eval_Step", "AVS_Tags"}},
+		"Trial":    {"trial", "aws", Monitoring{Internal: true, External: true, Tags: true}, []string{"AVS_Create_Internal_Eval_Step", "AVS_Tags"}},
+		"Free":     {"free", "aws", Monitoring{Internal: true, External: true, Tags: true}, []string{"AVS_Create_Internal_Eval_Step", "AVS_Tags"}},
+		"Own":      {"own_cluster", "", Monitoring{Internal: true, External: true, Tags: true}, []string{"AVS_Create_Internal_Eval_Step", "AVS_Create_External_Eval_Step"}},
+		"Internal": {"aws", "aws", Monitoring{Internal: true}, []string{"AVS_Create_Internal_Eval_Step"}},
+		"External": {"aws", "aws", Monitoring{External: true}, []string{"AVS_Create_External_Eval_Step"}},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			operation := newOperation()
+			operation.Data.Instance.PlanName, operation.Data.Ordered = c.plan, c.provider != ""
+			c.monitoring.AvS = &avs.Client{}
+
+			var got []string
+
+			for _, stage := range Process(Options{Monitoring: c.monitoring}).Stages {
+				for _, task := range stage.Steps {
+					if strings.HasPrefix(task.Step.Name(), "AVS") && task.When.Met(operation) {
+						got = append(got, task.Step.Name())
+					}
+				}
+			}
+
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+
+	for _, stage := range Process(Options{}).Stages {
+		for _, task := range stage.Steps {
+			if strings.HasPrefix(task.Step.Name(), "AVS") && task.When.Met(newOperation()) {
+				t.Errorf("%s runs without AvS", task.Step.Name())
+			}
+		}
+	}
+}
