@@ -94,9 +94,13 @@ type provision struct {
 	order registration.Order
 }
 
-// prepare validates the order and returns the row of its runtime. To find errors early, it also builds the Shoot and plans the
+// prepare completes the order with the defaults, validates it and returns the row of its runtime. To find errors early, it also builds the Shoot and plans the
 // installation.
 func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime) (provision, error) {
+	if s.Defaults != nil {
+		order = s.Defaults.completed(order)
+	}
+
 	if s.Validate != nil {
 		if err := s.Validate(order); err != nil {
 			return provision{}, err

@@ -84,6 +84,8 @@ type Options struct {
 	Releases installation.Releases
 	// Validate returns failure.Invalid for an order that must not be accepted. If it is nil, all orders are valid.
 	Validate func(order spec.Runtime) error
+	// Defaults complete new orders before they are validated. Nil leaves orders as they are.
+	Defaults *Defaults
 	// Check fails if no Shoot can be built for the runtime. It calls no other system.
 	Check func(runtime runtimes.Runtime) error
 	// Wake notifies the engines of a due operation. The service calls it after the commit.

@@ -118,7 +118,9 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{ClusterCleanup: 20 * time.Minute, WaitingForClusterDeletion: time.Hour},
 		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
-			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{Extensions: shoot.DefaultExtensions()},
+			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{
+				Extensions: shoot.DefaultExtensions(), KubernetesVersion: "1.35", MachineTypes: defaultMachineTypes(),
+			},
 			ClusterCleanupSelector: "https://service-manager.",
 			KubeconfigValidity:     8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},

@@ -293,6 +293,7 @@ func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots, OfRuntime: a.parts.Shoots.OfRuntime,
 			Registrar: a.registrar, Agents: a.parts.statuses(), Recorder: recorder,
 			Clock: clock.RealClock{}, Wake: a.wake, KubeconfigValidity: a.config.Gardener.KubeconfigValidity, Releases: a.parts.Releases,
+			Defaults: &orders.Defaults{KubernetesVersion: a.config.Gardener.Shoots.KubernetesVersion, MachineTypes: a.config.Gardener.Shoots.MachineTypes},
 			Validate: func(order spec.Runtime) error { return validation.Provision(order, rules) },
 			Check: func(runtime runtimes.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)

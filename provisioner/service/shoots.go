@@ -10,10 +10,12 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
 // noExtensions is the value of APP_GARDENER_EXTENSIONS for Shoots without extensions. An empty value selects the default
@@ -31,11 +33,27 @@ type Shoots struct {
 	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default for orders that do not set it: whether Gardener updates Kubernetes"`
 	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default for orders that do not set it: whether Gardener updates machine images"`
 	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default for orders that do not set it: whether instance metadata on AWS requires tokens"`
+
+	KubernetesVersion string            `env:"DEFAULT_KUBERNETES_VERSION" help:"Kubernetes version for orders that do not set it; empty requires a version in each order"`
+	MachineTypes      map[string]string `env:"DEFAULT_MACHINE_TYPES"      help:"machine types for orders that do not set it, as provider:type,…"`
 }
 
-// check rejects lists of extensions that contradict themselves or another variable.
+// defaultMachineTypes are small general-purpose machines of the providers. They are the defaults of the broker's plans.
+func defaultMachineTypes() map[string]string {
+	return map[string]string{"aws": "m6i.large", "azure": "Standard_D2s_v5", "gcp": "n2-standard-2", "openstack": "g_c2_m8"}
+}
+
+// check rejects lists of extensions that contradict themselves or another variable, and invalid defaults of orders.
 func (s Shoots) check() error {
+	for provider, machine := range s.MachineTypes {
+		if known := slices.Sorted(maps.Keys(defaultMachineTypes())); !slices.Contains(known, provider) || machine == "" {
+			return fmt.Errorf("APP_GARDENER_DEFAULT_MACHINE_TYPES: %q: use provider:type with the providers %s", provider+":"+machine, strings.Join(known, ", "))
+		}
+	}
+
 	switch {
+	case s.KubernetesVersion != "" && !validation.IsKubernetesVersion(s.KubernetesVersion):
+		return fmt.Errorf("APP_GARDENER_DEFAULT_KUBERNETES_VERSION: must look like 1.33 or 1.33.2, not %q", s.KubernetesVersion)
 	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
 		return errors.New("APP_GARDENER_EXTENSIONS: \"none\" cannot be combined with extensions")
 	case slices.Contains(s.Extensions, shoot.ExtensionAuditLog):

@@ -56,8 +56,12 @@ func (p *problems) name(name, project string) {
 // version validates the form of a Kubernetes version. Only the cloud profile lists the versions that Gardener offers, and this
 // package does not read the cloud profile. Gardener rejects an unknown version when the Shoot is created.
 func (p *problems) version(version string) {
-	p.addIf(!regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version),
-		"kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
+	p.addIf(!IsKubernetesVersion(version), "kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
+}
+
+// IsKubernetesVersion reports whether the text has the form of a Kubernetes version, with or without a patch number.
+func IsKubernetesVersion(text string) bool {
+	return regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(text)
 }
 
 // binding validates the form of a credentials binding's name. Gardener rejects a Shoot whose binding does not exist.

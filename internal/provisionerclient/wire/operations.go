@@ -292,13 +292,15 @@ func (v *GCPProviderConfigInput) GetZones() []string { return v.Zones }
 // The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16.
 type GardenerConfigInput struct {
 	// The name of the Shoot. It has at most 21 characters together with the name of the Gardener project.
-	Name              string `json:"name"`
+	Name string `json:"name"`
+	// If omitted or empty, the configuration of the Provisioner determines the version.
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// One of aws, azure, gcp, openstack.
 	Provider string `json:"provider"`
 	// The credentials binding of the cloud account, in the Gardener project.
-	TargetSecret string  `json:"targetSecret"`
-	Region       string  `json:"region"`
+	TargetSecret string `json:"targetSecret"`
+	Region       string `json:"region"`
+	// If omitted or empty, the configuration of the Provisioner determines the type for the provider.
 	MachineType  string  `json:"machineType"`
 	MachineImage *string `json:"machineImage"`
 	// Requires machineImage.
@@ -307,15 +309,16 @@ type GardenerConfigInput struct {
 	DiskType     *string `json:"diskType"`
 	VolumeSizeGB *int    `json:"volumeSizeGB"`
 	// The range of the nodes, within the virtual network if the provider has one.
-	WorkerCidr    string  `json:"workerCidr"`
-	PodsCidr      *string `json:"podsCidr"`
-	ServicesCidr  *string `json:"servicesCidr"`
-	AutoScalerMin int     `json:"autoScalerMin"`
-	// At least the number of zones.
+	WorkerCidr   string  `json:"workerCidr"`
+	PodsCidr     *string `json:"podsCidr"`
+	ServicesCidr *string `json:"servicesCidr"`
+	// The default is 0, or 1 if autoScalerMax is omitted, too.
+	AutoScalerMin int `json:"autoScalerMin"`
+	// At least the number of zones. If omitted or 0, it is 3 or, if they are more, autoScalerMin or the number of zones.
 	AutoScalerMax int `json:"autoScalerMax"`
-	// The number of machines that an update may add temporarily.
+	// The number of machines that an update may add temporarily. If this field and maxUnavailable are omitted or 0, it is 1.
 	MaxSurge int `json:"maxSurge"`
-	// The number of machines that may be unavailable during an update.
+	// The number of machines that may be unavailable during an update. The default is 0.
 	MaxUnavailable int `json:"maxUnavailable"`
 	// One of evaluation, testing, development, production.
 	Purpose     *string `json:"purpose"`
@@ -1221,6 +1224,7 @@ fragment Operation on OperationStatus {
 }
 `
 
+// The Kyma Provisioner requires these fields, so they are always sent.
 func ProvisionRuntime(
 	ctx_ context.Context,
 	client_ graphql.Client,

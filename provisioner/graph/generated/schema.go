@@ -1970,13 +1970,15 @@ input ClusterConfigInput {
 input GardenerConfigInput {
   "The name of the Shoot. It has at most 21 characters together with the name of the Gardener project."
   name: String!
-  kubernetesVersion: String!
+  "If omitted or empty, the configuration of the Provisioner determines the version."
+  kubernetesVersion: String
   "One of aws, azure, gcp, openstack."
   provider: String!
   "The credentials binding of the cloud account, in the Gardener project."
   targetSecret: String!
   region: String!
-  machineType: String!
+  "If omitted or empty, the configuration of the Provisioner determines the type for the provider."
+  machineType: String
   machineImage: String
   "Requires machineImage."
   machineImageVersion: String
@@ -1987,13 +1989,14 @@ input GardenerConfigInput {
   workerCidr: String!
   podsCidr: String
   servicesCidr: String
-  autoScalerMin: Int!
-  "At least the number of zones."
-  autoScalerMax: Int!
-  "The number of machines that an update may add temporarily."
-  maxSurge: Int!
-  "The number of machines that may be unavailable during an update."
-  maxUnavailable: Int!
+  "The default is 0, or 1 if autoScalerMax is omitted, too."
+  autoScalerMin: Int
+  "At least the number of zones. If omitted or 0, it is 3 or, if they are more, autoScalerMin or the number of zones."
+  autoScalerMax: Int
+  "The number of machines that an update may add temporarily. If this field and maxUnavailable are omitted or 0, it is 1."
+  maxSurge: Int
+  "The number of machines that may be unavailable during an update. The default is 0."
+  maxUnavailable: Int
   "One of evaluation, testing, development, production."
   purpose: String
   licenceType: String
@@ -9515,7 +9518,7 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 			it.Name = data
 		case "kubernetesVersion":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kubernetesVersion"))
-			data, err := ec.unmarshalNString2string(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -9543,7 +9546,7 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 			it.Region = data
 		case "machineType":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("machineType"))
-			data, err := ec.unmarshalNString2string(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -9599,28 +9602,28 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 			it.ServicesCIDR = data
 		case "autoScalerMin":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("autoScalerMin"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
+			data, err := ec.unmarshalOInt2int(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.AutoScalerMin = data
 		case "autoScalerMax":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("autoScalerMax"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
+			data, err := ec.unmarshalOInt2int(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.AutoScalerMax = data
 		case "maxSurge":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxSurge"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
+			data, err := ec.unmarshalOInt2int(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.MaxSurge = data
 		case "maxUnavailable":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxUnavailable"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
+			data, err := ec.unmarshalOInt2int(ctx, v)
 			if err != nil {
 				return it, err
 			}
