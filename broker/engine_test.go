@@ -57,7 +57,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 // runBindings runs the due operations on bindings once, like the engine. Synchronous requests call it as their Pause.
 func (b *fixture) runBindings(ctx context.Context) error {
 	options := binding.Options{
-		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
+		Runtimes: b.accounts, Bindings: service.NewRows(service.Tables{DB: b.options.DB, Operations: b.operations, Instances: b.instances, Bindings: b.bindings}, b.clock),
 	}
 	processes := map[string]process.Process[environment.Data]{
 		environment.KindBind: binding.Bind(options), environment.KindUnbind: binding.Unbind(options),

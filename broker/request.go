@@ -144,8 +144,13 @@ func resourceID(r *http.Request, name string) (string, error) {
 		creates = false // the instance exists
 	}
 
-	if id, ok := unescapeID(mux.Vars(r)[name]); ok && !creates && !strings.Contains(id, environment.BindingPath) {
+	id, ok := unescapeID(mux.Vars(r)[name])
+	if ok && !creates && !strings.Contains(id, environment.BindingPath) {
 		return id, nil
+	}
+
+	if _, _, is := environment.LeftoverOf(id); is && creates {
+		return "", invalid(fmt.Sprintf("The %s must not contain %s.", name, environment.LeftoverPath))
 	}
 
 	return segment(r, name)

@@ -302,6 +302,57 @@ func TestRetryOperationWindows(t *testing.T) {
 	}
 }
 
+// TestEndOfFiveMinuteWindow checks the last attempt of steps with the window of deletions: it starts exactly five minutes after the first
+// one. If it succeeds, the step is completed.
+func TestEndOfFiveMinuteWindow(t *testing.T) {
+	const window, interval = 5 * time.Minute, 10 * time.Second
+
+	cases := map[string]struct {
+		reason   string
+		succeeds int // the number of the attempt that succeeds, or 0
+		wantRuns int
+		wantSkip []string
+	}{
+		"never": {"the attempt at the end of the window is the last one", 0, 31, []string{"Deregister"}},
+		"last":  {"an attempt at the end of the window counts", 31, 31, []string{}},
+		"early": {"an earlier success ends the step", 2, 2, []string{}},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *fixture) {
+				var first, last time.Time
+
+				deregister := &step{name: "Deregister"}
+				deregister.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
+					if last = o.Now(); first.IsZero() {
+						first = last
+					}
+
+					if deregister.runs() == c.succeeds {
+						return o, 0, nil
+					}
+
+					return process.RetryOperationWithoutFail(o, "deregistering", failure.New(failure.Transient, "503"), interval, window)
+				}
+
+				b.start(b.engine(b.store, stage("deregister", deregister), stage("remove", succeeding("Remove"))))
+				b.accept("op", "instance")
+
+				record := b.await("op")
+				if diff := cmp.Diff(c.wantSkip, record.SkippedSteps); diff != "" || record.State != process.Succeeded || deregister.runs() != c.wantRuns {
+					b.Errorf("%s: ended as %s after %d runs, skipped -want +got:\n%s", c.reason, record.State, deregister.runs(), diff)
+				}
+
+				want := time.Duration(c.wantRuns-1) * interval
+				if took := last.Sub(first); took < want || took > want+time.Duration(c.wantRuns)*time.Second {
+					b.Errorf("%s: the last attempt started after %s, want %s", c.reason, took, want)
+				}
+			})
+		})
+	}
+}
+
 // TestRetryWindowStartsWithTheFirstAttempt checks for a known defect of similar engines, in which a long wait of one step uses
 // up the retry window of the next step.
 func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {

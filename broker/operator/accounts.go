@@ -3,35 +3,64 @@ package operator
 import (
 	"context"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance,
-// so an account has nothing to erase except operations and audit log entries, which both services have.
-type accounts struct{ instances *instances.Store }
+// accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance. Besides
+// operations and audit log entries, which both services have, only records of objects in other systems can remain.
+type accounts struct {
+	instances *instances.Store
+	leftovers *leftovers.Store
+	objects   *outsideobjects.Store
+}
 
 // Key returns the ID itself.
 func (accounts) Key(account string) string { return account }
 
-// Remaining returns at most limit instances: those of the account, and those that it ordered and that later moved to another
-// account.
+// Remaining returns at most limit instances: those of the account, those that it ordered and that later moved to another account, and
+// their leftovers. An erasure would remove the data with which a leftover can be cleaned up.
 func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
 	found, err := a.instances.OfAccount(ctx, tx, account, limit)
-	remaining := make([]operatorapi.AccountInstance, 0, len(found))
-
-	for _, instance := range found {
-		remaining = append(remaining, operatorapi.AccountInstance{
-			InstanceID: instance.ID, Name: instance.Name, GlobalAccountID: instance.GlobalAccountID,
-		})
+	if err != nil {
+		return nil, err
 	}
 
-	return remaining, err
+	left, err := a.leftovers.OfAccount(ctx, tx, account, limit)
+	remaining := make([]operatorapi.AccountInstance, 0, len(found)+len(left))
+
+	for _, instance := range found {
+		remaining = append(remaining, accountInstance(instance, ""))
+	}
+
+	for _, leftover := range left {
+		remaining = append(remaining, accountInstance(leftover.Instance, leftover.ID))
+	}
+
+	return remaining[:min(len(remaining), limit)], err
 }
 
-// CountErasable returns 0.
-func (accounts) CountErasable(context.Context, string) (int, error) { return 0, nil }
+func accountInstance(instance environment.Instance, leftoverID string) operatorapi.AccountInstance {
+	return operatorapi.AccountInstance{
+		InstanceID: instance.ID, Name: instance.Name, GlobalAccountID: instance.GlobalAccountID, LeftoverID: leftoverID,
+	}
+}
 
-// Erase does nothing and returns 0.
-func (accounts) Erase(context.Context, storage.Tx, string, int) (int, error) { return 0, nil }
+// CountErasable counts the records of objects in other systems.
+func (a accounts) CountErasable(ctx context.Context, account string) (operatorserver.ErasableRows, error) {
+	objects, err := a.objects.CountErasable(ctx, account)
+
+	return operatorserver.ErasableRows{OutsideObjects: objects}, err
+}
+
+// Erase removes the records of objects in other systems.
+func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, _ int) (operatorserver.ErasableRows, error) {
+	objects, err := a.objects.Erase(ctx, tx, account)
+
+	return operatorserver.ErasableRows{OutsideObjects: objects}, err
+}

@@ -84,7 +84,7 @@ func TestEraseAccount(t *testing.T) {
 		wantEntry := operatorapi.AuditEntry{
 			ID: erased.EntryID, At: b.clock.Now(), Action: "erase", AccountID: "ga", Status: http.StatusOK,
 			By:    operatorapi.Actor{User: "admin", Means: "password", Address: "127.0.0.1", RequestID: identity},
-			After: map[string]any{"operations": 2., "timelineEntries": 3., "auditEntries": 2., "runtimes": 0.},
+			After: map[string]any{"operations": 2., "timelineEntries": 3., "auditEntries": 2., "runtimes": 0., "outsideObjects": 0.},
 		}
 
 		if diff := cmp.Diff(wantEntry, entry); diff != "" {

@@ -29,7 +29,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -61,6 +63,9 @@ type bench struct {
 	log         *logtest.Hook
 	kubeconfigs *fakeKubeconfigs
 	expirer     *fakeExpirer
+	cleaner     *fakeCleaner
+	leftovers   *leftovers.Store
+	objects     *outsideobjects.Store
 	woken       int
 	// accounts maps the IDs of instances to their accounts.
 	accounts map[string]string
@@ -93,6 +98,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
 		kubeconfigs: &fakeKubeconfigs{},
 		expirer:     &fakeExpirer{},
+		cleaner:     &fakeCleaner{},
 		accounts:    map[string]string{},
 	}
 	keys := storagetest.Keys(t)
@@ -111,6 +117,14 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	if b.endpoints, err = endpoints.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if b.leftovers, err = leftovers.Open(t.Context(), b.db); err != nil {
+		t.Fatal(err)
+	}
+
+	if b.objects, err = outsideobjects.Open(t.Context(), b.db); err != nil {
 		t.Fatal(err)
 	}
 
@@ -137,7 +151,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

@@ -26,7 +26,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 // kubeconfigPath is the path of the kubeconfigs for users in openapi.yaml.
@@ -58,6 +60,9 @@ type Options struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
+	Leftovers  *leftovers.Store
+	// Objects has the objects of instances and leftovers in other systems.
+	Objects *outsideobjects.Store
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store
@@ -86,6 +91,7 @@ type Options struct {
 	Engine   *process.Engine[environment.Data]
 	Expirer  Expirer
 	Upgrader Upgrader
+	Cleaner  Cleaner
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Processes describes the processes of all kinds of operations.
@@ -120,7 +126,7 @@ func NewHandler(options Options) http.Handler {
 	shared := operatorserver.New(operatorserver.Options{
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
-		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances, options.Leftovers, options.Objects}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
 		UserText:     options.UserText,
 		EstimatedEnd: func(record process.Record) time.Time { return options.Estimator.End(record.Kind, "", record.StartedAt) },
 	})

@@ -69,8 +69,6 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 // ListRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the
 // requests of instances.
 func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
-	var err error
-
 	filter := instances.Filter{
 		InstanceID:      query.Get("instance_id"),
 		Name:            query.Get("name"),
@@ -83,6 +81,15 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		BeforeID:        query.Page.BeforeID,
 		Offset:          query.Page.Offset,
 		Limit:           query.Page.Size + 1,
+	}
+
+	left, err := query.Bool("leftovers")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if left {
+		return a.listLeftovers(r, query, filter)
 	}
 
 	if state := query.Get("state"); state != "" {

@@ -13,15 +13,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance or one of its
-// bindings.
+// textRetryCleanup rejects the retry of a cleanup: its result may depend on stages that it did not run.
+const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
+
+// subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance, one of its bindings, or a
+// leftover.
 type subjects struct{ instances *instances.Store }
 
 // Noun returns "instance".
 func (subjects) Noun() string { return "instance" }
 
-// IDs returns the IDs of the instance and the binding of an operation. bindingID is empty for operations on instances.
+// IDs returns the IDs of the instance and the binding of an operation. bindingID is empty for operations on instances and leftovers.
 func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
+	if instanceID, _, is := environment.LeftoverOf(record.InstanceID); is && record.Kind == environment.KindCleanup {
+		return instanceID, ""
+	}
+
 	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
 	if !is {
 		instanceID = record.InstanceID
@@ -36,8 +43,12 @@ func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, e
 }
 
 // Lock locks the instance of an operation, or of the binding that the operation belongs to. It returns false if the
-// instance does not exist.
+// instance does not exist, and an error for cleanups.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (bool, error) {
+	if record.Kind == environment.KindCleanup {
+		return false, operatorserver.Conflict(textRetryCleanup)
+	}
+
 	if instanceID, _, is := environment.BindingOf(record.InstanceID); is {
 		return s.instances.Lock(ctx, tx, instanceID)
 	}
@@ -45,19 +56,23 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.instances.Touch(ctx, tx, record.InstanceID, now)
 }
 
-// Select adds the parameter binding_id to the filter. Operations on a binding are stored under a BindingKey in place of
-// the instance ID.
+// Select adds the parameters binding_id and leftover_id to the filter. Operations on bindings and leftovers are stored under a key in place
+// of the instance ID.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
-	bindingID := query.Get("binding_id")
-	if bindingID == "" {
+	bindingID, leftoverID := query.Get("binding_id"), query.Get("leftover_id")
+
+	switch {
+	case bindingID == "" && leftoverID == "":
 		return nil
+	case filter.InstanceID == "":
+		return operatorserver.Invalid("binding_id and leftover_id require instance_id.")
+	case bindingID != "" && leftoverID != "":
+		return operatorserver.Invalid("binding_id and leftover_id exclude each other.")
+	case bindingID != "":
+		filter.InstanceID = environment.BindingKey(filter.InstanceID, bindingID)
+	default:
+		filter.InstanceID = environment.LeftoverKey(filter.InstanceID, leftoverID)
 	}
-
-	if filter.InstanceID == "" {
-		return operatorserver.Invalid("binding_id requires instance_id.")
-	}
-
-	filter.InstanceID = environment.BindingKey(filter.InstanceID, bindingID)
 
 	return nil
 }

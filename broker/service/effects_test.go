@@ -106,6 +106,7 @@ type effectsFixture struct {
 	*testing.T
 
 	db         *storage.DB
+	tables     service.Tables
 	operations *operations.Store
 	instances  *instances.Store
 	bindings   *bindings.Store
@@ -116,17 +117,8 @@ type effectsFixture struct {
 func newEffectsFixture(t *testing.T, db *storage.DB) *effectsFixture {
 	t.Helper()
 
-	f, keys, now := &effectsFixture{T: t, db: db}, storagetest.Keys(t), storage.At(time.Now()).Time
-
-	var operationsErr, instancesErr, bindingsErr error
-
-	f.operations, operationsErr = operations.Open(t.Context(), db, keys)
-	f.instances, instancesErr = instances.Open(t.Context(), db, keys)
-	f.bindings, bindingsErr = bindings.Open(t.Context(), db, keys)
-
-	if err := errors.Join(operationsErr, instancesErr, bindingsErr); err != nil {
-		t.Fatal(err)
-	}
+	f, now := &effectsFixture{T: t, db: db, tables: openTables(t, db)}, storage.At(time.Now()).Time
+	f.operations, f.instances, f.bindings = f.tables.Operations, f.tables.Instances, f.tables.Bindings
 
 	f.instance = environment.Instance{ID: "one", PlanName: "trial", ShootName: "c-one", GlobalAccountID: "account", CreatedAt: now, UpdatedAt: now}
 	f.binding = environment.Binding{
@@ -192,7 +184,7 @@ func (f *effectsFixture) runLastStage(kind string) process.Progress {
 	operation := process.NewOperation(record, environment.Data{Instance: f.instance, Binding: f.binding, Update: &update}, time.Now())
 
 	for _, each := range service.Processes(service.DefaultConfig(), service.Parts{
-		Rows: service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), Access: openAccess{},
+		Rows: service.NewRows(f.tables, clock.RealClock{}), Access: openAccess{},
 	}) {
 		if each.Kind != kind {
 			continue

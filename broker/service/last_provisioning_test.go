@@ -91,7 +91,7 @@ func TestLastProvisioning(t *testing.T) {
 				ended(t, db, ops, string(rune('a'+i)), past.kind, past.state, past.data)
 			}
 
-			got, err := service.NewRows(db, ops, rows, nil, clock.RealClock{}).LastProvisioning(t.Context(), "one")
+			got, err := service.NewRows(service.Tables{DB: db, Operations: ops, Instances: rows}, clock.RealClock{}).LastProvisioning(t.Context(), "one")
 			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 				t.Errorf("%s: %v -want +got\n%s", c.reason, err, diff)
 			}

@@ -133,6 +133,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 			Limit: config.Engine.OperationTimeout,
 		}),
 		deprovisioning.Suspension(removal),
+		deprovisioning.Cleanup(removal),
 		provisioning.Resumption(creation),
 		upgradekyma.Process(upgradekyma.Options{
 			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,

@@ -4,16 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 // rows implements Rows with the stores. It converts their errors to failure.Error. Errors of the database are
@@ -24,9 +28,22 @@ type rows struct {
 	clock clock.PassiveClock
 }
 
-// NewRows returns Rows that are backed by the stores. The stores must use the database db.
-func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
-	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
+// Tables are the stores behind Rows. They use the database DB. Leftovers and Objects are needed for deletions and suspensions only.
+type Tables struct {
+	DB         *storage.DB
+	Operations *operations.Store
+	Instances  *instances.Store
+	Bindings   *bindings.Store
+	Leftovers  *leftovers.Store
+	Objects    *outsideobjects.Store
+}
+
+// NewRows returns Rows that are backed by the tables.
+func NewRows(tables Tables, clock clock.PassiveClock) Rows {
+	return rows{stores{
+		db: tables.DB, operations: tables.Operations, instances: tables.Instances, bindings: tables.Bindings,
+		leftovers: tables.Leftovers, objects: tables.Objects,
+	}, clock}
 }
 
 // Find returns the instance as it is currently stored. If it does not exist, the error is permanent, with the
@@ -42,10 +59,57 @@ func (r rows) SetRuntime(ctx context.Context, by process.Record, instance enviro
 	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
-// Delete removes the instance and its bindings. Its operations remain as a history.
-func (r rows) Delete(instance environment.Instance) process.Effect {
+// Delete removes the instance and its bindings. Its operations remain as a history. If the deletion has not completed all steps, or if
+// an object in a system that is switched off is still recorded, the instance becomes a leftover, and its objects belong to the leftover.
+func (r rows) Delete(by process.Record, instance environment.Instance, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
-		return explain(r.instances.Delete(ctx, tx, instance), "the instance")
+		if err := r.instances.Delete(ctx, tx, instance); err != nil {
+			return explain(err, "the instance")
+		}
+
+		// If the row was removed in some other way, the ID may belong to another instance already, and so may the objects.
+		reused, err := r.instances.Exists(ctx, tx, instance.ID)
+		if err != nil {
+			return explain(err, "the instance")
+		}
+
+		var left []environment.OutsideObject
+		if !reused {
+			left, err = r.objects.Recorded(ctx, tx, instance.ID)
+		}
+
+		if err != nil || len(notCompleted)+len(left) == 0 {
+			return explain(err, "the objects of the instance in other systems")
+		}
+
+		leftover := environment.NewLeftover(by, instance, slices.Concat(notCompleted, deprovisioning.StepsFor(left)), r.clock.Now())
+		if err := r.leftovers.Add(ctx, tx, leftover); err != nil || reused {
+			return explain(err, "the leftover of the instance")
+		}
+
+		return explain(r.objects.Move(ctx, tx, instance.ID, leftover.Key()), "the objects of the instance in other systems")
+	})
+}
+
+// Cleaned records the result of a cleanup. If it has completed all steps and no object is recorded, the leftover is gone.
+func (r rows) Cleaned(by process.Record, notCompleted []string) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		_, id, is := environment.LeftoverOf(by.InstanceID)
+		if !is {
+			return failure.New(failure.Internal, "operation %s is not the cleanup of a leftover", by.ID)
+		}
+
+		left, err := r.objects.Recorded(ctx, tx, by.InstanceID)
+		if err != nil {
+			return explain(err, "the objects of the leftover in other systems")
+		}
+
+		steps := slices.Compact(slices.Sorted(slices.Values(slices.Concat(notCompleted, deprovisioning.StepsFor(left)))))
+		if len(steps) > 0 {
+			return explain(r.leftovers.SetSteps(ctx, tx, id, steps, by.ID), "the leftover")
+		}
+
+		return explain(r.leftovers.Remove(ctx, tx, id), "the leftover")
 	})
 }
 
@@ -86,9 +150,9 @@ func (r rows) Update(instance environment.Instance, update environment.Update) p
 }
 
 // Suspend records that the instance no longer has a runtime. If the request contained an update, Suspend also
-// applies it.
-func (r rows) Suspend(instance environment.Instance, update *environment.Update) process.Effect {
-	return r.record(instance, func(present environment.Instance) (environment.Instance, error) {
+// applies it. If the suspension has not completed the removal of the runtime, the runtime becomes a leftover.
+func (r rows) Suspend(by process.Record, instance environment.Instance, update *environment.Update, notCompleted []string) process.Effect {
+	suspended := r.record(instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
 
 		if update == nil {
@@ -96,6 +160,14 @@ func (r rows) Suspend(instance environment.Instance, update *environment.Update)
 		}
 
 		return update.Apply(present)
+	})
+
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		if err := suspended(ctx, tx); err != nil || len(notCompleted) == 0 {
+			return err
+		}
+
+		return explain(r.leftovers.Add(ctx, tx, environment.NewLeftover(by, instance, notCompleted, r.clock.Now())), "the leftover of the instance")
 	})
 }
 
@@ -110,8 +182,8 @@ func (r rows) Resume(instance environment.Instance) process.Effect {
 
 // record changes the current row of the instance. It does nothing if the row is gone or belongs to a newer instance
 // with the same ID.
-func (r rows) record(known environment.Instance, change func(environment.Instance) (environment.Instance, error)) process.Effect {
-	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+func (r rows) record(known environment.Instance, change func(environment.Instance) (environment.Instance, error)) operations.Effect {
+	return func(ctx context.Context, tx storage.Tx) error {
 		present, err := r.instances.Hold(ctx, tx, known, r.clock.Now())
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
@@ -133,7 +205,7 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 		}
 
 		return explain(err, "the instance")
-	})
+	}
 }
 
 // LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If the

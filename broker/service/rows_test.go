@@ -13,8 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/bindings"
-	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -22,15 +20,9 @@ import (
 // TestQuotaTakenDuringUpdate moves an instance to another account. During the update, that account gets another
 // instance of the plan. The update must fail with an error that says what to do.
 func TestQuotaTakenDuringUpdate(t *testing.T) {
-	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
-
-	ops, opsErr := operations.Open(t.Context(), db, keys)
-	store, storeErr := instances.Open(t.Context(), db, keys)
-	bound, boundErr := bindings.Open(t.Context(), db, keys)
-
-	if err := errors.Join(opsErr, storeErr, boundErr); err != nil {
-		t.Fatal(err)
-	}
+	db := storagetest.SQLite(t)
+	tables := openTables(t, db)
+	ops, store := tables.Operations, tables.Instances
 
 	instance := func(id, account string) environment.Instance {
 		now := time.Now()
@@ -54,7 +46,7 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 
 	ended := process.Progress{Record: storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), Release: true, Now: time.Now()}
 	ended.Record.State = process.Succeeded
-	ended.Effect = service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(moving, change)
+	ended.Effect = service.NewRows(tables, clock.RealClock{}).Update(moving, change)
 
 	_, err := ops.Save(t.Context(), ended)
 	if _, is := errors.AsType[*process.EffectError](err); !is || !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
@@ -70,7 +62,7 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 	effects := map[string]effect{
 		"SetRuntime": nil,
 		"Suspend": func(rows service.Rows, instance environment.Instance) process.Effect {
-			return rows.Suspend(instance, nil)
+			return rows.Suspend(process.Record{ID: "former"}, instance, nil, []string{"Remove_Runtime"})
 		},
 		"Resume": func(rows service.Rows, instance environment.Instance) process.Effect { return rows.Resume(instance) },
 		"Update": func(rows service.Rows, instance environment.Instance) process.Effect {
@@ -79,7 +71,9 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 
 			return rows.Update(instance, change)
 		},
-		"Delete": func(rows service.Rows, instance environment.Instance) process.Effect { return rows.Delete(instance) },
+		"Delete": func(rows service.Rows, instance environment.Instance) process.Effect {
+			return rows.Delete(process.Record{ID: "former"}, instance, []string{"EDP_Deregistration"})
+		},
 	}
 
 	// write performs the late write of a replica.
@@ -104,15 +98,8 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 	for name, made := range effects {
 		t.Run(name, func(t *testing.T) {
 			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-				keys := storagetest.Keys(t)
-
-				ops, opsErr := operations.Open(t.Context(), db, keys)
-				store, storeErr := instances.Open(t.Context(), db, keys)
-				bound, boundErr := bindings.Open(t.Context(), db, keys)
-
-				if err := errors.Join(opsErr, storeErr, boundErr); err != nil {
-					t.Fatal(err)
-				}
+				tables := openTables(t, db)
+				ops, store := tables.Operations, tables.Instances
 
 				now := time.Now()
 				instance := environment.Instance{
@@ -144,7 +131,7 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				write(t, made, service.NewRows(db, ops, store, bound, clock.RealClock{}), ops, ended, instance)
+				write(t, made, service.NewRows(tables, clock.RealClock{}), ops, ended, instance)
 
 				got, err := store.Get(t.Context(), db.Reader(), instance.ID)
 				if err != nil {

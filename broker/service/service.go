@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
@@ -32,6 +33,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/accounts"
@@ -40,6 +42,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
@@ -94,6 +97,7 @@ type stores struct {
 	endpoints  *endpoints.Store
 	reports    *reports.Store
 	objects    *outsideobjects.Store
+	leftovers  *leftovers.Store
 	accounts   *accounts.Store
 	// audit is the background work on the entries.
 	audit []lifecycle.Part
@@ -125,6 +129,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.objects, err = outsideobjects.Open(ctx, s.DB); err != nil {
+		return stores{}, err
+	}
+
+	if opened.leftovers, err = leftovers.Open(ctx, s.DB); err != nil {
 		return stores{}, err
 	}
 
@@ -190,7 +198,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	processes := Processes(config, Parts{
 		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: connected.edp, IAS: connected.ias, AvS: connected.avs, Accounts: connected.pool.accounts(), Kyma: connected.kyma,
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
+		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 
@@ -200,13 +208,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances)
-	comparer := s.comparer(stores, recorder, operatorAPI, access)
+	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Upgrader: stores.upgrader(plans, wake), Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Cleaner: cleaner, Leftovers: stores.leftovers, Objects: stores.objects, Upgrader: stores.upgrader(plans, wake), Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,
@@ -219,7 +227,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		s.rotation(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
-		expirer.Part(clock.RealClock{}, s.Log),
+		expirer.Part(clock.RealClock{}, s.Log), cleaner.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.expiryOfBindings(options),
@@ -255,6 +263,19 @@ func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake f
 func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
 	return upgrade.Upgrader{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Catalog: plans, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// cleaner returns the part that cleans up leftovers, and registers its metrics.
+func (s *Service) cleaner(stores stores, processes []process.Process[environment.Data], recorder *audit.Recorder, wake func()) cleanup.Cleaner {
+	s.Metrics().MustRegister(cleanup.Metrics{Leftovers: stores.leftovers, Clock: clock.RealClock{}, Log: s.Log})
+
+	at := slices.IndexFunc(processes, func(each process.Process[environment.Data]) bool { return each.Kind == environment.KindCleanup })
+
+	return cleanup.Cleaner{
+		DB: stores.db, Leftovers: stores.leftovers, Objects: stores.objects, Operations: stores.operations, Reports: stores.reports,
+		Recorder: recorder, Wake: wake,
+		Finished: func(steps []string) []string { return deprovisioning.FinishedStages(processes[at], steps) }, Clock: clock.RealClock{},
 	}
 }
 

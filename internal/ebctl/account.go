@@ -87,6 +87,7 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 		sum.TimelineEntries += erased.TimelineEntries
 		sum.AuditEntries += erased.AuditEntries
 		sum.Runtimes += erased.Runtimes
+		sum.OutsideObjects += erased.OutsideObjects
 		sum.Complete = erased.Complete
 
 		if erased.EntryID != "" {
@@ -99,8 +100,8 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 
 // countsText returns the numbers of rows to erase, for the confirmation prompt.
 func countsText(stored operatorapi.Account) string {
-	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries and %d deleted runtimes",
-		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes)
+	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries, %d deleted runtimes and %d outside objects",
+		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects)
 }
 
 // storedFields returns the data of an account as lines with a name and a value.
@@ -108,7 +109,12 @@ func storedFields(stored operatorapi.Account) output.Fields {
 	fields := output.Fields{{Name: "Account", Value: stored.AccountID}}
 
 	for _, instance := range stored.Instances {
-		fields = append(fields, output.Field{Name: "Delete first", Value: strings.TrimSpace(instance.Name + " (" + instance.InstanceID + ")")})
+		field := output.Field{Name: "Delete first", Value: strings.TrimSpace(instance.Name + " (" + instance.InstanceID + ")")}
+		if instance.LeftoverID != "" {
+			field = output.Field{Name: "Clean up first", Value: instance.LeftoverID + " of " + instance.InstanceID}
+		}
+
+		fields = append(fields, field)
 	}
 
 	for _, operation := range stored.UnfinishedOperations {
@@ -117,22 +123,23 @@ func storedFields(stored operatorapi.Account) output.Fields {
 		})
 	}
 
-	return append(fields, countFields(stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes)...)
+	return append(fields, countFields(stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects)...)
 }
 
 // erasedFields returns the result of an erasure as lines with a name and a value.
 func erasedFields(erased operatorapi.Erasure) output.Fields {
 	fields := output.Fields{{Name: "Erased account", Value: erased.AccountID}}
-	fields = append(fields, countFields(erased.Operations, erased.TimelineEntries, erased.AuditEntries, erased.Runtimes)...)
+	fields = append(fields, countFields(erased.Operations, erased.TimelineEntries, erased.AuditEntries, erased.Runtimes, erased.OutsideObjects)...)
 
 	return append(fields, output.Field{Name: "Audit entry", Value: erased.EntryID})
 }
 
-func countFields(operations, timelineEntries, auditEntries, runtimes int) output.Fields {
+func countFields(operations, timelineEntries, auditEntries, runtimes, outsideObjects int) output.Fields {
 	return output.Fields{
 		{Name: "Operations", Value: strconv.Itoa(operations)},
 		{Name: "Timeline entries", Value: strconv.Itoa(timelineEntries)},
 		{Name: "Audit entries", Value: strconv.Itoa(auditEntries)},
 		{Name: "Deleted runtimes", Value: strconv.Itoa(runtimes)},
+		{Name: "Outside objects", Value: strconv.Itoa(outsideObjects)},
 	}
 }

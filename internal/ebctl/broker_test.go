@@ -85,6 +85,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /auditchain", broker.auditChain)
 	broker.routes.HandleFunc("GET /accounts/{id}", broker.account)
 	broker.routes.HandleFunc("POST /accounts/{id}/erase", broker.eraseAccount)
+	broker.routes.HandleFunc("POST /leftovers/{id}/{verb}", broker.changeLeftover)
 	broker.routes.HandleFunc("GET /differences", broker.listDifferences)
 	broker.routes.HandleFunc("POST /differences/restore", broker.restore)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
@@ -172,14 +173,14 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 }
 
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
-	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers") {
 		return
 	}
 
 	var chosen []operatorapi.Runtime
 
 	for _, runtime := range b.runtimes {
-		if matches(r.URL.Query(), map[string]string{
+		if (runtime.Leftover.ID != "") == (r.URL.Query().Get("leftovers") == "true") && matches(r.URL.Query(), map[string]string{
 			"instance_id": runtime.InstanceID, "name": runtime.Name, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
 			"region": runtime.Region, "platform": runtime.Platform, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
 		}) {
@@ -251,6 +252,27 @@ func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, operatorapi.InstancePlatforms{
 		InstanceID: changed.InstanceID, Platform: changed.Platform, SharedWith: changed.SharedWith,
 	})
+}
+
+// changeLeftover starts a cleanup, whose ID is that of the leftover, or ends the leftover.
+func (b *fakeBroker) changeLeftover(w http.ResponseWriter, r *http.Request) {
+	index := slices.IndexFunc(b.runtimes, func(each operatorapi.Runtime) bool { return each.Leftover.ID == r.PathValue("id") })
+	if index < 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no such leftover")
+
+		return
+	}
+
+	left := b.runtimes[index]
+
+	if r.PathValue("verb") == "cleanup" {
+		answer(w, http.StatusAccepted, operatorapi.Operation{ID: "cleanup-of-" + left.Leftover.ID, Kind: "cleanup", InstanceID: left.InstanceID})
+
+		return
+	}
+
+	b.runtimes = slices.Delete(b.runtimes, index, index+1)
+	answer(w, http.StatusOK, left.Leftover)
 }
 
 // auditChain serves each record on a page of its own, and then the rows without a record.

@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -69,7 +70,12 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 		entries: noun + "s",
 		table:   table,
 		row:     row,
-		id:      func(runtime operatorapi.Runtime) string { return runtime.InstanceID },
+		layout: func() (output.Rows, func(operatorapi.Runtime) []string, bool) {
+			table, row := session.leftoverTable()
+
+			return table, row, filter.Leftovers
+		},
+		id: func(runtime operatorapi.Runtime) string { return cmp.Or(runtime.Leftover.ID, runtime.InstanceID) },
 		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.RuntimeList, error) {
 			filter.Cursor, filter.PageSize, filter.Total = page.cursor, page.size, page.total
 			filter.State = operatorapi.RuntimeState(state.chosen)
@@ -94,6 +100,8 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 		return command
 	}
 
+	flags.BoolVar(&filter.Leftovers, "leftovers", false,
+		"list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed; excludes --state")
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
 	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")

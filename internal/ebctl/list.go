@@ -36,6 +36,8 @@ type lister[L, E any] struct {
 	// table is the table without its rows; row returns the cells of an entry.
 	table output.Rows
 	row   func(entry E) []string
+	// layout replaces table and row if flags select another table. It may be nil, and it may return false.
+	layout func() (output.Rows, func(entry E) []string, bool)
 }
 
 // pageQuery selects a page of a list.
@@ -117,6 +119,13 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 // rows returns the entries as a table.
 func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	rows := l.table
+
+	if l.layout != nil {
+		if table, row, replaced := l.layout(); replaced {
+			rows, l.row = table, row
+		}
+	}
+
 	rows.NoHead, rows.IDs = noHeaders, make([]string, 0, len(entries))
 
 	for _, entry := range entries {

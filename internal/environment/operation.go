@@ -27,6 +27,8 @@ const (
 	// KindBind and KindUnbind have a separate queue for each binding, so they run concurrently with the operations on the instance.
 	KindBind   = "bind"
 	KindUnbind = "unbind"
+	// KindCleanup runs the steps that a deletion or suspension has not completed. Each Leftover has its own queue.
+	KindCleanup = "cleanup"
 )
 
 // Kinds lists the kinds of operations on an instance as a whole.

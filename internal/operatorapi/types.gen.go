@@ -73,6 +73,9 @@ type Account struct {
 	// Operations Number of ended operations that have not been erased.
 	Operations int `json:"operations"`
 
+	// OutsideObjects Number of records of objects that deleted instances had in other systems. Always 0 in the Provisioner.
+	OutsideObjects int `json:"outsideObjects"`
+
 	// Runtimes Number of deleted runtimes. Always 0 in the broker.
 	Runtimes int `json:"runtimes"`
 
@@ -83,12 +86,15 @@ type Account struct {
 	UnfinishedOperations []AccountOperation `json:"unfinishedOperations"`
 }
 
-// AccountInstance An instance that is not deleted.
+// AccountInstance An instance that is not deleted, or of which something is left.
 type AccountInstance struct {
 	// GlobalAccountID Its current account. It differs if the instance has moved to another account.
 	GlobalAccountID string `json:"globalAccountID"`
 	InstanceID      string `json:"instanceID"`
-	Name            string `json:"name"`
+
+	// LeftoverID The ID of the leftover, if the instance was deleted but something is left. Clean it up, or confirm that nothing is left.
+	LeftoverID string `json:"leftoverID,omitempty,omitzero"`
+	Name       string `json:"name"`
 }
 
 // AccountOperation An unfinished operation.
@@ -148,7 +154,7 @@ type AuditEntry struct {
 	// AccountID The account, if neither the instance nor the operation identifies it.
 	AccountID string `json:"accountID,omitempty,omitzero"`
 
-	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, credentials, bind, unbind, erase, restore. access stands for a rejected request that would not have changed anything.
+	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, credentials, bind, unbind, erase, restore, cleanup, confirm. access stands for a rejected request that would not have changed anything.
 	//
 	// Example: provision
 	Action string `json:"action"`
@@ -315,6 +321,9 @@ type Erasure struct {
 	// Operations Number of operations that were erased.
 	Operations int `json:"operations"`
 
+	// OutsideObjects Number of records of objects in other systems that were removed. Always 0 in the Provisioner.
+	OutsideObjects int `json:"outsideObjects"`
+
 	// Runtimes Number of deleted runtimes whose rows were removed. Always 0 in the broker.
 	Runtimes int `json:"runtimes"`
 
@@ -357,6 +366,30 @@ type Intervention struct {
 
 	// Step For a skip, the step to skip; by default the current one. For a retry, the step at which the ended operation stopped, if the retry skips it. Not allowed for a cancel.
 	Step string `json:"step,omitempty,omitzero"`
+}
+
+// Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
+type Leftover struct {
+	// ID The ID of the deletion or suspension that left it.
+	ID string `json:"id"`
+
+	// Kind The kind of that operation: deprovision or suspend.
+	Kind string `json:"kind"`
+
+	// Objects The objects that may still exist in other systems. A runtime is not among them.
+	Objects []OutsideObject `json:"objects"`
+
+	// RetryAt The time of the next cleanup.
+	RetryAt time.Time `json:"retryAt"`
+
+	// Steps The steps that were not completed.
+	Steps []string `json:"steps"`
+}
+
+// LeftoverChange A request to clean up or to confirm a leftover.
+type LeftoverChange struct {
+	// Reason Recorded with the user's name as one line.
+	Reason string `json:"reason"`
 }
 
 // Operation A piece of work on an instance or on one of its bindings.
@@ -454,6 +487,22 @@ type OperationList struct {
 
 // OperationState The state of an operation. Succeeded, failed and canceled operations have ended.
 type OperationState string
+
+// OutsideObject An object that an instance has in another system.
+type OutsideObject struct {
+	// Kind The kind of object in the system.
+	Kind string `json:"kind"`
+
+	// Name The name or ID of the object. Absent if the system assigns an ID that has not arrived.
+	Name string `json:"name,omitempty,omitzero"`
+
+	// State creating, created, removing, or left over: the removal was given up.
+	State string `json:"state"`
+
+	// System The system, such as edp.
+	System    string    `json:"system"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
 
 // Page The position of a list. Read the next page with the cursor, or with page and page_size.
 type Page struct {
@@ -599,6 +648,9 @@ type Runtime struct {
 	GlobalAccountID string `json:"globalAccountID"`
 	InstanceID      string `json:"instanceID"`
 
+	// Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
+	Leftover Leftover `json:"leftover,omitempty,omitzero"`
+
 	// MaintenanceVersion The version of the plan that is applied to the runtime.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty,omitzero"`
 
@@ -660,14 +712,14 @@ type RuntimeList struct {
 // succeeded: the runtime exists and no operation works on it.
 // suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 // failed: the newest operation, of whatever kind, failed or was canceled.
-// deleted: the runtime was removed. Only in the Provisioner.
+// deleted: the runtime was removed. In the broker, only of leftovers.
 type RuntimeState string
 
 // RuntimeStatus The status of a runtime.
 type RuntimeStatus struct {
 	CreatedAt time.Time `json:"createdAt"`
 
-	// DeletedAt The time at which the Provisioner found the cluster gone.
+	// DeletedAt The time at which the Provisioner found the cluster gone. Of a leftover in the broker, the end of its deletion or suspension.
 	DeletedAt time.Time `json:"deletedAt,omitempty,omitzero"`
 
 	// ExpiredAt The time at which the instance expired. An expired instance can only be deleted.
@@ -687,7 +739,7 @@ type RuntimeStatus struct {
 	// succeeded: the runtime exists and no operation works on it.
 	// suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 	// failed: the newest operation, of whatever kind, failed or was canceled.
-	// deleted: the runtime was removed. Only in the Provisioner.
+	// deleted: the runtime was removed. In the broker, only of leftovers.
 	State RuntimeState `json:"state"`
 
 	// Suspended Whether the runtime was removed while the instance was kept, regardless of the newest operation.
@@ -773,6 +825,9 @@ type Cursor = string
 // InstanceID defines model for instance_id.
 type InstanceID = string
 
+// LeftoverID defines model for leftover_id.
+type LeftoverID = string
+
 // OperationID defines model for operation_id.
 type OperationID = string
 
@@ -834,6 +889,9 @@ type ListOperationsParams struct {
 	// BindingID Only operations of this binding. Requires instance_id.
 	BindingID string `form:"binding_id,omitempty" json:"binding_id,omitempty,omitzero"`
 
+	// LeftoverID Only cleanups of this leftover. Requires instance_id, excludes binding_id.
+	LeftoverID string `form:"leftover_id,omitempty" json:"leftover_id,omitempty,omitzero"`
+
 	// Name Only operations on runtimes whose Shoot has this name.
 	Name string `form:"name,omitempty" json:"name,omitempty,omitzero"`
 
@@ -891,8 +949,11 @@ type ListRuntimesParams struct {
 	Platform string `form:"platform,omitempty" json:"platform,omitempty,omitzero"`
 
 	// Plan A plan by its name or ID.
-	Plan  string       `form:"plan,omitempty" json:"plan,omitempty,omitzero"`
-	State RuntimeState `form:"state,omitempty" json:"state,omitempty,omitzero"`
+	Plan string `form:"plan,omitempty" json:"plan,omitempty,omitzero"`
+
+	// Leftovers Whether to list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed. Excludes state.
+	Leftovers bool         `form:"leftovers,omitempty" json:"leftovers,omitempty,omitzero"`
+	State     RuntimeState `form:"state,omitempty" json:"state,omitempty,omitzero"`
 
 	// Cursor The cursor of the previous page. Excludes page.
 	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
@@ -907,6 +968,12 @@ type ListRuntimesParams struct {
 
 // RestoreDifferencesJSONRequestBody defines body for RestoreDifferences for application/json ContentType.
 type RestoreDifferencesJSONRequestBody = Restore
+
+// CleanLeftoverJSONRequestBody defines body for CleanLeftover for application/json ContentType.
+type CleanLeftoverJSONRequestBody = LeftoverChange
+
+// ConfirmLeftoverJSONRequestBody defines body for ConfirmLeftover for application/json ContentType.
+type ConfirmLeftoverJSONRequestBody = LeftoverChange
 
 // CancelOperationJSONRequestBody defines body for CancelOperation for application/json ContentType.
 type CancelOperationJSONRequestBody = Intervention

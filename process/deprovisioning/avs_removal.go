@@ -63,7 +63,7 @@ func (s removeEvaluations) remove(ctx context.Context, operation Operation, obje
 		return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
 	case !evaluation || object.Key == "":
 		return cleanup{objects: s.objects, object: object, interval: avsInterval, off: true, cause: failure.New(failure.Permanent,
-			"AvS may have an evaluation whose ID never arrived: look for instance %s in AvS", operation.InstanceID).
+			"AvS may have an evaluation whose ID never arrived: look for instance %s in AvS", operation.Data.Instance.ID).
 			WithReason(failure.ReasonInternal, failure.ComponentAvS)}.retry(ctx, operation, log)
 	}
 

@@ -12,12 +12,15 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
+// stepCheckRemoval is the name of the step checkRuntimeRemoval.
+const stepCheckRemoval = "Check_Runtime_Removal"
+
 // checkRuntimeRemoval waits until the Provisioner has removed the runtime. If an operator has skipped the request for the
 // removal, the step does not wait: it reports that the runtime may be left over.
 func checkRuntimeRemoval(waiter provisionerwait.Waiter, leftOver leftOverFunc) Step {
-	return process.StepFunc("Check_Runtime_Removal",
+	return process.StepFunc(stepCheckRemoval,
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
-			skipped := slices.Contains(operation.SkippedSteps, removeRuntime{}.Name())
+			skipped := slices.Contains(operation.SkippedSteps, stepRemoveRuntime)
 
 			if runtimeID := operation.Data.Instance.RuntimeID; skipped && (runtimeID != "" || operation.Data.Ordered) {
 				log.WithField(logging.RuntimeID, runtimeID).Warn("the removal of the runtime was skipped: its cluster may be left over")

@@ -47,6 +47,7 @@ type fixture struct {
 	// suspended reports whether the instance was suspended. change is the update that was recorded with the suspension.
 	suspended bool
 	change    *environment.Update
+	left      []string // the steps that the effect has recorded as not completed
 
 	calls []string
 	// broken is the number of the call with the fault, counted from 1. The fault loses the response, or the call itself if
@@ -142,12 +143,18 @@ func (w *fixture) SetRuntime(_ context.Context, _ process.Record, _ environment.
 
 type effect func() error
 
-func (w *fixture) Delete(environment.Instance) process.Effect {
-	return effect(func() error { return w.call("delete", func() { w.rows = 0 }) })
+func (w *fixture) Delete(_ process.Record, _ environment.Instance, notCompleted []string) process.Effect {
+	return effect(func() error { return w.call("delete", func() { w.rows, w.left = 0, notCompleted }) })
 }
 
-func (w *fixture) Suspend(_ environment.Instance, change *environment.Update) process.Effect {
-	return effect(func() error { return w.call("suspend", func() { w.suspended, w.change = true, change }) })
+func (w *fixture) Cleaned(_ process.Record, notCompleted []string) process.Effect {
+	return effect(func() error { return w.call("cleaned", func() { w.rows, w.left = 0, notCompleted }) })
+}
+
+func (w *fixture) Suspend(_ process.Record, _ environment.Instance, change *environment.Update, notCompleted []string) process.Effect {
+	return effect(func() error {
+		return w.call("suspend", func() { w.suspended, w.change, w.left = true, change, notCompleted })
+	})
 }
 
 func (w *fixture) LastProvisioning(context.Context, string) (environment.Data, error) {

@@ -34,8 +34,8 @@ func (s deregisterIAS) Run(ctx context.Context, operation Operation, log logrus.
 		return operation, 0, err
 	}
 
-	if err := s.client.Remove(ctx, operation.InstanceID); err != nil {
-		object.Key = operation.InstanceID
+	if err := s.client.Remove(ctx, operation.Data.Instance.ID); err != nil {
+		object.Key = operation.Data.Instance.ID
 
 		return cleanup{objects: s.objects, object: object, cause: err, interval: iasInterval}.retry(ctx, operation, log)
 	}

@@ -28,9 +28,13 @@ type Provisioner interface {
 type Instances interface {
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
-	Delete(instance environment.Instance) process.Effect
-	// Suspend records that an instance no longer has a runtime. If change is not nil, the same write also records the change.
-	Suspend(instance environment.Instance, change *environment.Update) process.Effect
+	// Delete removes an instance. If steps were not completed, the instance becomes a leftover.
+	Delete(by process.Record, instance environment.Instance, notCompleted []string) process.Effect
+	// Suspend records that an instance no longer has a runtime. If change is not nil, the same write also records the change. If steps
+	// were not completed, the runtime becomes a leftover.
+	Suspend(by process.Record, instance environment.Instance, change *environment.Update, notCompleted []string) process.Effect
+	// Cleaned records the result of a cleanup. The leftover is gone if all steps were completed.
+	Cleaned(by process.Record, notCompleted []string) process.Effect
 }
 
 // Provisionings finds the operation that ordered an instance's runtime. LastProvisioning returns the data of the newest operation
@@ -90,6 +94,13 @@ func Process(options Options) process.Process[environment.Data] {
 // Suspension returns the process that removes an instance's runtime but not the instance.
 func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
+}
+
+// Cleanup returns the process that runs the steps of a leftover again. Its operations begin with finished stages: see FinishedStages.
+func Cleanup(options Options) process.Process[environment.Data] {
+	options.LeftOver = nil // the leftover has been counted
+
+	return removing(environment.KindCleanup, options, removeLeftover(options.Instances))
 }
 
 // removing returns a process that removes a runtime and ends with the given step. Each step is a separate stage, so that

@@ -17,6 +17,9 @@ const (
 	releaseWindow   = 5 * time.Minute
 )
 
+// stepRelease is the name of the step releaseSubscription.
+const stepRelease = "Release_Subscription"
+
 // Accounts takes back the cloud accounts of deleted instances; accountpool.Instances implements it.
 type Accounts interface {
 	// Release gives back the account of the instance. It succeeds if the instance uses none.
@@ -26,7 +29,7 @@ type Accounts interface {
 // releaseSubscription gives the account of the instance back to the account pool. The last instance of the tenant in an account
 // marks it as dirty. Suspensions do not run this step, so that a resumed instance has the same account as before.
 func releaseSubscription(accounts Accounts) Step {
-	return process.StepFunc("Release_Subscription",
+	return process.StepFunc(stepRelease,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			err := accounts.Release(ctx, operation.Data.Instance)
 			if err != nil {

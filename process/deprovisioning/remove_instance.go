@@ -5,8 +5,11 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeInstance removes the instance's row. The rows of its operations stay as a history.
+// removeInstance removes the instance's row. The rows of its operations stay as a history. If steps were not completed, the instance
+// becomes a leftover, but users see it as deleted.
 func removeInstance(instances Instances) Step {
 	return process.Final[environment.Data]("Remove_Instance", "Runtime is removed",
-		func(operation Operation) process.Effect { return instances.Delete(operation.Data.Instance) })
+		func(operation Operation) process.Effect {
+			return instances.Delete(operation.Record, operation.Data.Instance, notCompleted(operation))
+		})
 }

@@ -33,8 +33,11 @@ type removeRuntime struct {
 	leftOver    leftOverFunc
 }
 
+// stepRemoveRuntime is the name of the step removeRuntime.
+const stepRemoveRuntime = "Remove_Runtime"
+
 // Name implements process.Step.
-func (removeRuntime) Name() string { return "Remove_Runtime" }
+func (removeRuntime) Name() string { return stepRemoveRuntime }
 
 // Run implements process.Step.
 func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -9,6 +9,6 @@ import (
 func suspendInstance(instances Instances) Step {
 	return process.Final[environment.Data]("Suspend_Instance", "Instance is suspended; its runtime is removed",
 		func(operation Operation) process.Effect {
-			return instances.Suspend(operation.Data.Instance, operation.Data.Update)
+			return instances.Suspend(operation.Record, operation.Data.Instance, operation.Data.Update, runtimeNotRemoved(operation))
 		})
 }

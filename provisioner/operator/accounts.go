@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -30,11 +31,15 @@ func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, 
 }
 
 // CountErasable returns the number of the account's deleted runtimes.
-func (a accounts) CountErasable(ctx context.Context, account string) (int, error) {
-	return a.runtimes.CountDeleted(ctx, tenancy.Label(account))
+func (a accounts) CountErasable(ctx context.Context, account string) (operatorserver.ErasableRows, error) {
+	count, err := a.runtimes.CountDeleted(ctx, tenancy.Label(account))
+
+	return operatorserver.ErasableRows{Runtimes: count}, err
 }
 
 // Erase removes rows of deleted runtimes, which contain their configuration.
-func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, limit int) (int, error) {
-	return a.runtimes.EraseDeleted(ctx, tx, tenancy.Label(account), limit)
+func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, limit int) (operatorserver.ErasableRows, error) {
+	count, err := a.runtimes.EraseDeleted(ctx, tx, tenancy.Label(account), limit)
+
+	return operatorserver.ErasableRows{Runtimes: count}, err
 }

@@ -26,6 +26,9 @@ const (
 	// ActionCredentials is a response with the credentials of a binding.
 	ActionCredentials = "credentials"
 	ActionExpire      = "expire"
+	// ActionCleanup starts a cleanup of a leftover. ActionConfirm ends a leftover without one.
+	ActionCleanup = "cleanup"
+	ActionConfirm = "confirm"
 	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
 	ActionErase = "erase"
 	// ActionGrant, ActionRevoke and ActionMove change the platforms of an instance.

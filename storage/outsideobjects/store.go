@@ -88,7 +88,12 @@ func (s *Store) fenced(ctx context.Context, by process.Record, statement string,
 
 // OfInstance returns the objects of an instance, sorted by system and kind.
 func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environment.OutsideObject, error) {
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE instance_id = ?
+	return s.Recorded(ctx, s.db.Reader(), instanceID)
+}
+
+// Recorded is like OfInstance, but reads in the caller's transaction.
+func (s *Store) Recorded(ctx context.Context, tx storage.Tx, instanceID string) ([]environment.OutsideObject, error) {
+	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM outside_objects WHERE instance_id = ?
 		ORDER BY system, kind`, instanceID)
 
 	return objects(rows), failure.While(err, "reading the objects of instance %s in other systems", instanceID)
@@ -101,6 +106,33 @@ func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) (
 		object.System, object.Key, object.Kind, object.InstanceID)
 
 	return objects(rows), failure.While(err, "reading the instances that share an object in %s", object.System)
+}
+
+// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects.
+func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ? WHERE instance_id = ?`, key, instanceID)
+
+	return failure.While(err, "moving the objects of instance %s in other systems", instanceID)
+}
+
+// RemoveAll removes the records of all objects of an instance, in the caller's transaction.
+func (s *Store) RemoveAll(ctx context.Context, tx storage.Tx, instanceID string) error {
+	_, err := storage.Exec(ctx, tx, `DELETE FROM outside_objects WHERE instance_id = ?`, instanceID)
+
+	return failure.While(err, "removing the records of instance %s in other systems", instanceID)
+}
+
+// OfInstances returns the objects of several instances, sorted by instance, system and kind. The database limits the number of IDs;
+// a page of a list never reaches this limit.
+func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]environment.OutsideObject, error) {
+	if len(instanceIDs) == 0 {
+		return nil, nil
+	}
+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE instance_id IN (?)
+		ORDER BY instance_id, system, kind`, instanceIDs)
+
+	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
 func objects(rows []row) []environment.OutsideObject {

@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
@@ -51,6 +52,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := auditlog.Open(ctx, db, time.Hour); return err },
 		func() error { _, err := reports.Open(ctx, db); return err },
 		func() error { _, err := outsideobjects.Open(ctx, db); return err },
+		func() error { _, err := leftovers.Open(ctx, db); return err },
 		func() error { _, err := accounts.Open(ctx, db, clock.RealClock{}); return err },
 		func() error { _, err := writecheck.Open(ctx, db, clock.RealClock{}); return err },
 		func() error {

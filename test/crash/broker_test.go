@@ -9,14 +9,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/broker/service"
@@ -33,8 +37,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -71,6 +77,7 @@ type brokerFixture struct {
 	api         http.Handler
 	provisioner *provisioner
 	graphql     http.Handler
+	cleaner     cleanup.Cleaner
 	edp         *fakeedp.EDP
 	ias         *fakeias.IAS
 	avs         *fakeavs.AvS
@@ -86,6 +93,16 @@ func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *c
 		provisioner: newProvisioner(t, storagetest.SQLite(t), garden), edp: fakeedp.New(), ias: fakeias.New(), avs: fakeavs.New(),
 	}
 	f.ias.Add(instanceID)
+	f.cleaner = cleanup.Cleaner{
+		DB: db, Leftovers: f.leftovers, Objects: f.objects, Operations: f.operations, Clock: clock.RealClock{}, Wake: func() {},
+		Recorder: audit.NewRecorder(f.auditLog, db, clock.RealClock{}, logging.Discard()),
+		Finished: func(steps []string) []string {
+			processes := f.processes(crashtest.Transparent())
+			at := slices.IndexFunc(processes, func(each process.Process[environment.Data]) bool { return each.Kind == environment.KindCleanup })
+
+			return deprovisioning.FinishedStages(processes[at], steps)
+		},
+	}
 	f.graphql = f.provisioner.handler()
 	f.provisioner.run()
 	f.api = broker.NewHandler(broker.Options{
@@ -151,7 +168,7 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 		IAS:         ias.New(iasConfig(), proxy.Client(f.ias, iasOperation).Transport),
 		Provisioner: client,
 		Accounts:    accounts,
-		Rows:        proxiedRows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
+		Rows:        proxiedRows{service.NewRows(f.tables(), clock.RealClock{}), proxy},
 		Access:      proxiedAccess{client, proxy, f.accounts},
 		Kyma:        kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
 		Pace:        func(time.Duration) time.Duration { return pollInterval },
@@ -239,6 +256,8 @@ type brokerState struct {
 	DataTenants    map[string]map[string]string
 	OutsideObjects []string
 	Evaluations    evaluations
+	// Leftovers are the steps of deletions that were not completed.
+	Leftovers []string
 	// Unfinished is the number of the Provisioner's operations that have not ended.
 	Unfinished int
 	Pool       poolState
@@ -284,7 +303,18 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		f.Fatal(err)
 	}
 
-	if left := found.Evaluations; len(left.Unknown)+len(left.Missing) > 0 || found.Instances == 0 && len(left.Recorded)+len(found.DataTenants) > 0 {
+	if found.Leftovers, err = storage.Select[string](f.Context(), f.db.Reader(), `SELECT steps FROM leftovers ORDER BY id`); err != nil {
+		f.Fatal(err)
+	}
+
+	left := found.Evaluations
+	gone := found.Instances+len(found.Leftovers) == 0 && len(left.Recorded)+len(found.DataTenants) > 0
+
+	if racy { // a lost response may leave an evaluation
+		found.Leftovers = nil
+	}
+
+	if len(left.Unknown)+len(left.Missing) > 0 || gone {
 		f.Errorf("%d instances, but other systems have %+v and %v", found.Instances, left, found.DataTenants)
 	}
 
@@ -330,6 +360,22 @@ type brokerScenario struct {
 	pooled bool
 	// request is the main request. The outcome of its operation must not depend on the fault.
 	request request
+	// gone requires that nothing is left of the tenant afterwards, in any system.
+	gone bool
+}
+
+// wantNothing checks that no system has anything of the tenant. The comparison includes all fields of the state, so that a new system
+// cannot be forgotten.
+func (f *brokerFixture) wantNothing(found brokerState) {
+	f.Helper()
+
+	// A dirty account keeps the label of its tenant until it is cleaned up.
+	want := brokerState{
+		Provisioner: provisionerState{Created: found.Provisioner.Created}, Pool: poolState{Tenants: found.Pool.Dirty, Dirty: found.Pool.Dirty},
+	}
+	if diff := cmp.Diff(want, found, cmpopts.EquateEmpty()); diff != "" {
+		f.Errorf("something is left of the tenant, -want +got:\n%s", diff)
+	}
 }
 
 // script runs the scenario.
@@ -378,7 +424,14 @@ func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, 
 			}
 
 			return crashtest.Env[environment.Data]{
-				Store: f.operations, Processes: f.processes, Upstream: func() any { return f.state(racy) },
+				Store: f.operations, Processes: f.processes, Upstream: func() any {
+					found := f.state(racy)
+					if each.gone {
+						f.wantNothing(found)
+					}
+
+					return found
+				},
 				AnyData: racy, Random: shootName, MaySkip: mayLose(racy),
 				Script: func(run *brokerRun) []string { return each.script(f, run) },
 			}
@@ -424,6 +477,45 @@ func (f *brokerFixture) deprovisionKyma() string {
 	return f.sendOrder(http.MethodDelete, instancePath, harness.PlanPreview, `{}`)
 }
 
+// leave deletes the instance while EDP and IAS reject all calls, so that the deletion gives up.
+func (f *brokerFixture) leave() string {
+	busy := simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 300, Times: -1}
+	f.edp.Inject(busy)
+	f.ias.Inject(busy)
+	f.avs.Inject(busy)
+
+	return f.deprovision()
+}
+
+// cleanUp ends the rejections, and starts the cleanup of the leftover.
+func (f *brokerFixture) cleanUp() string {
+	f.Helper()
+	f.edp.Reset()
+	f.ias.Reset()
+	f.avs.Reset()
+
+	id, err := storage.Get[string](f.Context(), f.db.Reader(), `SELECT id FROM leftovers`)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	cleanup, err := f.cleaner.Clean(f.Context(), id, "a test")
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return cleanup
+}
+
+// revive orders an instance with the ID of the deleted one.
+func (f *brokerFixture) revive() string {
+	f.edp.Reset()
+	f.ias.Reset()
+	f.avs.Reset()
+
+	return f.provision()
+}
+
 func (f *brokerFixture) provisionTrial() string {
 	return f.sendOrder(http.MethodPut, instancePath, harness.PlanTrial, `{}`)
 }
@@ -454,7 +546,14 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 			name: "deprovision-own-cluster", kind: environment.KindDeprovision,
 			before: []request{f.provisionOwnCluster}, request: f.deprovisionOwnCluster,
 		},
-		brokerScenario{name: "deprovision", kind: environment.KindDeprovision, before: ready, request: f.deprovision},
+		brokerScenario{name: "deprovision", kind: environment.KindDeprovision, before: ready, request: f.deprovision, gone: true},
+		brokerScenario{name: "deprovision-left-over", kind: environment.KindDeprovision, before: ready, request: f.leave},
+		brokerScenario{
+			name: "cleanup", kind: environment.KindCleanup, before: []request{f.provision, f.leave}, request: f.cleanUp, gone: true,
+		},
+		brokerScenario{
+			name: "cleanup-in-new-life", kind: environment.KindCleanup, before: []request{f.provision, f.leave, f.revive}, request: f.cleanUp,
+		},
 		brokerScenario{name: "bind", kind: environment.KindBind, before: ready, request: f.bind},
 		brokerScenario{name: "unbind", kind: environment.KindUnbind, before: []request{f.provision, f.bind}, request: f.unbind},
 		brokerScenario{
@@ -484,7 +583,7 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 		},
 		brokerScenario{name: "suspend", kind: environment.KindSuspend, before: []request{f.provisionTrial}, request: f.suspend},
 		brokerScenario{name: "provision-pooled", kind: environment.KindProvision, pooled: true, request: f.provision},
-		brokerScenario{name: "deprovision-pooled", kind: environment.KindDeprovision, pooled: true, before: ready, request: f.deprovision},
+		brokerScenario{name: "deprovision-pooled", kind: environment.KindDeprovision, pooled: true, before: ready, request: f.deprovision, gone: true},
 		brokerScenario{
 			name: "deprovision-pooled-during-creation", kind: environment.KindDeprovision, pooled: true,
 			during: f.provision, delay: claimDelay, request: f.deprovision,

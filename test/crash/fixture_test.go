@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
@@ -15,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -54,6 +56,13 @@ type brokerRows struct {
 	claims     *claims.Store
 	auditLog   *auditlog.Store
 	objects    *outsideobjects.Store
+	leftovers  *leftovers.Store
+}
+
+func (r brokerRows) tables() service.Tables {
+	return service.Tables{
+		DB: r.db, Operations: r.operations, Instances: r.instances, Bindings: r.bindings, Leftovers: r.leftovers, Objects: r.objects,
+	}
 }
 
 func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
@@ -76,6 +85,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.leftovers, err = leftovers.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 )
 
 // edpConfig connects the broker to the simulated EDP behind the proxy.
@@ -91,7 +92,17 @@ type evaluations struct {
 func (f *brokerFixture) evaluations() evaluations {
 	f.Helper()
 
-	rows, err := f.objects.OfInstance(f.Context(), instanceID)
+	left, err := f.leftovers.List(f.Context(), leftovers.Filter{InstanceID: instanceID, Limit: 9})
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	keys := []string{instanceID}
+	for _, each := range left {
+		keys = append(keys, each.Leftover.Key())
+	}
+
+	rows, err := f.objects.OfInstances(f.Context(), keys)
 	if err != nil {
 		f.Fatal(err)
 	}

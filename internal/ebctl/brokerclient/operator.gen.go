@@ -104,11 +104,30 @@ func (c *Client) ExpireInstance(ctx context.Context, instanceID string) (operato
 	})
 }
 
+// CleanLeftover calls POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
+func (c *Client) CleanLeftover(ctx context.Context, leftoverID string, body operatorapi.LeftoverChange) (operatorapi.Operation, error) {
+	return callFor[operatorapi.Operation](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/leftovers/%s/cleanup", url.PathEscape(leftoverID)),
+		body:   body,
+	})
+}
+
+// ConfirmLeftover calls POST /leftovers/{leftover_id}/confirm: confirm that nothing is left of a deleted instance.
+func (c *Client) ConfirmLeftover(ctx context.Context, leftoverID string, body operatorapi.LeftoverChange) (operatorapi.Leftover, error) {
+	return callFor[operatorapi.Leftover](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/leftovers/%s/confirm", url.PathEscape(leftoverID)),
+		body:   body,
+	})
+}
+
 // ListOperations calls GET /operations: list operations, newest first.
 func (c *Client) ListOperations(ctx context.Context, params operatorapi.ListOperationsParams) (operatorapi.OperationList, error) {
 	query := url.Values{}
 	set(query, "instance_id", params.InstanceID)
 	set(query, "binding_id", params.BindingID)
+	set(query, "leftover_id", params.LeftoverID)
 	set(query, "name", params.Name)
 	set(query, "account", params.Account)
 	set(query, "region", params.Region)
@@ -183,6 +202,7 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "ids", params.Ids)
 	set(query, "platform", params.Platform)
 	set(query, "plan", params.Plan)
+	set(query, "leftovers", params.Leftovers)
 	set(query, "state", params.State)
 	set(query, "cursor", params.Cursor)
 	set(query, "page", params.Page)

@@ -92,7 +92,14 @@ func (s situation) retried() bool {
 }
 
 // failed reports whether the operation failed and has not been retried.
-func (s situation) failed() bool { return s.is(process.Failed) && !s.retried() }
+func (s situation) failed() bool {
+	return s.is(process.Failed) && !s.retried() && s.Kind != environment.KindCleanup
+}
+
+// leaves reports whether the broker runs steps again that operations of this kind have not completed.
+func (s situation) leaves() bool {
+	return slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend, environment.KindCleanup}, s.Kind)
+}
 
 // from returns a function that matches operations whose problem was reported by one of the components.
 func from(components ...string) func(situation) bool {
@@ -201,8 +208,19 @@ func rules() []rule {
 			"The operation is overdue. Check that the broker is running and has free workers (APP_WORKERS).",
 		},
 		{
-			func(s situation) bool { return s.is(process.Succeeded) && len(s.SkippedSteps) > 0 },
+			func(s situation) bool { return s.is(process.Succeeded) && len(s.SkippedSteps) > 0 && !s.leaves() },
 			"Some steps were skipped; the timeline shows why. Do the work of these steps manually.",
+		},
+		{
+			func(s situation) bool { return s.is(process.Succeeded) && len(s.SkippedSteps) > 0 && s.leaves() },
+			"Some steps were skipped or not completed; the timeline shows why. The broker runs them again once a day until nothing is left: " +
+				"ebctl instance list --leftovers",
+		},
+		{
+			func(s situation) bool {
+				return s.Kind == environment.KindCleanup && (s.is(process.Failed) || s.is(process.Canceled))
+			},
+			"After fixing the cause, clean up again: ebctl leftover cleanup {instance} --reason REASON",
 		},
 		{
 			func(s situation) bool { return s.stuck() && s.Skippable },
@@ -225,7 +243,9 @@ func rules() []rule {
 			"Or continue without the failed step: ebctl operation retry {operation} --skip {step} --reason REASON",
 		},
 		{
-			func(s situation) bool { return s.is(process.Canceled) && !s.retried() },
+			func(s situation) bool {
+				return s.is(process.Canceled) && !s.retried() && s.Kind != environment.KindCleanup
+			},
 			"To continue the operation, unless the instance has a later one: ebctl operation retry {operation} --reason REASON",
 		},
 		{

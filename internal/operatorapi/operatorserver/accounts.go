@@ -32,13 +32,17 @@ const (
 type Accounts interface {
 	// Key returns the form of the account's ID that the service stores.
 	Key(account string) string
-	// Remaining returns at most limit instances of the account that are not deleted.
+	// Remaining returns at most limit instances of the account that are not deleted, or of which something is left.
 	Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error)
-	// CountErasable returns the number of deleted runtimes whose rows the service still has.
-	CountErasable(ctx context.Context, account string) (int, error)
-	// Erase removes the rows of at most limit deleted runtimes, and returns their number.
-	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (int, error)
+	// CountErasable returns the numbers of rows that Erase removes.
+	CountErasable(ctx context.Context, account string) (ErasableRows, error)
+	// Erase removes the rows of at most limit deleted runtimes and all records of objects, and returns their numbers.
+	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (ErasableRows, error)
 }
+
+// ErasableRows are numbers of rows of deleted instances: runtimes in the Provisioner, and records of objects in other systems in the
+// broker.
+type ErasableRows struct{ Runtimes, OutsideObjects int }
 
 // GetAccount handles GET /accounts/{account_id}. It counts the rows that an erasure would change.
 func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
@@ -68,9 +72,12 @@ func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	if shown.Runtimes, err = a.Accounts.CountErasable(ctx, account); err != nil {
+	rows, err := a.Accounts.CountErasable(ctx, account)
+	if err != nil {
 		return httpserver.Response{}, err
 	}
+
+	shown.Runtimes, shown.OutsideObjects = rows.Runtimes, rows.OutsideObjects
 
 	return httpserver.OK(shown), nil
 }
@@ -107,7 +114,7 @@ func (a *API) EraseAccount(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	line.WithField("rows", erased.Operations+erased.TimelineEntries+erased.AuditEntries+erased.Runtimes).Info("audit: account erased")
+	line.WithField("rows", erased.Operations+erased.TimelineEntries+erased.AuditEntries+erased.Runtimes+erased.OutsideObjects).Info("audit: account erased")
 
 	return httpserver.OK(erased), nil
 }
@@ -127,9 +134,12 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 		return erased, err
 	}
 
-	if erased.Runtimes, err = a.Accounts.Erase(ctx, tx, account, eraseRuntimes); err != nil {
+	rows, err := a.Accounts.Erase(ctx, tx, account, eraseRuntimes)
+	if err != nil {
 		return erased, err
 	}
+
+	erased.Runtimes, erased.OutsideObjects = rows.Runtimes, rows.OutsideObjects
 
 	if erased.TimelineEntries, err = a.Operations.EraseTimelines(ctx, tx, ended); err != nil {
 		return erased, err
@@ -138,7 +148,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 	erased.Operations, erased.AuditEntries = len(ended), len(entries)
 	erased.Complete = erased.Operations < eraseOperations && erased.AuditEntries < eraseAuditEntries && erased.Runtimes < eraseRuntimes
 
-	if erased.Operations+erased.AuditEntries+erased.Runtimes == 0 {
+	if erased.Operations+erased.AuditEntries+erased.Runtimes+erased.OutsideObjects == 0 {
 		return a.nothingToErase(ctx, tx, account)
 	}
 
@@ -147,7 +157,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 		ID: erased.EntryID, Action: auditlog.ActionErase, Account: key, Status: http.StatusOK,
 		After: auditlog.Fields{
 			"operations": erased.Operations, "timelineEntries": erased.TimelineEntries,
-			"auditEntries": erased.AuditEntries, "runtimes": erased.Runtimes,
+			"auditEntries": erased.AuditEntries, "runtimes": erased.Runtimes, "outsideObjects": erased.OutsideObjects,
 		},
 	}); err != nil {
 		return erased, err
@@ -201,14 +211,23 @@ func (a *API) blockers(ctx context.Context, tx storage.Tx, account string) (bloc
 
 // refusal returns the error for an account that cannot be erased yet, or nil.
 func (b blockers) refusal(noun string) error {
-	texts := []string{}
+	texts, leftovers := []string{}, []string{}
 
 	for _, instance := range b.instances {
-		texts = append(texts, fmt.Sprintf("%s (%s)", instance.Name, instance.InstanceID))
+		if instance.LeftoverID != "" {
+			leftovers = append(leftovers, instance.LeftoverID)
+		} else {
+			texts = append(texts, fmt.Sprintf("%s (%s)", instance.Name, instance.InstanceID))
+		}
 	}
 
 	if len(texts) > 0 {
 		return Conflict(fmt.Sprintf("The account still has %ss: %s. Delete them first.", noun, enumerate(texts)))
+	}
+
+	if len(leftovers) > 0 {
+		return Conflict(fmt.Sprintf("Deletions in the account have left something over: %s. Clean up these leftovers first, "+
+			"or confirm that nothing is left: ebctl instance list --leftovers.", enumerate(leftovers)))
 	}
 
 	for _, operation := range b.operations {

@@ -100,5 +100,9 @@ func targetOf(r *http.Request) audit.Target {
 	target.InstanceID, _ = Segment(r, "instance_id")
 	target.Account, _ = Segment(r, "account_id")
 
+	if leftover, _ := Segment(r, "leftover_id"); leftover != "" {
+		target.OperationID = leftover
+	}
+
 	return target
 }

@@ -62,7 +62,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 
 	want := []string{
 		"GET /catalog viewer", "PUT /expire/service_instance/{instance_id} operator", "GET /kubeconfig/{instance_id} none",
-		"GET /platforms admin",
+		"POST /leftovers/{leftover_id}/cleanup operator", "POST /leftovers/{leftover_id}/confirm operator", "GET /platforms admin",
 		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
 		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/revoke admin",
 		"POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",

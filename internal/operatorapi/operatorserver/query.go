@@ -27,6 +27,9 @@ type Query struct {
 	Page Page
 }
 
+// Bool returns the value of a parameter that is true or false. It is false by default.
+func (q Query) Bool(name string) (bool, error) { return boolean(q.Values, name) }
+
 // Page selects a part of a list: by number, or by a cursor, which identifies the last entry of the previous page.
 type Page struct {
 	Size int

@@ -53,6 +53,10 @@ type BrokerHandlers interface {
 	ExpireInstance(r *http.Request) (httpserver.Response, error)
 	// GetKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
 	GetKubeconfig(r *http.Request) (httpserver.Response, error)
+	// CleanLeftover handles POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
+	CleanLeftover(r *http.Request) (httpserver.Response, error)
+	// ConfirmLeftover handles POST /leftovers/{leftover_id}/confirm: confirm that nothing is left of a deleted instance.
+	ConfirmLeftover(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
 	// ListProcesses handles GET /processes: list the processes of operations with their steps.
@@ -117,12 +121,20 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.GetKubeconfig,
 		},
 		{
+			Method: http.MethodPost, Path: "/leftovers/{leftover_id}/cleanup", Role: "operator",
+			serve: to.CleanLeftover,
+		},
+		{
+			Method: http.MethodPost, Path: "/leftovers/{leftover_id}/confirm", Role: "operator",
+			serve: to.ConfirmLeftover,
+		},
+		{
 			Method: http.MethodGet, Path: "/openapi.yaml", Role: "none",
 			serve: to.GetDescription,
 		},
 		{
 			Method: http.MethodGet, Path: "/operations", Role: "viewer",
-			serve: withQuery(to.ListOperations, "instance_id", "binding_id", "kind", "state", "stuck", "since", "until", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListOperations, "instance_id", "binding_id", "leftover_id", "kind", "state", "stuck", "since", "until", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/operations/{operation_id}", Role: "viewer",
@@ -150,7 +162,7 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "leftovers", "state", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",

@@ -1,0 +1,231 @@
+// Package cleanup cleans up what deletions and suspensions have left over: it runs the steps again that were not completed, once a day
+// in the background, or at once for operators. Operators can also confirm that nothing is left.
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
+	"github.com/environment-broker/environment-broker/storage/reports"
+)
+
+const (
+	// turnID is the ID under which replicas take turns, in package reports.
+	turnID = "leftovers"
+	// checkEvery is the interval between two searches for due leftovers, by one of the replicas.
+	checkEvery = 5 * time.Minute
+	// pageSize is the number of due leftovers that one query returns.
+	pageSize = 100
+
+	// reasonDue is the reason in the audit log and the timeline when a cleanup starts in the background.
+	reasonDue = "steps were not completed"
+)
+
+// Cleaner starts cleanups and ends leftovers. It is stateless and safe for concurrent use. All fields are required.
+type Cleaner struct {
+	// DB is the database of the stores. A leftover and its cleanup are written in one transaction.
+	DB         *storage.DB
+	Leftovers  *leftovers.Store
+	Objects    *outsideobjects.Store
+	Operations *operations.Store
+	Reports    *reports.Store
+	// Finished returns the stages that a cleanup of the steps does not run.
+	Finished func(steps []string) []string
+	// Recorder writes each cleanup and each confirmation to the audit log.
+	Recorder *audit.Recorder
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
+	Wake  func()
+	Clock clock.PassiveClock
+}
+
+// Part returns the part of the service that starts due cleanups.
+func (c Cleaner) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
+	return lifecycle.Periodic{
+		Name: "cleanup of leftovers", Every: checkEvery, Clock: clock, Log: log,
+		Work: c.TakeTurn,
+	}.Part()
+}
+
+// TakeTurn calls CleanDue, unless a replica has done so within checkEvery.
+func (c Cleaner) TakeTurn(ctx context.Context) error {
+	now := c.Clock.Now()
+
+	claimed, err := c.Reports.Claim(ctx, turnID, now, now.Add(checkEvery))
+	if err != nil || !claimed {
+		return err
+	}
+
+	return c.CleanDue(ctx)
+}
+
+// CleanDue starts the cleanups of all leftovers that are due, each in a separate transaction. After an error it continues with the
+// next leftover; it returns the joined errors.
+func (c Cleaner) CleanDue(ctx context.Context) error {
+	var failed []error
+
+	for after := ""; ; {
+		ids, err := c.Leftovers.Due(ctx, c.Clock.Now(), after, pageSize)
+		if err != nil || len(ids) == 0 {
+			return errors.Join(append(failed, err)...)
+		}
+
+		for _, id := range ids {
+			if _, err := c.start(ctx, id, reasonDue, true); err != nil && !failure.Is(err, failure.NotFound) {
+				failed = append(failed, fmt.Errorf("cleaning up the leftover %s: %w", id, err))
+			}
+		}
+
+		after = ids[len(ids)-1]
+	}
+}
+
+// Clean starts a cleanup of the leftover now, and returns its ID. While a cleanup runs, Clean returns that one. The audit log and the
+// timeline contain the reason. The error is of kind NotFound if there is no such leftover.
+func (c Cleaner) Clean(ctx context.Context, id, reason string) (cleanupID string, err error) {
+	return c.start(ctx, id, reason, false)
+}
+
+// start implements Clean. If onlyDue is set, it does nothing unless the leftover is due.
+func (c Cleaner) start(ctx context.Context, id, reason string, onlyDue bool) (cleanupID string, err error) {
+	var accepted bool
+
+	err = c.DB.InTx(ctx, func(tx storage.Tx) error {
+		leftover, running, err := c.lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		cleanupID = running
+		if running != "" || onlyDue && leftover.RetryAt.After(c.Clock.Now()) {
+			return nil
+		}
+
+		accepted = true
+
+		cleanupID, err = c.accept(ctx, tx, leftover, reason)
+
+		return err
+	})
+	if err == nil && accepted {
+		c.Wake()
+	}
+
+	return cleanupID, err
+}
+
+// lock locks the leftover. It also returns the ID of the cleanup that has not ended, if any.
+func (c Cleaner) lock(ctx context.Context, tx storage.Tx, id string) (_ environment.Leftover, running string, _ error) {
+	leftover, err := c.Leftovers.Lock(ctx, tx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return leftover, "", failure.New(failure.NotFound, "There is no leftover with this ID.")
+	}
+
+	if err != nil {
+		return leftover, "", err
+	}
+
+	newest, err := c.Operations.Latest(ctx, tx, leftover.Key(), environment.KindCleanup)
+	if errors.Is(err, storage.ErrNotFound) {
+		return leftover, "", nil
+	}
+
+	if !newest.State.Terminal() {
+		running = newest.ID
+	}
+
+	return leftover, running, err
+}
+
+// accept accepts a cleanup and writes it to the audit log.
+func (c Cleaner) accept(ctx context.Context, tx storage.Tx, leftover environment.Leftover, reason string) (string, error) {
+	payload, err := c.Operations.Payload(ctx, tx, leftover.DataID)
+	if err != nil {
+		return "", err
+	}
+
+	now := c.Clock.Now()
+
+	cleanup, err := environment.NewCleanup(leftover, payload, c.Finished(leftover.Steps), now)
+	if err != nil {
+		return "", err
+	}
+
+	cleanup.Why, cleanup.OrderedBy, cleanup.Trace = reason, audit.ActorOf(ctx).Name(), tracing.Traceparent(ctx)
+
+	if err := c.Operations.Accept(ctx, tx, cleanup); err != nil {
+		return "", err
+	}
+
+	if err := c.Leftovers.SetCleanup(ctx, tx, leftover.ID, cleanup.ID, now.Add(environment.CleanupInterval)); err != nil {
+		return "", err
+	}
+
+	return cleanup.ID, c.Recorder.Record(ctx, tx, auditlog.Entry{
+		Action: auditlog.ActionCleanup, InstanceID: leftover.Instance.ID, OperationID: cleanup.ID, Status: http.StatusAccepted, Reason: reason,
+	})
+}
+
+// Confirm ends a leftover without a cleanup, because an operator knows that nothing is left, and returns it with its objects. The audit
+// log has the reason, the steps and the objects. The error is of kind NotFound if there is no such leftover, and of kind Conflict while
+// a cleanup runs.
+func (c Cleaner) Confirm(ctx context.Context, id, reason string) (
+	leftover environment.Leftover, objects []environment.OutsideObject, err error,
+) {
+	err = c.DB.InTx(ctx, func(tx storage.Tx) error {
+		var running string
+
+		if leftover, running, err = c.lock(ctx, tx, id); err != nil {
+			return err
+		}
+
+		if running != "" {
+			return failure.New(failure.Conflict, "The cleanup %s is running. Wait until it has ended, or cancel it.", running)
+		}
+
+		if objects, err = c.Objects.Recorded(ctx, tx, leftover.Key()); err != nil {
+			return err
+		}
+
+		if err := c.Objects.RemoveAll(ctx, tx, leftover.Key()); err != nil {
+			return err
+		}
+
+		if err := c.Leftovers.Remove(ctx, tx, leftover.ID); err != nil {
+			return err
+		}
+
+		return c.Recorder.Record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionConfirm, InstanceID: leftover.Instance.ID, OperationID: leftover.ID, Status: http.StatusOK, Reason: reason,
+			Before: auditlog.Fields{"steps": leftover.Steps, "objects": names(objects)},
+		})
+	})
+
+	return leftover, objects, err
+}
+
+// names returns the objects as texts for the audit log.
+func names(objects []environment.OutsideObject) []string {
+	texts := make([]string, 0, len(objects))
+	for _, object := range objects {
+		texts = append(texts, strings.Join([]string{object.System, object.Kind, object.Key}, " "))
+	}
+
+	return texts
+}

@@ -1,0 +1,212 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newLeftoverCommand returns the group of commands that change leftovers. 'ebctl instance list --leftovers' lists them.
+func newLeftoverCommand(session *session) *cobra.Command {
+	command := group("leftover", "Clean up what deletions and suspensions have left over",
+		newLeftoverCleanupCommand(session),
+		newLeftoverConfirmCommand(session),
+	)
+	command.Long = command.Short + ".\n\nIf a deletion cannot complete a step, such as the removal of an instance from another system, it continues, and the " +
+		"instance is gone for its users. The broker runs such steps again once a day. 'ebctl instance list --leftovers' lists what is left."
+
+	return command
+}
+
+// newLeftoverCleanupCommand returns the command that cleans up leftovers now.
+func newLeftoverCleanupCommand(session *session) *cobra.Command {
+	var (
+		dryRun bool
+		reason string
+	)
+
+	command := &cobra.Command{
+		Use:   "cleanup [LEFTOVER_OR_INSTANCE...]",
+		Short: "Run the steps again that were not completed, by default those of all leftovers",
+		Long: "Run the steps again that were not completed, by default those of all leftovers.\n\n" +
+			"Each leftover gets an operation of kind cleanup, which runs only these steps. A leftover whose cleanup is running gets no other one. " +
+			"The broker does the same once a day." + helpAudited,
+		Example: "  ebctl leftover cleanup --dry-run\n" +
+			"  ebctl leftover cleanup --reason \"EDP is back\"",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(command *cobra.Command, args []string) error {
+			if !dryRun && strings.TrimSpace(reason) == "" {
+				return usage("--reason is missing: state the reason for other operators")
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			chosen, err := chooseLeftovers(command.Context(), client, args)
+			if err != nil {
+				return err
+			}
+
+			if dryRun {
+				table, row := session.leftoverTable()
+				for _, each := range chosen.Data {
+					table.IDs, table.Rows = append(table.IDs, each.Leftover.ID), append(table.Rows, row(each))
+				}
+
+				return session.print(chosen, table)
+			}
+
+			return session.cleanUp(command.Context(), client, chosen.Data, reason)
+		},
+	}
+
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be cleaned up")
+	command.Flags().StringVar(&reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
+
+	return command
+}
+
+// cleanUp starts a cleanup for each leftover and prints them. It stops at the first error.
+func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, leftovers []operatorapi.Runtime, reason string) error {
+	started := operatorapi.OperationList{Data: []operatorapi.Operation{}}
+	table := output.Rows{Head: []string{"OPERATION", "INSTANCE", "STEPS"}, None: "There is nothing to clean up.", IDs: []string{}}
+
+	for _, each := range leftovers {
+		operation, err := client.CleanLeftover(ctx, each.Leftover.ID, operatorapi.LeftoverChange{Reason: reason})
+		if err != nil {
+			return fmt.Errorf("cleaning up the leftover %s: %w", each.Leftover.ID, err)
+		}
+
+		started.Data, table.IDs = append(started.Data, operation), append(table.IDs, operation.ID)
+		table.Rows = append(table.Rows, []string{operation.ID, each.InstanceID, strings.Join(each.Leftover.Steps, ", ")})
+	}
+
+	started.Count = len(started.Data)
+
+	return s.print(started, table)
+}
+
+// newLeftoverConfirmCommand returns the command that ends a leftover because nothing is left.
+func newLeftoverConfirmCommand(session *session) *cobra.Command {
+	var reason string
+
+	command := addYes(session, &cobra.Command{
+		Use:   "confirm LEFTOVER",
+		Short: "Confirm that nothing is left, after the steps were done by hand",
+		Long: "Confirm that nothing is left, after the steps were done by hand.\n\n" +
+			"The broker forgets the leftover with its objects and calls no other system." + helpAudited,
+		Args: arguments("LEFTOVER"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return usage("--reason is missing: state the reason for other operators")
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			chosen, err := chooseLeftovers(command.Context(), client, args)
+			if err != nil {
+				return err
+			}
+
+			if len(chosen.Data) > 1 {
+				return usage("%s has several leftovers: use the ID of one of them", args[0])
+			}
+
+			left := chosen.Data[0]
+			if err := session.confirm(command.Context(), "Forget what is left of instance %s (%s)?", left.InstanceID, strings.Join(left.Leftover.Steps, ", ")); err != nil {
+				return err
+			}
+
+			forgotten, err := client.ConfirmLeftover(command.Context(), left.Leftover.ID, operatorapi.LeftoverChange{Reason: reason})
+			if err != nil {
+				return fmt.Errorf("confirming the leftover %s: %w", left.Leftover.ID, err)
+			}
+
+			return session.print(forgotten, output.Fields{
+				{Name: "Forgotten", Value: forgotten.ID},
+				{Name: "Instance", Value: left.InstanceID},
+				{Name: "Steps", Value: strings.Join(forgotten.Steps, ", ")},
+				{Name: "Objects", Value: objectsText(forgotten.Objects)},
+			})
+		},
+	})
+
+	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required")
+
+	return command
+}
+
+// chooseLeftovers returns the leftovers with the given IDs or of the given instances, or all of them if there are no arguments.
+func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []string) (operatorapi.RuntimeList, error) {
+	chosen, found := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}, map[string]bool{}
+
+	for left, err := range brokerclient.All(func(cursor string) ([]operatorapi.Runtime, string, error) {
+		page, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Leftovers: true, Cursor: cursor})
+
+		return page.Data, page.Cursor, err
+	}) {
+		if err != nil {
+			return chosen, fmt.Errorf("listing leftovers: %w", err)
+		}
+
+		for _, name := range []string{left.Leftover.ID, left.InstanceID} {
+			found[name] = true
+		}
+
+		if len(args) == 0 || slices.Contains(args, left.Leftover.ID) || slices.Contains(args, left.InstanceID) {
+			chosen.Data = append(chosen.Data, left)
+		}
+	}
+
+	for _, arg := range args {
+		if !found[arg] {
+			return chosen, &notFoundError{text: fmt.Sprintf("there is no leftover %s, and no leftover of such an instance", arg)}
+		}
+	}
+
+	chosen.Count = len(chosen.Data)
+
+	return chosen, nil
+}
+
+// leftoverTable returns the table of leftovers without its rows, and the function that returns the cells of one.
+func (s *session) leftoverTable() (output.Rows, func(operatorapi.Runtime) []string) {
+	table := output.Rows{
+		Head:        []string{"LEFTOVER", "INSTANCE", "PLAN", "STEPS", "DELETED", "RETRY", "OBJECTS", "LAST OPERATION", "ACCOUNT", "CLUSTER"},
+		WideColumns: 3, // the last operation, the account and the cluster
+		None:        "Nothing is left over.",
+		IDs:         []string{},
+	}
+
+	return table, func(runtime operatorapi.Runtime) []string {
+		last := runtime.Status.LastOperation
+
+		return []string{
+			runtime.Leftover.ID, runtime.InstanceID, runtime.ServicePlanName, strings.Join(runtime.Leftover.Steps, ", "),
+			s.age(runtime.Status.DeletedAt), runtime.Leftover.RetryAt.UTC().Format("2006-01-02 15:04"), objectsText(runtime.Leftover.Objects),
+			strings.TrimSpace(last.Kind + " " + last.ID + " " + string(last.State)), runtime.GlobalAccountID, runtime.ShootName,
+		}
+	}
+}
+
+// objectsText returns the objects as one text.
+func objectsText(objects []operatorapi.OutsideObject) string {
+	texts := make([]string, 0, len(objects))
+	for _, object := range objects {
+		texts = append(texts, strings.TrimSpace(object.System+" "+object.Kind+" "+object.Name))
+	}
+
+	return strings.Join(texts, ", ")
+}

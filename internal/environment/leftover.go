@@ -1,0 +1,84 @@
+package environment
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Leftover is a deleted instance whose deletion has steps that were not completed, or the former runtime of a suspended instance
+// whose suspension has such steps. It exists until a cleanup has completed the steps, or until an operator confirms that nothing is
+// left. A new instance with the same ID does not affect it.
+type Leftover struct {
+	// ID is the ID of the deletion or suspension that was not completed. Kind is its kind.
+	ID   string
+	Kind string
+	// Instance is the instance as it was, without its request.
+	Instance Instance
+	// Steps are the names of the steps that were not completed.
+	Steps []string
+	// DataID is the ID of the operation whose data is the input of the next cleanup: the newest one that succeeded. NewestID is the ID
+	// of the newest cleanup, or that of the operation that left it.
+	DataID, NewestID string
+	// DeletedAt is when the deletion or suspension ended. RetryAt is when the next cleanup starts.
+	DeletedAt, RetryAt time.Time
+}
+
+// CleanupInterval is the time between two cleanups of a leftover.
+const CleanupInterval = 24 * time.Hour
+
+// NewLeftover returns the leftover of an operation on the instance that has ended at the given time without completing the steps.
+func NewLeftover(operation process.Record, instance Instance, steps []string, at time.Time) Leftover {
+	instance.Request = Request{}
+
+	return Leftover{
+		ID: operation.ID, Kind: operation.Kind, Instance: instance, Steps: slices.Compact(slices.Sorted(slices.Values(steps))),
+		DataID: operation.ID, NewestID: operation.ID, DeletedAt: at, RetryAt: at.Add(CleanupInterval),
+	}
+}
+
+// Key returns the InstanceID of the leftover's cleanups and outside objects.
+func (l Leftover) Key() string { return LeftoverKey(l.Instance.ID, l.ID) }
+
+// LeftoverPath separates the two IDs in the key of a leftover. The broker rejects new instance IDs that contain it.
+const LeftoverPath = "/leftovers/"
+
+// LeftoverKey returns the key of a leftover. Operations with this key are independent of those of a new instance with the same ID.
+func LeftoverKey(instanceID, leftoverID string) string {
+	return url.PathEscape(instanceID) + LeftoverPath + leftoverID
+}
+
+// LeftoverOf splits a key that LeftoverKey returned. It returns false for the ID of an instance and the key of a binding.
+func LeftoverOf(key string) (instanceID, leftoverID string, ok bool) {
+	escaped, leftoverID, found := strings.Cut(key, LeftoverPath)
+	if !found || leftoverID == "" {
+		return "", "", false
+	}
+
+	instanceID, err := url.PathUnescape(escaped)
+
+	return instanceID, leftoverID, err == nil
+}
+
+// NewCleanup returns a new operation that runs the steps of the leftover again. payload is the encoded data of the operation
+// leftover.DataID, and finished lists the stages that do not run. The caller adds the requester.
+func NewCleanup(leftover Leftover, payload json.RawMessage, finished []string, at time.Time) (process.New, error) {
+	var data Data
+	if err := data.UnmarshalJSON(payload); err != nil {
+		return process.New{}, err
+	}
+
+	// The IDs of calls and waits belong to the former operation.
+	data.ProvisionerOperationID, data.UnknownSince = "", time.Time{}
+
+	return newOperation(process.New{
+		ID: uuid.NewString(), Kind: KindCleanup, InstanceID: leftover.Key(), Tenant: leftover.Instance.GlobalAccountID,
+		PredecessorID: leftover.NewestID, FinishedStages: finished, At: at,
+	}, data)
+}

@@ -1,0 +1,129 @@
+package leftovers
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// columns are all columns of the table.
+const columns = `leftovers.id AS leftover_id, leftovers.kind AS leftover_kind, leftovers.instance_id AS id, service_id, plan_id, plan_name,
+	global_account_id, subaccount_id, subscription_account_id, platform, platform_region, provider, region, name, shoot_name, runtime_id,
+	steps, leftovers.data_id AS data_id, newest_id, leftovers.created_at AS instance_created_at, deleted_at, retry_at`
+
+// row is a row of the table.
+type row struct {
+	environment.Instance
+
+	LeftoverID string       `db:"leftover_id"`
+	Kind       string       `db:"leftover_kind"`
+	Steps      string       `db:"steps"`
+	DataID     string       `db:"data_id"`
+	NewestID   string       `db:"newest_id"`
+	Created    storage.Time `db:"instance_created_at"`
+	DeletedAt  storage.Time `db:"deleted_at"`
+	RetryAt    storage.Time `db:"retry_at"`
+}
+
+func (r row) leftover() environment.Leftover {
+	instance := r.Instance
+	instance.CreatedAt = r.Created.Time
+
+	return environment.Leftover{
+		ID: r.LeftoverID, Kind: r.Kind, Instance: instance, Steps: strings.Fields(r.Steps), DataID: r.DataID, NewestID: r.NewestID,
+		DeletedAt: r.DeletedAt.Time, RetryAt: r.RetryAt.Time,
+	}
+}
+
+// Store stores leftovers.
+type Store struct{ db *storage.DB }
+
+// Open migrates the table and returns the store. The table of operations must exist.
+func Open(ctx context.Context, db *storage.DB) (*Store, error) {
+	if err := db.Migrate(ctx, "leftovers", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db}, nil
+}
+
+// Add adds a leftover, in the transaction that ends its operation.
+func (s *Store) Add(ctx context.Context, tx storage.Tx, leftover environment.Leftover) error {
+	instance := leftover.Instance
+
+	_, err := storage.Exec(ctx, tx, `INSERT INTO leftovers (id, kind, instance_id, service_id, plan_id, plan_name, global_account_id,
+			subaccount_id, subscription_account_id, platform, platform_region, provider, region, name, shoot_name, runtime_id,
+			steps, data_id, newest_id, created_at, deleted_at, retry_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		leftover.ID, leftover.Kind, instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID,
+		instance.SubAccountID, instance.SubscriptionAccountID, instance.Platform, instance.PlatformRegion, instance.Provider,
+		instance.Region, instance.Name, instance.ShootName, instance.RuntimeID, strings.Join(leftover.Steps, " "), leftover.DataID, leftover.NewestID,
+		storage.At(instance.CreatedAt), storage.At(leftover.DeletedAt), storage.At(leftover.RetryAt))
+
+	return failure.While(err, "adding the leftover %s", leftover.ID)
+}
+
+// Lock returns a leftover, or storage.ErrNotFound, and locks it until the caller's transaction ends.
+func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (environment.Leftover, error) {
+	found, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE id = ?`+s.db.ForUpdate(), id)
+	if err != nil {
+		return environment.Leftover{}, fmt.Errorf("reading the leftover %s: %w", id, err)
+	}
+
+	return found.leftover(), nil
+}
+
+// SetSteps replaces the steps that were not completed, and the operation whose data the next cleanup uses. It changes nothing if the
+// leftover is gone.
+func (s *Store) SetSteps(ctx context.Context, tx storage.Tx, id string, steps []string, dataID string) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE leftovers SET steps = ?, data_id = ? WHERE id = ?`, strings.Join(steps, " "), dataID, id)
+
+	return failure.While(err, "updating the leftover %s", id)
+}
+
+// SetCleanup records a new cleanup and the time of the next one.
+func (s *Store) SetCleanup(ctx context.Context, tx storage.Tx, id, cleanupID string, retryAt time.Time) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE leftovers SET newest_id = ?, retry_at = ? WHERE id = ?`, cleanupID, storage.At(retryAt), id)
+
+	return failure.While(err, "recording a cleanup of the leftover %s", id)
+}
+
+// Remove removes a leftover. It returns no error if there is none.
+func (s *Store) Remove(ctx context.Context, tx storage.Tx, id string) error {
+	_, err := storage.Exec(ctx, tx, `DELETE FROM leftovers WHERE id = ?`, id)
+
+	return failure.While(err, "removing the leftover %s", id)
+}
+
+// Due returns the IDs of at most limit leftovers whose cleanup is due. The IDs are sorted and follow the ID after.
+func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int) ([]string, error) {
+	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM leftovers WHERE retry_at <= ? AND id > ? ORDER BY id `+
+		storage.Page(limit, 0), storage.At(now), after)
+
+	return ids, failure.While(err, "finding leftovers to clean up")
+}
+
+// OfAccount returns at most limit leftovers of instances that the account had or ordered.
+func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Leftover, error) {
+	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE leftovers.id IN (
+		SELECT id FROM leftovers WHERE global_account_id = ?
+		UNION ALL
+		SELECT id FROM leftovers WHERE subscription_account_id = ? AND subscription_account_id <> ''
+	) ORDER BY leftovers.id `+storage.Page(limit, 0), account, account)
+
+	found := make([]environment.Leftover, 0, len(rows))
+	for _, row := range rows {
+		found = append(found, row.leftover())
+	}
+
+	return found, failure.While(err, "listing the leftovers of account %s", account)
+}

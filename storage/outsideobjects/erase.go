@@ -1,0 +1,27 @@
+package outsideobjects
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// orphaned selects the records of the account's deleted instances that no leftover refers to, for example after a restore from a
+// backup. An account with leftovers cannot be erased.
+const orphaned = ` FROM outside_objects WHERE instance_id IN (SELECT instance_id FROM operations WHERE tenant = ? AND finished_at IS NOT NULL)
+	AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = outside_objects.instance_id)`
+
+// CountErasable returns the number of records that an erasure of the account removes. The tables of operations and instances must exist.
+func (s *Store) CountErasable(ctx context.Context, account string) (int, error) {
+	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+orphaned, account)
+
+	return count, failure.While(err, "counting the objects of account %s in other systems", account)
+}
+
+// Erase removes the records of the account's deleted instances, in the caller's transaction, and returns their number.
+func (s *Store) Erase(ctx context.Context, tx storage.Tx, account string) (int, error) {
+	removed, err := storage.Exec(ctx, tx, `DELETE`+orphaned, account)
+
+	return int(removed), failure.While(err, "erasing the objects of account %s in other systems", account)
+}
