@@ -11,6 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
+const (
+	// accountCleanup is the User-Agent of the job that deletes the instances of deleted subaccounts. The timeline of the deletion names
+	// the job, because no user has asked for it.
+	accountCleanup       = "accountcleanup-job"
+	reasonAccountCleanup = "requested by " + accountCleanup + ": the subaccount was deleted"
+)
+
 // reasonDeleted is the reason that the timelines of operations show when a deletion cancels them.
 const reasonDeleted = "the instance is being deleted"
 
@@ -88,6 +95,10 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 	operation, err := a.newOperation(ctx, environment.KindDeprovision, &instance, nil, nil)
 	if err != nil {
 		return outcome{}, err
+	}
+
+	if r.UserAgent() == accountCleanup {
+		operation.Why = reasonAccountCleanup
 	}
 
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)

@@ -10,6 +10,34 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
+// TestAccountCleanup checks that the timeline names the job that deletes the instances of deleted subaccounts.
+func TestAccountCleanup(t *testing.T) {
+	b := newFixture(t)
+
+	for agent, want := range map[string]string{
+		"accountcleanup-job": "requested by accountcleanup-job: the subaccount was deleted", "curl": "", "accountcleanup-jobs": "",
+	} {
+		b.provisioned(instanceID + agent)
+		got := b.want("a deletion by "+agent, b.do(call{
+			method: "DELETE", path: path(instanceID+agent) + "?accepts_incomplete=true" + ids, header: map[string]string{"User-Agent": agent},
+		}), 202)
+
+		timeline, err := b.operations.Timeline(t.Context(), got.text("operation"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		message := ""
+		if len(timeline) > 0 {
+			message = timeline[0].Message
+		}
+
+		if message != want {
+			t.Errorf("the timeline of a deletion by %s begins with %q, want %q", agent, message, want)
+		}
+	}
+}
+
 func TestDeprovision(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)

@@ -217,12 +217,7 @@ func (f *brokerFixture) sendUpdate(fields string) string {
 func (f *brokerFixture) send(method, path, body string) string {
 	f.Helper()
 
-	request := httptest.NewRequestWithContext(f.Context(), method, path, bytes.NewBufferString(body))
-	request.Header.Set("X-Broker-Api-Version", "2.17")
-	request.Header.Set("Content-Type", "application/json")
-
-	recorder := httptest.NewRecorder()
-	f.api.ServeHTTP(recorder, request)
+	recorder := f.call(method, path, body)
 
 	var accepted struct {
 		Operation string `json:"operation"`
@@ -233,6 +228,20 @@ func (f *brokerFixture) send(method, path, body string) string {
 	}
 
 	return accepted.Operation
+}
+
+// call sends a request of a platform.
+func (f *brokerFixture) call(method, path, body string) *httptest.ResponseRecorder {
+	f.Helper()
+
+	request := httptest.NewRequestWithContext(f.Context(), method, path, bytes.NewBufferString(body))
+	request.Header.Set("X-Broker-Api-Version", "2.17")
+	request.Header.Set("Content-Type", "application/json")
+
+	recorder := httptest.NewRecorder()
+	f.api.ServeHTTP(recorder, request)
+
+	return recorder
 }
 
 // brokerState is the state of the broker's rows and upstreams. It must be the same at the end of every run of a scenario.
@@ -487,9 +496,36 @@ func (f *brokerFixture) leave() string {
 	return f.deprovision()
 }
 
+// wantGone checks that the deleted instance is gone for its platform, although something is left of it.
+func (f *brokerFixture) wantGone() {
+	f.Helper()
+
+	ids := "?accepts_incomplete=true&service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanAWS
+
+	for call, want := range map[string]int{
+		http.MethodGet + " " + instancePath:                     http.StatusNotFound,
+		http.MethodDelete + " " + instancePath + ids:            http.StatusGone,
+		http.MethodGet + " " + instancePath + "/last_operation": http.StatusOK,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+
+		got := f.call(method, path, "")
+		if got.Code != want || want == http.StatusOK && !strings.Contains(got.Body.String(), `"state":"succeeded"`) {
+			f.Errorf("%s: got %d %s, want %d", call, got.Code, got.Body, want)
+		}
+	}
+}
+
 // cleanUp ends the rejections, and starts the cleanup of the leftover.
 func (f *brokerFixture) cleanUp() string {
 	f.Helper()
+
+	if exists, err := f.instances.Exists(f.Context(), f.db.Reader(), instanceID); err != nil {
+		f.Fatal(err)
+	} else if !exists {
+		f.wantGone()
+	}
+
 	f.edp.Reset()
 	f.ias.Reset()
 	f.avs.Reset()

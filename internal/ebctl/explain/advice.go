@@ -98,7 +98,7 @@ func (s situation) failed() bool {
 
 // leaves reports whether the broker runs steps again that operations of this kind have not completed.
 func (s situation) leaves() bool {
-	return slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend, environment.KindCleanup}, s.Kind)
+	return !s.provisioner && slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend, environment.KindCleanup}, s.Kind)
 }
 
 // from returns a function that matches operations whose problem was reported by one of the components.

@@ -226,6 +226,25 @@ func TestOf(t *testing.T) {
 				"Some steps were skipped; the timeline shows why. Do the work of these steps manually.",
 			},
 		},
+		"LeftOver": {
+			reason: "the broker repeats what a deletion has not completed",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt, o.SkippedSteps = "deprovision", "succeeded", ago(170), []string{"EDP_Deregistration"}
+			}),
+			summary: "The deprovision operation of instance i succeeded after 2m10s.",
+			advice: []string{
+				"Some steps were skipped or not completed; the timeline shows why. The broker runs them again once a day until nothing is left: " +
+					"ebctl instance list --leftovers",
+			},
+		},
+		"FailedCleanup": {
+			reason: "a cleanup cannot be retried",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt, o.Skippable = "cleanup", "failed", ago(0), true
+			}),
+			summary: "The cleanup operation of instance i failed after 5m00s.",
+			advice:  []string{"After fixing the cause, clean up again: ebctl leftover cleanup i --reason REASON"},
+		},
 		"Failed": {
 			reason: "a failed creation is retried or deleted; internal errors are in the log",
 			operation: operation(func(o *operatorapi.Operation) {
