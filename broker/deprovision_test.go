@@ -15,7 +15,7 @@ func TestAccountCleanup(t *testing.T) {
 	b := newFixture(t)
 
 	for agent, want := range map[string]string{
-		"accountcleanup-job": "requested by accountcleanup-job: the subaccount was deleted", "curl": "", "accountcleanup-jobs": "",
+		"accountcleanup-job": "requested by accountcleanup-job: the subaccount was deleted", "curl": environment.KindDeprovision, "accountcleanup-jobs": environment.KindDeprovision,
 	} {
 		b.provisioned(instanceID + agent)
 		got := b.want("a deletion by "+agent, b.do(call{
