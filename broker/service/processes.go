@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/binding"
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
+	"github.com/environment-broker/environment-broker/process/maintenance"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/process/update"
@@ -123,6 +124,11 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		}, parts.AvS
 	}
 
+	var maintained upgrading.Maintenance
+	if parts.AvS != nil {
+		maintained = maintenance.Maintenance{AvS: parts.AvS, Objects: parts.Objects}
+	}
+
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
 
 	return []process.Process[environment.Data]{
@@ -137,8 +143,11 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		provisioning.Resumption(creation),
 		upgradekyma.Process(upgradekyma.Options{
 			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,
+			Maintenance: maintained,
 		}),
-		upgradecluster.Process(upgradecluster.Options{Provisioner: parts.Provisioner, Instances: parts.Rows, Waiter: waiter}),
+		upgradecluster.Process(upgradecluster.Options{
+			Provisioner: parts.Provisioner, Instances: parts.Rows, Waiter: waiter, Maintenance: maintained,
+		}),
 		binding.Bind(bindings),
 		binding.Unbind(bindings),
 	}

@@ -1,9 +1,13 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/kyma"
@@ -14,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/process/maintenance"
 )
 
 // idleConnections is the number of idle connections to an upstream.
@@ -105,9 +110,22 @@ func (s *Service) connectAvS(connected *upstreams, config avs.Config, stores sto
 	}
 
 	connected.avs = avs.New(config, transport)
-	connected.add(system, s.recovery("AvS", system, connected.avs.Probe, stores, wake))
+	connected.add(system, s.recovery("AvS", system, connected.avs.Probe, stores, wake), s.restoration(connected.avs, stores))
 
 	return nil
+}
+
+// restoreEvery is the interval at which evaluations are looked for that an upgrade has left in maintenance.
+const restoreEvery = 15 * time.Second
+
+// restoration returns the part that restores the states of evaluations whose upgrade has failed or was canceled.
+func (s *Service) restoration(client *avs.Client, stores stores) lifecycle.Part {
+	maintained := maintenance.Maintenance{AvS: client}
+
+	return lifecycle.Periodic{
+		Name: "end of maintenance", Every: restoreEvery, Clock: clock.RealClock{}, Log: s.Log,
+		Work: func(ctx context.Context) error { return maintained.RestoreAbandoned(ctx, stores.objects) },
+	}.Part()
 }
 
 // connect returns the guard of an upstream and a transport through it. The transport trusts the certificate authorities of the

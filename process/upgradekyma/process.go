@@ -41,12 +41,15 @@ type Options struct {
 	Kyma        Kyma
 	Access      RuntimeAccess
 	Waiter      provisionerwait.Waiter
+	// Maintenance is nil if AvS is switched off.
+	Maintenance upgrading.Maintenance
 }
 
 // Process returns the process that upgrades Kyma. The version and the overrides are chosen in the stage that sends the order,
 // because overrides can be secret and are never stored.
 func Process(options Options) process.Process[environment.Data] {
 	retry, noDryRun := process.DefaultRetry(), upgrading.NoDryRun()
+	monitored := upgrading.Monitored(options.Maintenance)
 	preemptible := func(step Step) Step { return upgrading.Preemptible(options.Instances, step) }
 
 	return process.Process[environment.Data]{
@@ -56,6 +59,10 @@ func Process(options Options) process.Process[environment.Data] {
 			{Name: "upgrade", Retry: retry, Steps: []process.Task[environment.Data]{
 				{Step: initialization(options.Instances, options.Kyma), Notes: process.Notes{System: "control plane"}},
 				{Step: preemptible(getKubeconfig(options.Access)), When: noDryRun, Skippable: true, Notes: process.Notes{System: "runtime"}},
+				{
+					Step: preemptible(upgrading.BeginMaintenance(options.Maintenance)), When: monitored, Skippable: true,
+					Notes: upgrading.MaintenanceNotes(),
+				},
 				{Step: preemptible(overrides(options.Kyma)), When: noDryRun, Notes: process.Notes{System: "control plane"}},
 				{Step: preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: noDryRun, Notes: process.Notes{System: "Provisioner"}},
 			}},
@@ -63,6 +70,9 @@ func Process(options Options) process.Process[environment.Data] {
 				Step: preemptible(checkKyma(options.Waiter)), When: noDryRun,
 				Notes: process.Notes{System: "Provisioner", Limit: min(options.Waiter.Limit, upgrading.Limit)},
 			}}},
+			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{
+				{Step: upgrading.EndMaintenance(options.Maintenance), When: monitored, Skippable: true, Notes: upgrading.MaintenanceNotes()},
+			}},
 			{Name: "record", Retry: retry, Steps: process.Steps(recordUpgrade(options.Instances))},
 		},
 	}

@@ -29,7 +29,19 @@ type fixture struct {
 	standard, endsAfter string
 	ending              bool
 
-	refusal, lost, silent error // the errors of the Provisioner, of the database and of the runtime
+	refusal, lost, silent, unmonitored error // the errors of the Provisioner, of the database, of the runtime and of AvS
+}
+
+func (w *fixture) Begin(context.Context, process.Record) error {
+	w.call("begin")
+
+	return w.unmonitored
+}
+
+func (w *fixture) End(context.Context, process.Record) error {
+	w.call("end")
+
+	return w.unmonitored
 }
 
 func (w *fixture) call(name string) {
@@ -114,7 +126,7 @@ func newFixture() *fixture {
 }
 
 func (w *fixture) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, Waiter: provisionerwait.Waiter{
+	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, Maintenance: w, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}})
 }
@@ -166,14 +178,14 @@ func TestUpgrade(t *testing.T) {
 			"without a version, the default is installed",
 			environment.Upgrade{},
 			func(*fixture) {},
-			[]string{"complete", "probe", "overrides", "order of ordered-by", "status"},
+			[]string{"complete", "probe", "begin", "overrides", "order of ordered-by", "status", "end"},
 			"2.0.0", "Kyma is upgraded to 2.0.0",
 		},
 		"version": {
 			"the operator chooses the version",
 			environment.Upgrade{Version: "1.5.0"},
 			func(*fixture) {},
-			[]string{"complete", "probe", "overrides", "order of ordered-by", "status"},
+			[]string{"complete", "probe", "begin", "overrides", "order of ordered-by", "status", "end"},
 			"1.5.0", "Kyma is upgraded to 1.5.0",
 		},
 		"dry run": {
@@ -213,7 +225,7 @@ func TestUpgrade(t *testing.T) {
 			"the deletion need not wait for the Provisioner",
 			environment.Upgrade{},
 			func(w *fixture) { w.endsAfter = "order of ordered-by" },
-			[]string{"complete", "probe", "overrides", "order of ordered-by"},
+			[]string{"complete", "probe", "begin", "overrides", "order of ordered-by"},
 			"1.0.0", "Preempted: the runtime is being removed",
 		},
 	}
@@ -329,5 +341,37 @@ func TestTheCheckWaits(t *testing.T) {
 	w.status.State = provisionerclient.StateSucceeded
 	if _, wait, err = run(t, w, checked, "upgrade"); err != nil || wait != 0 || len(w.orders) != 1 {
 		t.Errorf("the second check: waits %s, %d orders, %v", wait, len(w.orders), err)
+	}
+}
+
+// TestMaintenance upgrades an instance while AvS is away. After five minutes each step of AvS is given up, and the upgrade continues.
+func TestMaintenance(t *testing.T) {
+	w := newFixture()
+	w.unmonitored = failure.New(failure.Transient, "AvS is away")
+
+	operation, wait, err := run(t, w, ordered(environment.Upgrade{}))
+	if err != nil || wait != 30*time.Second || len(w.orders) > 0 {
+		t.Errorf("the upgrade does not wait for AvS: %s, %v, orders %v", wait, err, w.orders)
+	}
+
+	if _, wait, err = run(t, w, operation, "upgrade", "check"); err != nil || wait != 10*time.Second {
+		t.Errorf("the end does not wait for AvS: %s, %v", wait, err)
+	}
+
+	for _, stage := range w.process().Stages {
+		for _, task := range stage.Steps {
+			if task.Notes.System == "AvS" && (!task.Notes.Optional || !task.Skippable || task.Notes.Limit != 5*time.Minute) {
+				t.Errorf("%s: %+v", task.Step.Name(), task)
+			}
+		}
+	}
+
+	off := Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w})
+	for _, stage := range off.Stages {
+		for _, task := range stage.Steps {
+			if task.When.Off != (task.Notes.System == "AvS") {
+				t.Errorf("without AvS, %s is off: %t", task.Step.Name(), task.When.Off)
+			}
+		}
 	}
 }

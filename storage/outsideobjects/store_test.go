@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
@@ -87,5 +88,70 @@ func TestObjects(t *testing.T) {
 
 			of()
 		}
+	})
+}
+
+// TestAbandoned looks for evaluations in maintenance: only those without an unfinished upgrade are abandoned.
+func TestAbandoned(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		store, err := outsideobjects.Open(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		update := storagetest.Hold(t, db, ops, environment.KindUpdate, "updating")
+		upgrade := storagetest.Hold(t, db, ops, environment.KindUpgradeKyma, "upgrading")
+
+		var marks []environment.OutsideObject
+
+		for _, id := range []string{"deleted", "updating", "upgrading"} {
+			for _, kind := range []string{environment.KindExternalEvaluation, environment.KindInternalEvaluation} {
+				evaluation := environment.OutsideObject{
+					InstanceID: id, System: environment.SystemAvS, Kind: kind, Key: "7", State: environment.OutsideCreated, UpdatedAt: now,
+				}
+				mark := evaluation
+				mark.Kind, mark.Key = environment.KindMaintenance(kind), "ACTIVE"
+				marks = append(marks, mark)
+
+				for _, each := range []environment.OutsideObject{evaluation, mark} {
+					if err := store.Set(t.Context(), update, each, now); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+
+		want := func(reason, after string, limit int, want ...environment.OutsideObject) {
+			t.Helper()
+
+			got, err := store.Abandoned(t.Context(), after, limit)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%s: %v, -want +got\n%s", reason, err, diff)
+			}
+		}
+
+		want("without those of the upgrade", "", 9, marks[:4]...)
+		want("the next page", "deleted", 9, marks[2:4]...)
+		want("the limit", "", 1, marks[0])
+
+		for _, mark := range marks {
+			if err := store.Drop(t.Context(), mark); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		want("dropped", "", 9)
+
+		upgrade.State, upgrade.FinishedAt = process.Failed, now
+		if _, err := ops.Save(t.Context(), process.Progress{Record: upgrade, Release: true, Now: now}); err != nil {
+			t.Fatal(err)
+		}
+
+		want("the failed upgrade kept its records", "", 9, marks[4:]...)
 	})
 }

@@ -80,7 +80,7 @@ func avsOperation(request *http.Request) string {
 
 // evaluations are the evaluations in AvS, without their IDs.
 type evaluations struct {
-	// Recorded lists the evaluations whose IDs are recorded, with their tags. A frozen replica can add a tag twice.
+	// Recorded lists the evaluations whose IDs are recorded, with their states and tags. A frozen replica can add a tag twice.
 	Recorded []string
 	// Unknown lists evaluations that no record explains, neither with its ID nor as one that may exist twice. Missing lists records
 	// without an evaluation. Both must be empty.
@@ -109,7 +109,7 @@ func (f *brokerFixture) evaluations() evaluations {
 
 	var found evaluations
 
-	existing := f.avs.Evaluations()
+	existing, lifecycles := f.avs.Evaluations(), f.avs.Lifecycles()
 	uncertain := map[string]bool{}
 
 	for _, row := range rows {
@@ -119,7 +119,7 @@ func (f *brokerFixture) evaluations() evaluations {
 		switch {
 		case row.System != environment.SystemAvS:
 		case exists:
-			found.Recorded = append(found.Recorded, fmt.Sprintf("%s %s %v", row.Kind, row.State, distinct(evaluation.Tags)))
+			found.Recorded = append(found.Recorded, fmt.Sprintf("%s %s %s %v", row.Kind, row.State, lifecycles[row.Key], distinct(evaluation.Tags)))
 			delete(existing, row.Key)
 		case row.State == environment.OutsideUncertain, row.State == environment.OutsideLeftOver:
 			uncertain[kind[:3]] = true

@@ -2,13 +2,18 @@ package e2e
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/process"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -125,4 +130,51 @@ func TestDeletionDuringAnUpgrade(t *testing.T) {
 			t.Errorf("%d Shoots remain", len(shoots))
 		}
 	})
+}
+
+// TestMaintenanceEndsWithACanceledUpgrade cancels an upgrade in a garden that never finishes. The evaluations of the instance are in
+// maintenance during the upgrade and active afterwards.
+func TestMaintenanceEndsWithACanceledUpgrade(t *testing.T) {
+	t.Parallel()
+
+	simulated := fakeavs.New()
+	server := httptest.NewServer(simulated)
+	t.Cleanup(server.Close)
+
+	e := start(t, harness.SQLite, 200*time.Millisecond, func(broker *broker.Config, _ *provisioner.Config) {
+		broker.AvS.API, broker.AvS.TokenURL, broker.AvS.ParentID = server.URL+fakeavs.API, server.URL+fakeavs.Token, 1
+		broker.AvS.ClientID, broker.AvS.Username, broker.AvS.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
+		broker.Gardener.ShootDomain = "example.com"
+	})
+
+	e.Create("mine", harness.PlanAWS)
+	e.WantSucceeded("mine")
+	e.faults(harness.StuckClusters())
+
+	all := func(lifecycle avs.Lifecycle) func() bool {
+		return func() bool {
+			states := simulated.Lifecycles()
+			for _, state := range states {
+				if state != lifecycle {
+					return false
+				}
+			}
+
+			return len(states) > 0
+		}
+	}
+
+	e.Until("an active evaluation", all(avs.Active))
+
+	upgrade := e.upgrade(environment.KindUpgradeCluster, "mine", operatorapi.Upgrade{Version: "1.36"})
+
+	e.Until("the maintenance", all(avs.Maintenance))
+	e.Until("the order at the Provisioner", func() bool { return strings.HasPrefix(e.shoots()[0].Spec.Kubernetes.Version, "1.36") })
+	e.intervene("cancel", upgrade.Operation, "the maintenance window is over")
+
+	if ended := e.ended(upgrade.Operation); ended.State != operatorapi.OperationStateCanceled {
+		t.Errorf("the upgrade is %s", ended.State)
+	}
+
+	e.Until("the end of the maintenance", all(avs.Active))
 }

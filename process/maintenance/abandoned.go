@@ -1,0 +1,63 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// Page is the maximum number of records that RestoreAbandoned reads at once.
+const Page = 100
+
+// Abandoned finds evaluations that upgrades have left in maintenance, because they failed or were canceled.
+type Abandoned interface {
+	// Abandoned returns at most limit records of instances that follow the given one, sorted by instance.
+	Abandoned(ctx context.Context, after string, limit int) ([]environment.OutsideObject, error)
+	// OfInstance returns all objects of the instance.
+	OfInstance(ctx context.Context, instanceID string) ([]environment.OutsideObject, error)
+	// Drop removes a record, unless another upgrade has begun.
+	Drop(ctx context.Context, object environment.OutsideObject) error
+}
+
+// RestoreAbandoned restores the states of evaluations that upgrades have left in maintenance. It continues with the next evaluation after
+// an error, and returns the joined errors. Any number of replicas can call it at the same time. If an upgrade begins meanwhile, its
+// evaluation may be restored early; AvS can then send alerts about the upgrade.
+func (m Maintenance) RestoreAbandoned(ctx context.Context, abandoned Abandoned) error {
+	var failed []error
+
+	for after := ""; ; {
+		marks, err := abandoned.Abandoned(ctx, after, Page)
+		if err != nil || len(marks) == 0 {
+			return errors.Join(append(failed, err)...)
+		}
+
+		for _, mark := range marks {
+			failed = append(failed, m.restoreAbandoned(ctx, abandoned, mark))
+		}
+
+		after = marks[len(marks)-1].InstanceID
+	}
+}
+
+func (m Maintenance) restoreAbandoned(ctx context.Context, abandoned Abandoned, mark environment.OutsideObject) error {
+	objects, err := abandoned.OfInstance(ctx, mark.InstanceID)
+	if err != nil {
+		return err
+	}
+
+	id := ""
+
+	for _, object := range objects {
+		if object.System == environment.SystemAvS && environment.KindMaintenance(object.Kind) == mark.Kind {
+			id = object.Key
+		}
+	}
+
+	if err := m.restore(ctx, id, avs.Lifecycle(mark.Key)); err != nil {
+		return err
+	}
+
+	return abandoned.Drop(ctx, mark)
+}

@@ -1,0 +1,35 @@
+package outsideobjects
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// inMaintenance is the condition of the index on the records of evaluations in maintenance, see environment.KindMaintenance.
+	inMaintenance = `kind IN ('internal evaluation in maintenance', 'external evaluation in maintenance')`
+	// notUpgrading holds for instances without an unfinished operation of the kinds.
+	notUpgrading = `NOT EXISTS (SELECT 1 FROM operations WHERE operations.instance_id = outside_objects.instance_id
+		AND operations.kind IN (?) AND operations.finished_at IS NULL)`
+)
+
+// Abandoned returns the records of evaluations that an upgrade has left in maintenance: no upgrade of their instances is unfinished.
+// The records are sorted by instance. Their instances follow the given ID. It returns at most limit records.
+func (s *Store) Abandoned(ctx context.Context, after string, limit int) ([]environment.OutsideObject, error) {
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects
+		WHERE `+inMaintenance+` AND instance_id > ? AND `+notUpgrading+` ORDER BY instance_id, kind LIMIT ?`,
+		after, environment.UpgradeKinds(), limit)
+
+	return objects(rows), failure.While(err, "looking for evaluations that an upgrade has left in maintenance")
+}
+
+// Drop deletes the record of an abandoned object whose state has been restored, unless another upgrade has begun.
+func (s *Store) Drop(ctx context.Context, object environment.OutsideObject) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM outside_objects WHERE instance_id = ? AND system = ? AND kind = ? AND `+notUpgrading,
+		object.InstanceID, object.System, object.Kind, environment.UpgradeKinds())
+
+	return failure.While(err, "removing the record of an evaluation of instance %s in maintenance", object.InstanceID)
+}
