@@ -32,6 +32,9 @@ type run[D any] struct {
 	// unreadable is Claimed.Unreadable. keepPayload makes writes keep the stored payload, because the run could not decode it.
 	unreadable  error
 	keepPayload bool
+	// stageEnded reports that a stage has ended since the last step. It is stored before the next step runs. If no step follows, it is
+	// stored with the end of the operation.
+	stageEnded bool
 	// uncertain reports whether a write has failed. See errUncertain.
 	uncertain bool
 }
@@ -87,11 +90,7 @@ func (r *run[D]) execute(ctx context.Context) {
 		}
 
 		r.operation.FinishedStages = append(r.operation.FinishedStages, stage.Name)
-
-		// The last stage is stored together with the end of the operation.
-		if stage.Name != process.Stages[len(process.Stages)-1].Name && !r.write(ctx) {
-			return
-		}
+		r.stageEnded = true
 	}
 
 	r.finish(ctx, Succeeded, OperationSucceeded, "")
@@ -114,10 +113,6 @@ func (r *run[D]) decode() error {
 // continues.
 func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D]) bool {
 	for _, task := range stage.Steps {
-		if !r.mayContinue(ctx, process) {
-			return false
-		}
-
 		enabled, err := r.enabled(task)
 		if err != nil {
 			r.fail(ctx, err)
@@ -125,7 +120,21 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 			return false
 		}
 
-		if !enabled || r.skipped(stage.Name, task.Step.Name()) {
+		if !enabled {
+			continue
+		}
+
+		if r.stageEnded && !r.write(ctx) {
+			return false
+		}
+
+		r.stageEnded = false
+
+		if !r.mayContinue(ctx, process) {
+			return false
+		}
+
+		if r.skipped(stage.Name, task.Step.Name()) {
 			continue
 		}
 
