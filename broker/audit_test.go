@@ -97,7 +97,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	b := newFixture(t)
 	b.want("an order with secrets", b.put(instanceID, order(with("context", map[string]any{
 		"platform": "sapcp", "globalaccount_id": "ga", "subaccount_id": "sa", "user_id": "alice", "instance_name": "mine",
-		"sm_operator_credentials": map[string]any{"clientid": marked, "clientsecret": marked},
+		"sm_operator_credentials": smCredentials(map[string]any{"clientid": marked, "clientsecret": marked}),
 	}))), 202)
 	b.later()
 	b.want("a rejected order", b.put("other", order(with("parameters", map[string]any{"kubeconfig": marked, "machineType": marked}))), 400)

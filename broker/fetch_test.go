@@ -43,7 +43,7 @@ func TestAFailedCreationCannotBeFetched(t *testing.T) {
 func TestFetchedFields(t *testing.T) {
 	b := newFixture(t)
 
-	secretive := map[string]any{"globalaccount_id": "ga", "sm_operator_credentials": map[string]any{"clientsecret": "hunter2"}}
+	secretive := map[string]any{"globalaccount_id": "ga", "sm_operator_credentials": smCredentials(with("clientsecret", "hunter2"))}
 	b.move(b.want("an order", b.put(instanceID, order(with("context", secretive))), 202).text("operation"), process.Succeeded)
 
 	got := b.want("E6", b.get(instanceID), 200)

@@ -59,7 +59,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 
 	audit.NoteAccount(r.Context(), tenantOf(sent.inner("context"), instance.Request.OrganizationGUID))
 
-	version := sent.maintenanceVersion()
+	version, credentials := sent.maintenanceVersion(), sent.contextServiceManager()
 	if sent.err != nil {
 		return provisionRequest{}, sent.err
 	}
@@ -89,6 +89,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 		plan: plan, acceptsIncomplete: r.acceptsIncomplete(), account: sent.inner("context").label("globalaccount_id"),
 	}
 	request.instance, request.violations = plan.Resolve(instance)
+	request.instance.Request.Cluster.ServiceManager = credentials
 	request.unavailable = request.violations.Err()
 
 	if !plan.Offered() {

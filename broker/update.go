@@ -32,7 +32,9 @@ type updateRequest struct {
 	// active is a field of the context: false suspends the instance, true resumes it.
 	active *bool
 	// account is the global account in the context.
-	account           string
+	account string
+	// serviceManager contains the credentials in the context, or is nil.
+	serviceManager    *environment.ServiceManager
 	acceptsIncomplete bool
 	// caller is the platform that requests the update.
 	caller caller
@@ -92,6 +94,7 @@ func readUpdateRequest(r request) (updateRequest, error) {
 		maintenanceVersion: sent.maintenanceVersion(),
 		active:             context.flag("active"),
 		account:            context.label("globalaccount_id"),
+		serviceManager:     context.serviceManager(),
 		acceptsIncomplete:  r.acceptsIncomplete(),
 		caller:             callerOf(r.Context()),
 	}
@@ -183,6 +186,11 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 		}
 
 		update.Cluster, update.Parameters = resolved.cluster, resolved.parameters
+	}
+
+	// Platforms repeat the credentials in each context, or omit them, and send them again after a rotation.
+	if request.serviceManager != nil {
+		update.Cluster.ServiceManager = request.serviceManager
 	}
 
 	// Versions of different plans are unrelated, so a plan change includes maintenance.

@@ -26,6 +26,10 @@ type openAccess struct{}
 
 func (openAccess) Probe(context.Context, environment.Instance) error { return nil }
 
+func (openAccess) ApplyServiceManager(context.Context, environment.Instance, environment.ServiceManager) error {
+	return nil
+}
+
 func (openAccess) Grant(_ context.Context, _ environment.Instance, granted environment.Binding) (environment.Access, error) {
 	return environment.Access{Kubeconfig: "kubeconfig", Server: "https://api.example.com", ExpiresAt: granted.ExpiresAt}, nil
 }

@@ -44,8 +44,10 @@ type Cluster struct {
 	OpenStack *OpenStack `json:"openStack,omitempty"`
 	// Kyma is nil for a cluster without Kyma.
 	Kyma *Kyma `json:"kyma,omitempty"`
-	// Own is set for a cluster that the tenant provides. All other fields are then zero.
+	// Own is set for a cluster that the tenant provides. All other fields except ServiceManager are then zero.
 	Own *OwnCluster `json:"own,omitempty"`
+	// ServiceManager contains the credentials that the SAP BTP service operator in the cluster uses, or is nil without them.
+	ServiceManager *ServiceManager `json:"serviceManager,omitempty"`
 }
 
 // OpenStack contains fields that only this provider needs. They are configured in the provider's catalog file, not by users.

@@ -121,6 +121,7 @@ func (i Instance) Shown() map[string]any {
 		"modules":           kyma.Modules,
 
 		"maintenanceVersion": i.MaintenanceVersion,
+		"serviceManager":     cluster.ServiceManager != nil,
 	}
 }
 

@@ -54,7 +54,9 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}
 
 	operation.Data.Instance.RuntimeID = ordered.RuntimeID
-	operation.Data.Instance.Request = environment.Request{} // no later step needs the request, and the instance's row has it
+	operation.Data.Instance.Request = environment.Request{Cluster: environment.Cluster{ // later steps need only this part of the request
+		ServiceManager: instance.Request.Cluster.ServiceManager,
+	}}
 	operation.Data.ProvisionerOperationID = ordered.ID
 	operation.WaitingFor = provisionerwait.Event(ordered.ID)
 

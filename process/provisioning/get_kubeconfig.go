@@ -11,9 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// RuntimeAccess checks whether an instance's runtime responds.
+// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for Service
+// Manager; a repeated call changes nothing.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
+	ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error
 }
 
 // ownInterval is the pause between two probes of a tenant's own cluster.
@@ -25,12 +27,7 @@ const ownInterval = 15 * time.Second
 func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 	return process.StepFunc("Get_Kubeconfig",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			instance := operation.Data.Instance
-			if instance.Provider == "" && instance.Request.Cluster.Own == nil { // a later step of the stage has restarted it
-				return operation, 0, nil
-			}
-
-			err := access.Probe(ctx, instance)
+			err := access.Probe(ctx, operation.Data.Instance)
 			if failure.Is(err, failure.Transient) && !managed(operation) && !ordered(operation) {
 				ferr := failure.Of(err)
 				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for %s)", ferr.Text, ownLimit).
@@ -43,7 +40,10 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 				return operation, 0, err
 			}
 
-			operation.Data.Instance.Request = environment.Request{} // no later step needs the request, and the instance's row has it
+			if !integratesBTP(operation) {
+				operation.Data.Instance.Request = environment.Request{} // no later step needs the request, and the instance's row has it
+			}
+
 			operation.Description = "Runtime is ready"
 
 			return operation, 0, nil

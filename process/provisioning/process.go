@@ -76,6 +76,11 @@ func external(operation Operation) bool {
 	return plan != "trial" && plan != "free"
 }
 
+// integratesBTP reports whether the order has credentials for Service Manager.
+func integratesBTP(operation Operation) bool {
+	return operation.Data.Instance.Request.Cluster.ServiceManager != nil
+}
+
 // ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
@@ -98,7 +103,7 @@ func Process(options Options) process.Process[environment.Data] {
 	return process.Process[environment.Data]{
 		Kind:  environment.KindProvision,
 		Limit: options.Limit,
-		Stages: []process.Stage[environment.Data]{
+		Stages: append([]process.Stage[environment.Data]{
 			{Name: "start", Retry: retry, Steps: process.Steps[environment.Data](
 				start(options.Instances),
 			)},
@@ -121,6 +126,10 @@ func Process(options Options) process.Process[environment.Data] {
 					},
 				},
 				{Step: overrides(options.Kyma), When: notOwn, Notes: process.Notes{System: "control plane"}},
+				{Step: btpOperatorOverrides(), When: Condition{
+					Text:  "not own_cluster, the context has sm_operator_credentials",
+					Holds: func(operation Operation) bool { return managed(operation) && integratesBTP(operation) },
+				}},
 				{
 					Step: createRuntime{provisioner: options.Provisioner, instances: options.Instances}, When: notOwn,
 					Notes: process.Notes{System: provisioner, Creates: "the runtime and its cluster"},
@@ -130,30 +139,44 @@ func Process(options Options) process.Process[environment.Data] {
 				Step: checkRuntime(options.Waiter), When: Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
 				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
 			}}},
-			{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{
-				{
-					Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true, Notes: process.Notes{System: "runtime"},
+		}, onRuntime(options)...),
+	}
+}
+
+// onRuntime returns the stages that use the finished runtime.
+func onRuntime(options Options) []process.Stage[environment.Data] {
+	retry := process.DefaultRetry()
+	monitoring, off := options.Monitoring, options.Monitoring.AvS == nil
+
+	return []process.Stage[environment.Data]{
+		{Name: "get_kubeconfig", Retry: retry, Steps: []process.Task[environment.Data]{{
+			Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true, Notes: process.Notes{System: "runtime"},
+		}}},
+		{Name: "btp_operator", Retry: retry, Steps: []process.Task[environment.Data]{{
+			Step: injectCredentials(options.Access), When: Condition{Text: "the context has sm_operator_credentials", Holds: integratesBTP},
+			Skippable: true,
+			Notes:     process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
+		}}},
+		{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{
+			{
+				Step: createEvaluation{monitoring: monitoring, instances: options.Instances, objects: options.Objects, external: true},
+				When: Condition{
+					Text:  "not trial or free, APP_AVS_API_ENDPOINT is set, APP_AVS_EXTERNAL_TESTER_DISABLED is not",
+					Holds: external, Off: off || !monitoring.External,
 				},
-				{
-					Step: createEvaluation{monitoring: monitoring, instances: options.Instances, objects: options.Objects, external: true},
-					When: Condition{
-						Text:  "not trial or free, APP_AVS_API_ENDPOINT is set, APP_AVS_EXTERNAL_TESTER_DISABLED is not",
-						Holds: external, Off: off || !monitoring.External,
-					},
-					Skippable: true,
-					Notes:     process.Notes{System: avsName, Creates: "the external evaluation", Limit: externalWindow, Optional: true},
+				Skippable: true,
+				Notes:     process.Notes{System: avsName, Creates: "the external evaluation", Limit: externalWindow, Optional: true},
+			},
+			{
+				Step: tagEvaluation{monitoring: monitoring, clusters: options.Clusters, objects: options.Objects},
+				When: Condition{
+					Text:  "not own_cluster, APP_AVS_API_ENDPOINT and APP_AVS_ADDITIONAL_TAGS_ENABLED are set",
+					Holds: ordered, Off: off || !monitoring.Tags,
 				},
-				{
-					Step: tagEvaluation{monitoring: monitoring, clusters: options.Clusters, objects: options.Objects},
-					When: Condition{
-						Text:  "not own_cluster, APP_AVS_API_ENDPOINT and APP_AVS_ADDITIONAL_TAGS_ENABLED are set",
-						Holds: ordered, Off: off || !monitoring.Tags,
-					},
-					Skippable: true,
-					Notes:     process.Notes{System: avsName, Creates: "tags of the internal evaluation", Limit: externalWindow, Optional: true},
-				},
-			}},
-		},
+				Skippable: true,
+				Notes:     process.Notes{System: avsName, Creates: "tags of the internal evaluation", Limit: externalWindow, Optional: true},
+			},
+		}},
 	}
 }
 

@@ -40,9 +40,11 @@ type Instances interface {
 	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 
-// RuntimeAccess checks whether an instance's runtime responds.
+// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for Service
+// Manager; a repeated call changes nothing.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
+	ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error
 }
 
 // Options are the dependencies of the process.
@@ -81,19 +83,30 @@ func changesKyma(operation Operation) bool {
 	return before != nil && after != nil && !slices.Equal(before.Modules, after.Modules)
 }
 
-// changesShoot reports whether the update changes the cluster. An update that changes only the modules does not.
+// changesCredentials reports whether the update brings other credentials for Service Manager.
+func changesCredentials(operation Operation) bool {
+	before, after := operation.Data.Instance.Request.Cluster.ServiceManager, operation.Data.Update.Cluster.ServiceManager
+
+	return after != nil && (before == nil || *before != *after)
+}
+
+// changesShoot reports whether the update changes the cluster. An update that changes only the modules or the credentials for Service
+// Manager does not.
 func changesShoot(operation Operation) bool {
 	before, after := operation.Data.Instance.Request.Cluster, operation.Data.Update.Cluster
 	before.Kyma, after.Kyma = nil, nil
+	before.ServiceManager, after.ServiceManager = nil, nil
 
-	return managed(operation) && (!changesKyma(operation) || !reflect.DeepEqual(before, after))
+	return managed(operation) && (!changesKyma(operation) && !changesCredentials(operation) || !reflect.DeepEqual(before, after))
 }
 
 // Process returns the process that changes a runtime. For a tenant's own cluster, the process only checks that the
 // cluster responds to the new kubeconfig.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
-	shootChanged := process.Condition[environment.Data]{Text: "not own_cluster, not only the modules change", Holds: changesShoot}
+	shootChanged := process.Condition[environment.Data]{
+		Text: "not own_cluster, not only the modules or BTP credentials change", Holds: changesShoot,
+	}
 	kymaChanged := process.Condition[environment.Data]{Text: "the modules change", Holds: changesKyma}
 
 	return process.Process[environment.Data]{
@@ -115,11 +128,17 @@ func Process(options Options) process.Process[environment.Data] {
 			{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
 				{Step: initKymaVersion(options.Kyma), When: kymaChanged},
 				{Step: overrides(options.Kyma), When: kymaChanged, Notes: process.Notes{System: "control plane"}},
+				{Step: btpOperatorOverrides(), When: kymaChanged},
 				{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaChanged, Notes: process.Notes{System: "Provisioner"}},
 			}},
 			{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{{
 				Step: checkKyma(options.Waiter), When: kymaChanged,
 				Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit},
+			}}},
+			{Name: "btp-operator", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step:  injectCredentials(options.Access),
+				When:  process.Condition[environment.Data]{Text: "the BTP credentials in the context change", Holds: changesCredentials},
+				Notes: process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
 			}}},
 			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
 				recordUpdate(options.Instances),

@@ -30,10 +30,18 @@ type fixture struct {
 
 	probed environment.Cluster // the last probed cluster
 	silent error               // the error of the probe
+
+	applied environment.ServiceManager // the last applied credentials
 }
 
 func (w *fixture) Probe(_ context.Context, instance environment.Instance) error {
 	w.probed = instance.Request.Cluster
+
+	return w.silent
+}
+
+func (w *fixture) ApplyServiceManager(_ context.Context, instance environment.Instance, credentials environment.ServiceManager) error {
+	w.probed, w.applied = instance.Request.Cluster, credentials
 
 	return w.silent
 }

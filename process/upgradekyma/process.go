@@ -64,6 +64,7 @@ func Process(options Options) process.Process[environment.Data] {
 					Notes: upgrading.MaintenanceNotes(),
 				},
 				{Step: preemptible(overrides(options.Kyma)), When: noDryRun, Notes: process.Notes{System: "control plane"}},
+				{Step: preemptible(btpOperatorOverrides()), When: noDryRun},
 				{Step: preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: noDryRun, Notes: process.Notes{System: "Provisioner"}},
 			}},
 			{Name: "check", Retry: retry, RetryFrom: "upgrade", Steps: []process.Task[environment.Data]{{

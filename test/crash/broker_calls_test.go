@@ -104,6 +104,16 @@ type proxiedAccess struct {
 type accounts struct {
 	mutex    sync.Mutex
 	existing map[string]bool
+	// clientSecret is the last secret for Service Manager that a runtime got.
+	clientSecret string
+}
+
+// setCredentials records the credentials for Service Manager.
+func (a *accounts) setCredentials(credentials environment.ServiceManager) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+
+	a.clientSecret = credentials.ClientSecret.Reveal().Reveal()
 }
 
 // set adds the account of a binding if exists is true, and removes the account otherwise.
@@ -135,6 +145,24 @@ func (a proxiedAccess) Probe(ctx context.Context, instance environment.Instance)
 	}
 
 	if err := a.proxy.Call(ctx, "version", func(context.Context) error { return nil }); err != nil {
+		return failure.Wrap(failure.Transient, err, "the runtime does not respond yet")
+	}
+
+	return nil
+}
+
+// ApplyServiceManager implements provisioning.RuntimeAccess.
+func (a proxiedAccess) ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error {
+	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+		return err
+	}
+
+	err := a.proxy.Call(ctx, "credentials", func(context.Context) error {
+		a.accounts.setCredentials(credentials)
+
+		return nil
+	})
+	if err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not respond yet")
 	}
 

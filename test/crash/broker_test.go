@@ -252,6 +252,8 @@ type brokerState struct {
 	// number of accounts without a row.
 	Bindings          []string
 	Accounts, Orphans int
+	// ClientSecret is the secret for Service Manager in the runtime.
+	ClientSecret string
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
@@ -294,6 +296,8 @@ func (f *brokerFixture) state(racy bool) brokerState {
 	if f.pool != nil {
 		found.Pool = f.pool.state(racy)
 	}
+
+	found.ClientSecret = f.accounts.clientSecret
 
 	for _, id := range f.accounts.list() {
 		found.Accounts++
@@ -465,6 +469,21 @@ func (f *brokerFixture) provisionKyma() string {
 	return f.sendOrder(http.MethodPut, instancePath, harness.PlanPreview, `{}`)
 }
 
+// serviceManager returns a context with credentials for Service Manager.
+func serviceManager(clientSecret string) string {
+	return fmt.Sprintf(`"context": {"user_id": "admin@example.com", "sm_operator_credentials": {
+		"clientid": "client", "clientsecret": %q, "sm_url": "https://sm.example.com", "url": "https://tokens.example.com"}}`, clientSecret)
+}
+
+// provisionCredentials orders an instance with credentials for Service Manager. rotate sends new ones.
+func (f *brokerFixture) provisionCredentials() string {
+	return f.send(http.MethodPut, instancePath+"?accepts_incomplete=true", fmt.Sprintf(
+		`{"service_id": %q, "plan_id": %q, "organization_guid": "organization", "space_guid": "space", %s}`,
+		harness.ServiceID, harness.PlanAWS, serviceManager("first")))
+}
+
+func (f *brokerFixture) rotate() string { return f.sendUpdate(serviceManager("second")) }
+
 // updateModules changes the cluster and its modules.
 func (f *brokerFixture) updateModules() string {
 	return f.sendUpdate(`"parameters": {"autoScalerMax": 30, "modules": {"list": [{"name": "serverless"}]}}`)
@@ -601,6 +620,8 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 			during: f.provision, delay: creation, request: f.deprovision,
 		},
 		brokerScenario{name: "update", kind: environment.KindUpdate, before: ready, request: f.update},
+		brokerScenario{name: "provision-credentials", kind: environment.KindProvision, request: f.provisionCredentials},
+		brokerScenario{name: "rotate", kind: environment.KindUpdate, before: []request{f.provisionCredentials}, request: f.rotate},
 		brokerScenario{name: "provision-kyma", kind: environment.KindProvision, request: f.provisionKyma},
 		brokerScenario{
 			name: "update-modules", kind: environment.KindUpdate, before: []request{f.provisionKyma}, request: f.updateModules,

@@ -73,7 +73,9 @@ func rowFetchReturnsAllFields(r *row) {
 
 func rowFetchReturnsNoSecret(r *row) {
 	id := r.createInstance(fields{"context": fields{
-		"platform": "x", "user_id": "marked-user", "sm_operator_credentials": fields{"clientid": "marked-id", "clientsecret": "marked-secret"},
+		"platform": "x", "user_id": "marked-user", "sm_operator_credentials": fields{
+			"clientid": "marked-id", "clientsecret": "marked-secret", "sm_url": "https://sm.example.com", "url": "https://tokens.example.com",
+		},
 	}})
 
 	if got := r.get(harness.InstancePath(id)); strings.Contains(got.Raw, "marked") {

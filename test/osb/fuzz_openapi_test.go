@@ -148,7 +148,10 @@ func openFields(name string) map[string][]any {
 		return map[string][]any{
 			"platform": {"cloudfoundry", "kubernetes", 5}, "globalaccount_id": {"g", "", 5, "a\x00"}, "subaccount_id": {"s", nil},
 			"user_id": {"u", []any{}}, "active": {true, false, "x"}, "clusterid": {"c"}, "namespace": {"n"}, "instance_name": {"i", ""},
-			"sm_operator_credentials": {map[string]any{"clientid": "c", "clientsecret": "s"}, "x"},
+			"sm_operator_credentials": {
+				map[string]any{"clientid": "c", "clientsecret": "s", "sm_url": "https://sm.example.com", "url": "https://tokens.example.com"},
+				map[string]any{"clientid": "c", "clientsecret": "s"}, "x",
+			},
 		}
 	default:
 		return nil

@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"net/url"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// serviceManager returns the credentials in the field sm_operator_credentials of a context, or nil if the field is absent or null. It
+// refuses incomplete credentials, because the runtime would otherwise get a Secret that its operator cannot use.
+func (b *body) serviceManager() *environment.ServiceManager {
+	const field = "sm_operator_credentials"
+
+	credentials := b.inner(field)
+	if credentials.fields == nil {
+		return nil
+	}
+
+	sent := &environment.ServiceManager{
+		ClientID:     secret.Stored(credentials.required("clientid")),
+		ClientSecret: secret.Stored(credentials.required("clientsecret")),
+		URL:          credentials.address("sm_url"),
+		TokenURL:     credentials.address("url"),
+	}
+	b.keep(credentials.err)
+
+	return sent
+}
+
+// contextServiceManager returns the serviceManager of the field context.
+func (b *body) contextServiceManager() *environment.ServiceManager {
+	context := b.inner("context")
+	credentials := context.serviceManager()
+	b.keep(context.err)
+
+	return credentials
+}
+
+// address returns an absolute URL with the scheme https, and rejects any other value.
+func (b *body) address(field string) string {
+	text := b.required(field)
+
+	parsed, err := url.Parse(text)
+	if text != "" && (err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil) {
+		b.refuse(field, "must be an https URL without credentials.")
+	}
+
+	return text
+}

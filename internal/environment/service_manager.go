@@ -1,0 +1,48 @@
+package environment
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// ServiceManager contains the credentials of a tenant for SAP Service Manager. Platforms send them in the field
+// sm_operator_credentials of the context, and the SAP BTP service operator in the runtime uses them. The JSON form contains secrets, so
+// it must be stored only in encrypted columns.
+type ServiceManager struct {
+	ClientID     secret.Stored `json:"clientID"`
+	ClientSecret secret.Stored `json:"clientSecret"`
+	// URL is the address of Service Manager, and TokenURL the address that issues tokens for it.
+	URL      string `json:"url"`
+	TokenURL string `json:"tokenURL"`
+}
+
+// serviceManagerClusters is the namespace of the UUIDs that ServiceManagerClusterID returns. It never changes.
+var serviceManagerClusters = uuid.MustParse("6d1d1d0e-6a0b-4f0b-8f5c-2b6f1c0a9e77") //nolint:gochecknoglobals // a constant
+
+// ServiceManagerClusterID returns the ID under which the runtime of the instance registers with Service Manager. Service Manager
+// stores the ID with each service instance that the runtime creates, so it stays the same when the credentials are rotated.
+func (i Instance) ServiceManagerClusterID() string {
+	return uuid.NewSHA1(serviceManagerClusters, []byte(i.ID+"/"+i.ShootName)).String()
+}
+
+// btpOperator is the component of Kyma that contains the SAP BTP service operator.
+const btpOperator = "btp-operator"
+
+// OverrideServiceManager sets the values of the component btp-operator in the installation of Kyma. Without credentials, without an
+// installation, or without this component it changes nothing. The keys are those of the component's chart.
+func (i Instance) OverrideServiceManager() {
+	credentials, kyma := i.Request.Cluster.ServiceManager, i.Request.Cluster.Kyma
+	if credentials == nil || kyma == nil || kyma.Installation == nil {
+		return
+	}
+
+	kyma.Installation.Set(btpOperator,
+		KymaEntry{Key: "manager.secret.clientid", Value: credentials.ClientID.Reveal(), Secret: true},
+		KymaEntry{Key: "manager.secret.clientsecret", Value: credentials.ClientSecret.Reveal(), Secret: true},
+		KymaEntry{Key: "manager.secret.url", Value: secret.String(credentials.URL)},
+		KymaEntry{Key: "manager.secret.sm_url", Value: secret.String(credentials.URL)},
+		KymaEntry{Key: "manager.secret.tokenurl", Value: secret.String(credentials.TokenURL)},
+		KymaEntry{Key: "cluster.id", Value: secret.String(i.ServiceManagerClusterID())},
+	)
+}

@@ -1,0 +1,27 @@
+package provisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// injectCredentials writes the tenant's credentials for Service Manager to the runtime, where the SAP BTP service operator uses them.
+// No later step needs the order.
+func injectCredentials(access RuntimeAccess) Step {
+	return process.StepFunc("Inject_BTP_Operator_Credentials",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			instance := operation.Data.Instance
+			if err := access.ApplyServiceManager(ctx, instance, *instance.Request.Cluster.ServiceManager); err != nil {
+				return operation, 0, err
+			}
+
+			operation.Data.Instance.Request = environment.Request{}
+
+			return operation, 0, nil
+		})
+}

@@ -1,0 +1,17 @@
+package update
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// injectCredentials writes the changed credentials for Service Manager to the runtime.
+func injectCredentials(access RuntimeAccess) Step {
+	return process.Action("Inject_BTP_Operator_Credentials", "", func(ctx context.Context, operation Operation) error {
+		changed := operation.Data.Instance
+		changed.Request.Cluster = operation.Data.Update.Cluster
+
+		return access.ApplyServiceManager(ctx, changed, *changed.Request.Cluster.ServiceManager)
+	})
+}

@@ -1,0 +1,23 @@
+package upgradekyma
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/upgrading"
+)
+
+// btpOperatorOverrides sets the tenant's credentials for Service Manager in the component btp-operator of Kyma. They are secret, so they
+// are never stored with the installation: the order follows in the same stage, and a repeated stage sets them again.
+func btpOperatorOverrides() Step {
+	return process.Action("BTPOperatorOverrides", "", func(_ context.Context, operation Operation) error {
+		changed, err := upgrading.Updated(operation)
+		if err != nil {
+			return err
+		}
+
+		changed.OverrideServiceManager()
+
+		return nil
+	})
+}
