@@ -311,6 +311,9 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		}),
+		"instances.SetDashboardURL": func(ctx context.Context) error {
+			return s.instances.SetDashboardURL(ctx, process.Record{ID: "p10"}, instance, "other")
+		},
 		"instances.SetRuntime": func(ctx context.Context) error {
 			return s.instances.SetRuntime(ctx, process.Record{ID: "p10"}, instance, "other")
 		},

@@ -46,6 +46,7 @@ type Config struct {
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
+	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"replace the dashboard of a new runtime with the console that Director has of it, if any; the Provisioner passes it on"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`

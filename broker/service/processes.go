@@ -115,7 +115,11 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		removal.IAS = parts.IAS
 	}
 
-	creation.Clusters = parts.Provisioner
+	creation.Clusters, creation.Kind = parts.Provisioner, parts.Kind
+
+	if config.DirectorDashboard {
+		creation.Consoles = parts.Provisioner
+	}
 
 	if parts.AvS != nil {
 		creation.Monitoring, removal.AvS = provisioning.Monitoring{

@@ -59,6 +59,11 @@ func (r rows) SetRuntime(ctx context.Context, by process.Record, instance enviro
 	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
+// SetDashboardURL stores the console of the instance.
+func (r rows) SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error {
+	return explain(r.instances.SetDashboardURL(ctx, by, instance, address), "the dashboard of the instance")
+}
+
 // Delete removes the instance and its bindings. Its operations remain as a history. If the deletion has not completed all steps, or if
 // an object in a system that is switched off is still recorded, the instance becomes a leftover, and its objects belong to the leftover.
 func (r rows) Delete(by process.Record, instance environment.Instance, notCompleted []string) process.Effect {

@@ -85,6 +85,10 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 				t.Error(err)
 			}
 
+			if err := rows.SetDashboardURL(t.Context(), late.Record, instance, "former"); err != nil {
+				t.Error(err)
+			}
+
 			return
 		}
 

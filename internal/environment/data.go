@@ -31,6 +31,8 @@ type Data struct {
 	Provisioning string `json:"provisioning,omitempty"`
 	// KymaChosenBy is the ID of the operation that has chosen the version of Kyma in Instance. A retry chooses again.
 	KymaChosenBy string `json:"kymaChosenBy,omitempty"`
+	// ConsoleSince is when the operation first asked for the console of the runtime without success, or zero.
+	ConsoleSince time.Time `json:"consoleSince,omitzero"`
 	// Unanswered is the number of requests for an evaluation in AvS in a row whose responses were lost.
 	Unanswered int `json:"unanswered,omitempty"`
 	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash

@@ -137,6 +137,11 @@ func TestMissingIDs(t *testing.T) {
 
 			return err
 		},
+		"Console": func() error {
+			_, err := client.Console(t.Context(), "acme", "rt-1")
+
+			return err
+		},
 		"Cluster": func() error {
 			_, err := client.Cluster(t.Context(), "acme", "rt-1")
 

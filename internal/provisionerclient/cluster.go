@@ -30,3 +30,20 @@ func (c *Client) Cluster(ctx context.Context, tenant, runtimeID string) (Cluster
 
 	return Cluster{Name: valueOf(config.Name), Seed: valueOf(config.Seed), Region: valueOf(config.Region)}, nil
 }
+
+// Console returns the address of the console that Director has of the runtime, or an empty text. The Kyma Provisioner does not support
+// this call.
+func (c *Client) Console(ctx context.Context, tenant, runtimeID string) (string, error) {
+	call := c.call("report the console of the runtime", Caller{Tenant: tenant})
+
+	answer, err := wire.Console(ctx, call, runtimeID)
+	if err != nil {
+		return "", fmt.Errorf("reading the console of runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == nil {
+		return "", call.missing("the runtime")
+	}
+
+	return valueOf(answer.Result.ConsoleURL), nil
+}

@@ -27,6 +27,8 @@ type Provisioner interface {
 // Instances reads instances and records their runtimes.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
+	// SetDashboardURL records the console of the instance. It changes nothing if the operation has lost its lease.
+	SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	// Resume records that a suspended instance has a runtime again.
@@ -56,7 +58,11 @@ type Options struct {
 	EDPRequired bool
 	Objects     Objects
 	Monitoring  Monitoring
-	Clusters    Clusters
+	// Consoles is nil if instances keep the dashboards that they have. Kind returns the kind of the Provisioner: the Kyma Provisioner
+	// knows no consoles.
+	Consoles Consoles
+	Kind     func() provisionerclient.Kind
+	Clusters Clusters
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -136,7 +142,7 @@ func Process(options Options) process.Process[environment.Data] {
 				},
 			}},
 			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: []process.Task[environment.Data]{{
-				Step: checkRuntime(options.Waiter), When: Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
+				Step: checkRuntime{waiter: options.Waiter, consoles: options.Consoles, kind: options.Kind, instances: options.Instances}, When: Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
 				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
 			}}},
 		}, onRuntime(options)...),

@@ -67,6 +67,14 @@ func (f *fakeInstances) SetRuntime(_ context.Context, _ process.Record, _ enviro
 	return f.err
 }
 
+func (f *fakeInstances) SetDashboardURL(_ context.Context, _ process.Record, _ environment.Instance, address string) error {
+	if f.err == nil {
+		f.instance.DashboardURL = address
+	}
+
+	return f.err
+}
+
 func (f *fakeInstances) Resume(environment.Instance) process.Effect { return nil }
 
 var errAway = errors.New("the database is away")
@@ -261,10 +269,10 @@ func TestCheckRuntime(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			step := checkRuntime(provisionerwait.Waiter{
+			step := checkRuntime{waiter: provisionerwait.Waiter{
 				Operations: &fakeProvisioner{status: c.status, err: c.err}, Limit: time.Hour,
 				Pace: func(time.Duration) time.Duration { return 7 * time.Second },
-			})
+			}}
 
 			_, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
 			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
@@ -275,6 +283,80 @@ func TestCheckRuntime(t *testing.T) {
 				t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).Text)
 			}
 		})
+	}
+}
+
+// fakeConsoles knows the console of a runtime.
+type fakeConsoles struct {
+	address string
+	err     error
+	asked   int
+}
+
+func (f *fakeConsoles) Console(context.Context, string, string) (string, error) {
+	f.asked++
+
+	return f.address, f.err
+}
+
+func TestConsoleBecomesTheDashboard(t *testing.T) {
+	const configured, console = "https://dashboard.example.com/instance-1", "https://console.example.com"
+
+	cases := map[string]struct {
+		reason    string
+		consoles  *fakeConsoles
+		kind      provisionerclient.Kind
+		wantAsked int
+		want      string
+	}{
+		"Console": {"Director has it", &fakeConsoles{address: console}, provisionerclient.KindOurs, 1, console},
+		"None":    {"an instance without a console keeps its dashboard", &fakeConsoles{}, provisionerclient.KindOurs, 1, configured},
+		"Former":  {"the Kyma Provisioner knows no consoles", &fakeConsoles{address: console}, provisionerclient.KindKyma, 0, configured},
+		"Refused": {"a console is not needed", &fakeConsoles{err: failure.New(failure.Permanent, "refused")}, provisionerclient.KindOurs, 1, configured},
+		// Attempts at 0 s, 10 s, … 180 s.
+		"Away": {"after three minutes the operation continues", &fakeConsoles{err: failure.New(failure.Transient, "away")}, provisionerclient.KindOurs, 19, configured},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			instances := &fakeInstances{instance: instance()}
+			instances.instance.DashboardURL = configured
+			step := checkRuntime{
+				waiter: provisionerwait.Waiter{
+					Operations: &fakeProvisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}, Limit: time.Hour,
+				},
+				consoles: c.consoles, instances: instances, kind: func() provisionerclient.Kind { return c.kind },
+			}
+
+			operation, now := newOperation(), began
+
+			for {
+				after, wait, err := step.Run(t.Context(), operation, logging.Discard())
+				if err != nil {
+					t.Fatalf("%s: %v", c.reason, err)
+				}
+
+				if operation = after; wait == 0 {
+					break
+				}
+
+				now = now.Add(wait)
+				operation = process.NewOperation(after.Record, after.Data, now)
+			}
+
+			if got := instances.instance.DashboardURL; got != c.want || c.consoles.asked != c.wantAsked || !operation.Data.ConsoleSince.IsZero() {
+				t.Errorf("%s: dashboard %q, asked %d times", c.reason, got, c.consoles.asked)
+			}
+		})
+	}
+
+	step := checkRuntime{
+		waiter:   provisionerwait.Waiter{Operations: &fakeProvisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}},
+		consoles: &fakeConsoles{address: console}, kind: func() provisionerclient.Kind { return provisionerclient.KindOurs },
+		instances: &fakeInstances{err: errAway},
+	}
+	if _, _, err := step.Run(t.Context(), newOperation(), logging.Discard()); !errors.Is(err, errAway) {
+		t.Errorf("a console that cannot be recorded is lost: %v", err)
 	}
 }
 

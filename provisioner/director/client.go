@@ -235,6 +235,24 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
+// LabelConsole is the key of the label with the address of the runtime's console. The runtime agent sets it.
+const LabelConsole = "runtime_consoleUrl"
+
+// Console returns the address of the runtime's console. It is empty if Director does not know the runtime, or has no HTTP address of its
+// console.
+func (c *Client) Console(ctx context.Context, tenant, id string) (string, error) {
+	runtime, err := c.Get(ctx, tenant, id)
+	if failure.Is(err, failure.NotFound) || errors.Is(err, ErrTenantUnknown) {
+		return "", nil
+	}
+
+	if address, _ := runtime.Labels[LabelConsole].(string); upstream.IsURL(address) {
+		return address, err
+	}
+
+	return "", err
+}
+
 // Update changes the runtime with the ID. Director replaces the labels as a whole, so Update reads the current labels first. If
 // two updates are concurrent, the labels of one of them may be lost.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {

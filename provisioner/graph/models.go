@@ -67,6 +67,10 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 		shown.RuntimeConfiguration.ClusterConfig = &cluster
 	}
 
+	if status.Console != "" {
+		shown.ConsoleURL = &status.Console
+	}
+
 	if status.Hibernation != nil {
 		shown.HibernationStatus = &model.HibernationStatus{
 			Hibernated: &status.Hibernation.Hibernated, HibernationPossible: &status.Hibernation.Possible,

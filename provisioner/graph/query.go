@@ -124,6 +124,8 @@ func wantedFields(ctx context.Context) orders.RuntimeFields {
 		switch field.Name {
 		case "runtimeConnectionStatus":
 			want.ConnectionStatus = true
+		case "consoleURL":
+			want.Console = true
 		case "hibernationStatus":
 			want.Hibernation = true
 		case "runtimeConfiguration":

@@ -61,6 +61,12 @@ type Agents interface {
 	Status(ctx context.Context, runtime runtimes.Runtime) agent.Status
 }
 
+// Consoles finds the consoles of runtimes.
+type Consoles interface {
+	// Console returns the address of the runtime's console, or an empty text.
+	Console(ctx context.Context, tenant, runtimeID string) (string, error)
+}
+
 // Options are the dependencies of the service. All are required unless the comment allows nil.
 type Options struct {
 	// DB contains the tables of Operations, Runtimes and the audit log, for transactions that change several of them.
@@ -77,6 +83,8 @@ type Options struct {
 	Registrar Registrar
 	// Agents reads the status of runtime agents. It is nil if Director is disabled, because agents cannot connect then.
 	Agents Agents
+	// Consoles is nil if Director is disabled. Runtimes then have no console.
+	Consoles Consoles
 	// Recorder records each issued kubeconfig.
 	Recorder Recorder
 	Clock    clock.Clock

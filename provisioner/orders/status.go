@@ -13,11 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// RuntimeFields selects the parts of a RuntimeStatus that need a call to Gardener or to the cluster.
+// RuntimeFields selects the parts of a RuntimeStatus that need a call to Gardener, to Director or to the cluster.
 type RuntimeFields struct {
 	Kubeconfig       bool
 	ConnectionStatus bool
 	Hibernation      bool
+	Console          bool
 }
 
 // RuntimeStatus is a runtime as clients see it. Parts that were not selected or could not be read are zero.
@@ -31,6 +32,8 @@ type RuntimeStatus struct {
 	// Kyma is the order for Kyma without secret values, or nil for a cluster without Kyma.
 	Kyma        *spec.Kyma
 	Hibernation *Hibernation
+	// Console is the address of the runtime's console, or empty.
+	Console string
 	// Kubeconfig is a new admin kubeconfig.
 	Kubeconfig *string
 }
@@ -126,6 +129,12 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID st
 
 	if want.Hibernation {
 		if status.Hibernation, err = s.hibernation(ctx, runtime.ShootName); err != nil {
+			return status, err
+		}
+	}
+
+	if want.Console && s.Consoles != nil {
+		if status.Console, err = s.Consoles.Console(ctx, runtime.Account(), runtimeID); err != nil {
 			return status, err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -84,6 +85,71 @@ func TestDirectorListsARuntimeUntilItsRemoval(t *testing.T) {
 
 	if left := director.Runtimes(); len(left) > 0 {
 		t.Errorf("Director lists %v after the removal", left)
+	}
+}
+
+func TestConsoleOfDirector(t *testing.T) {
+	f, simulated := startWithDirector(t)
+	ordered := f.provision("key-1", "c-first")
+	f.succeeded(ordered.ID)
+
+	for _, c := range []struct {
+		reason string
+		label  any
+		want   string
+	}{
+		{"the agent has not set it", nil, ""},
+		{"the label of the agent", "https://console.example.com/c-first", "https://console.example.com/c-first"},
+		{"users open the address", "javascript:alert(1)", ""},
+		{"a label can be any JSON", 7, ""},
+	} {
+		if c.label != nil {
+			simulated.SetLabel(ordered.RuntimeID, director.LabelConsole, c.label)
+		}
+
+		if got, err := f.client.Console(t.Context(), tenant, ordered.RuntimeID); err != nil || got != c.want {
+			t.Errorf("%s: got %q, %v", c.reason, got, err)
+		}
+	}
+
+	simulated.Inject(fakedirector.Fault{Operation: "runtime", Unsent: true})
+
+	if _, err := f.client.Console(t.Context(), tenant, ordered.RuntimeID); !failure.Is(err, failure.Transient) {
+		t.Errorf("with Director away: %v", err)
+	}
+
+	if _, err := f.client.Console(t.Context(), "another-tenant", ordered.RuntimeID); !failure.Is(err, failure.NotFound) && !failure.Is(err, failure.Permanent) {
+		t.Errorf("for another tenant: %v", err)
+	}
+
+	simulated.Forget(tenant)
+
+	if got, err := f.client.Console(t.Context(), tenant, ordered.RuntimeID); err != nil || got != "" {
+		t.Errorf("a tenant that Director does not know: got %q, %v", got, err)
+	}
+}
+
+// TestConsoleOfALongAccount checks that Director is asked for the account as the client names it, not for its label.
+func TestConsoleOfALongAccount(t *testing.T) {
+	f, simulated := startWithDirector(t)
+	account := provisionerclient.Caller{Tenant: "Account with spaces!"}
+
+	ordered, err := f.client.ProvisionRuntime(t.Context(), account, order("c-first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	simulated.SetLabel(ordered.RuntimeID, director.LabelConsole, "https://console.example.com")
+
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		got, err := f.client.Console(t.Context(), account.Tenant, ordered.RuntimeID)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("got %q, %v", got, err)
+		}
+
+		if got != "" { // the cluster exists
+			return
+		}
 	}
 }
 

@@ -281,6 +281,15 @@ func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	return comparer
 }
 
+// consoles returns Director. The interface is nil without Director, because a nil pointer in it would not be.
+func (a *assembly) consoles() orders.Consoles {
+	if a.director == nil {
+		return nil
+	}
+
+	return a.director
+}
+
 // graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
 // mutations, and the recorder records clients without credentials or permissions. Queries are not audited, because they change
 // nothing.
@@ -291,7 +300,7 @@ func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
 			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots, OfRuntime: a.parts.Shoots.OfRuntime,
-			Registrar: a.registrar, Agents: a.parts.statuses(), Recorder: recorder,
+			Registrar: a.registrar, Agents: a.parts.statuses(), Consoles: a.consoles(), Recorder: recorder,
 			Clock: clock.RealClock{}, Wake: a.wake, KubeconfigValidity: a.config.Gardener.KubeconfigValidity, Releases: a.parts.Releases,
 			Defaults: &orders.Defaults{KubernetesVersion: a.config.Gardener.Shoots.KubernetesVersion, MachineTypes: a.config.Gardener.Shoots.MachineTypes},
 			Validate: func(order spec.Runtime) error { return validation.Provision(order, rules) },

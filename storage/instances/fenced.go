@@ -52,6 +52,18 @@ func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance envi
 	return failure.While(err, "recording the runtime of instance %s", instance.ID)
 }
 
+// SetDashboardURL records the console of an instance. It changes nothing and returns no error in the same cases as SetRuntime.
+func (s *Store) SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error {
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		_, err := storage.Exec(ctx, tx, `UPDATE instances SET dashboard_url = ?`+sameInstance+` AND `+operations.HasLease,
+			address, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)
+
+		return err
+	})
+
+	return failure.While(err, "recording the dashboard of instance %s", instance.ID)
+}
+
 // Delete removes an instance with its bindings, in the transaction that ends the operation. It changes nothing, and returns no
 // error, if the instance is gone or if another instance has its ID. The rows of its operations stay as a history.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.Instance) error {

@@ -61,8 +61,19 @@ func TestInstanceRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		if err := store.SetDashboardURL(t.Context(), by, instance("one"), "https://console.example.com"); err != nil {
+			t.Fatal(err)
+		}
+
+		late := by
+		late.Lease.Fence--
+
+		if err := store.SetDashboardURL(t.Context(), late, instance("one"), "https://late.example.com"); err != nil {
+			t.Fatal(err)
+		}
+
 		want := instance("one")
-		want.RuntimeID = "runtime"
+		want.RuntimeID, want.DashboardURL = "runtime", "https://console.example.com"
 
 		got, err := store.Get(t.Context(), db.Reader(), "one")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {

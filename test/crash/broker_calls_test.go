@@ -60,6 +60,10 @@ func (r proxiedRows) SetRuntime(ctx context.Context, by process.Record, instance
 	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, by, instance, runtimeID) })
 }
 
+func (r proxiedRows) SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error {
+	return r.call(ctx, "SetDashboardURL", func(ctx context.Context) error { return r.Rows.SetDashboardURL(ctx, by, instance, address) })
+}
+
 func (r proxiedRows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	return readRow(ctx, r, "WantsBinding", func(ctx context.Context) (bool, error) { return r.Rows.WantsBinding(ctx, id) })
 }

@@ -242,6 +242,24 @@ var AllConflictStrategy = []ConflictStrategy{
 	ConflictStrategyReplace,
 }
 
+// ConsoleResponse is returned by Console on success.
+type ConsoleResponse struct {
+	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
+	Result *ConsoleResult `json:"result"`
+}
+
+// GetResult returns ConsoleResponse.Result, and is useful for accessing the field via an interface.
+func (v *ConsoleResponse) GetResult() *ConsoleResult { return v.Result }
+
+// ConsoleResult includes the requested fields of the GraphQL type RuntimeStatus.
+type ConsoleResult struct {
+	// The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none.
+	ConsoleURL *string `json:"consoleURL"`
+}
+
+// GetConsoleURL returns ConsoleResult.ConsoleURL, and is useful for accessing the field via an interface.
+func (v *ConsoleResult) GetConsoleURL() *string { return v.ConsoleURL }
+
 type DNSConfigInput struct {
 	Domain    string              `json:"domain"`
 	Providers []*DNSProviderInput `json:"providers,omitempty"`
@@ -975,6 +993,14 @@ func (v *__ChangesInput) GetAfter() *string { return v.After }
 // GetWaitSeconds returns __ChangesInput.WaitSeconds, and is useful for accessing the field via an interface.
 func (v *__ChangesInput) GetWaitSeconds() int { return v.WaitSeconds }
 
+// __ConsoleInput is used internally by genqlient
+type __ConsoleInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __ConsoleInput.Id, and is useful for accessing the field via an interface.
+func (v *__ConsoleInput) GetId() string { return v.Id }
+
 // __DeprovisionRuntimeInput is used internally by genqlient
 type __DeprovisionRuntimeInput struct {
 	Id string `json:"id"`
@@ -1078,6 +1104,40 @@ func Changes(
 	}
 
 	data_ = &ChangesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by Console.
+const Console_Operation = `
+query Console ($id: String!) {
+	result: runtimeStatus(id: $id) {
+		consoleURL
+	}
+}
+`
+
+func Console(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *ConsoleResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "Console",
+		Query:  Console_Operation,
+		Variables: &__ConsoleInput{
+			Id: id,
+		},
+	}
+
+	data_ = &ConsoleResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	_ "embed"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -119,6 +120,24 @@ func (d *Director) Runtimes() []Runtime {
 	}
 
 	return runtimes
+}
+
+// SetLabel sets a label of a runtime, as its agent does. It changes nothing if there is no such runtime.
+func (d *Director) SetLabel(runtimeID, key string, value any) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+
+	for _, runtime := range d.runtimes {
+		if runtime.ID == runtimeID {
+			labels := maps.Clone(runtime.Labels)
+			if labels == nil {
+				labels = map[string]any{}
+			}
+
+			labels[key] = value
+			runtime.Labels = labels
+		}
+	}
 }
 
 // Calls returns the names of all called operations in order, including failed calls. Requests for access tokens have the name

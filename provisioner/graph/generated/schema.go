@@ -274,6 +274,7 @@ type ComplexityRoot struct {
 	}
 
 	RuntimeStatus struct {
+		ConsoleURL              func(childComplexity int) int
 		HibernationStatus       func(childComplexity int) int
 		LastOperationStatus     func(childComplexity int) int
 		RuntimeConfiguration    func(childComplexity int) int
@@ -1265,6 +1266,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.RuntimePage.TotalCount(childComplexity), true
 
+	case "RuntimeStatus.consoleURL":
+		if e.complexity.RuntimeStatus.ConsoleURL == nil {
+			break
+		}
+
+		return e.complexity.RuntimeStatus.ConsoleURL(childComplexity), true
 	case "RuntimeStatus.hibernationStatus":
 		if e.complexity.RuntimeStatus.HibernationStatus == nil {
 			break
@@ -1706,6 +1713,8 @@ type RuntimeStatus {
   runtimeConnectionStatus: RuntimeConnectionStatus
   runtimeConfiguration: RuntimeConfig
   hibernationStatus: HibernationStatus
+  "The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none."
+  consoleURL: String
 }
 
 enum RuntimeAgentConnectionStatus {
@@ -4865,6 +4874,8 @@ func (ec *executionContext) fieldContext_Mutation_rollBackUpgradeOperation(ctx c
 				return ec.fieldContext_RuntimeStatus_runtimeConfiguration(ctx, field)
 			case "hibernationStatus":
 				return ec.fieldContext_RuntimeStatus_hibernationStatus(ctx, field)
+			case "consoleURL":
+				return ec.fieldContext_RuntimeStatus_consoleURL(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type RuntimeStatus", field.Name)
 		},
@@ -6208,6 +6219,8 @@ func (ec *executionContext) fieldContext_Query_runtimeStatus(ctx context.Context
 				return ec.fieldContext_RuntimeStatus_runtimeConfiguration(ctx, field)
 			case "hibernationStatus":
 				return ec.fieldContext_RuntimeStatus_hibernationStatus(ctx, field)
+			case "consoleURL":
+				return ec.fieldContext_RuntimeStatus_consoleURL(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type RuntimeStatus", field.Name)
 		},
@@ -7308,6 +7321,35 @@ func (ec *executionContext) fieldContext_RuntimeStatus_hibernationStatus(_ conte
 				return ec.fieldContext_HibernationStatus_hibernationPossible(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type HibernationStatus", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RuntimeStatus_consoleURL(ctx context.Context, field graphql.CollectedField, obj *model.RuntimeStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_RuntimeStatus_consoleURL,
+		func(ctx context.Context) (any, error) {
+			return obj.ConsoleURL, nil
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_RuntimeStatus_consoleURL(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RuntimeStatus",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
 		},
 	}
 	return fc, nil
@@ -12222,6 +12264,8 @@ func (ec *executionContext) _RuntimeStatus(ctx context.Context, sel ast.Selectio
 			out.Values[i] = ec._RuntimeStatus_runtimeConfiguration(ctx, field, obj)
 		case "hibernationStatus":
 			out.Values[i] = ec._RuntimeStatus_hibernationStatus(ctx, field, obj)
+		case "consoleURL":
+			out.Values[i] = ec._RuntimeStatus_consoleURL(ctx, field, obj)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

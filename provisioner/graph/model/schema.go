@@ -187,6 +187,8 @@ type RuntimeStatus struct {
 	RuntimeConnectionStatus *RuntimeConnectionStatus `json:"runtimeConnectionStatus,omitempty"`
 	RuntimeConfiguration    *RuntimeConfig           `json:"runtimeConfiguration,omitempty"`
 	HibernationStatus       *HibernationStatus       `json:"hibernationStatus,omitempty"`
+	// The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none.
+	ConsoleURL *string `json:"consoleURL,omitempty"`
 }
 
 type OperationState string
