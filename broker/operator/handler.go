@@ -92,6 +92,8 @@ type Options struct {
 	Expirer  Expirer
 	Upgrader Upgrader
 	Cleaner  Cleaner
+	// Pool is the account pool, or nil if none is configured.
+	Pool AccountPool
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Processes describes the processes of all kinds of operations.

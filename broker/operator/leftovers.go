@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	textLeftoverChange = `The body is invalid. Send {"reason": "…"} as JSON.`
-	textSealed         = "The data of the deletion cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then repeat the request."
+	textJustification = `The body is invalid. Send {"reason": "…"} as JSON.`
+	textSealed        = "The data of the deletion cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then repeat the request."
 )
 
 // Cleaner cleans up leftovers. Errors are of package failure or of the database.
@@ -134,11 +134,11 @@ func (a *api) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 // changeLeftover reads the request and makes the change. The log has a line for each request. done is the end of its text, as in
 // "leftover confirmed".
 func (a *api) changeLeftover(r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error)) (httpserver.Response, error) {
-	var wanted operatorapi.LeftoverChange
+	var wanted operatorapi.Justification
 
 	id, err := operatorserver.Segment(r, "leftover_id")
 	if err == nil {
-		err = operatorserver.ReadStrictly(r.Body, &wanted, textLeftoverChange)
+		err = operatorserver.ReadStrictly(r.Body, &wanted, textJustification)
 	}
 
 	if err == nil {

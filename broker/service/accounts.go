@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/gardenclient"
@@ -66,6 +67,15 @@ func (p *accountPool) accounts() Accounts {
 	}
 
 	return p
+}
+
+// operated returns the pool for the operator API, or nil if none is configured.
+func (p *accountPool) operated() operator.AccountPool {
+	if p == nil {
+		return nil
+	}
+
+	return p.Pool
 }
 
 // connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog.

@@ -214,7 +214,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Cleaner: cleaner, Leftovers: stores.leftovers, Objects: stores.objects, Upgrader: stores.upgrader(plans, wake), Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Cleaner: cleaner, Pool: connected.pool.operated(), Leftovers: stores.leftovers, Objects: stores.objects, Upgrader: stores.upgrader(plans, wake), Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
 		Estimator: estimator, UserText: broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		Differences:    comparer,

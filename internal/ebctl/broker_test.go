@@ -86,6 +86,10 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /accounts/{id}", broker.account)
 	broker.routes.HandleFunc("POST /accounts/{id}/erase", broker.eraseAccount)
 	broker.routes.HandleFunc("POST /leftovers/{id}/{verb}", broker.changeLeftover)
+	broker.routes.HandleFunc("GET /cloudaccounts", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.CloudAccountList{Data: scenario.CloudAccounts})
+	})
+	broker.routes.HandleFunc("POST /cloudaccounts/{name}/release", broker.releaseAccount)
 	broker.routes.HandleFunc("GET /differences", broker.listDifferences)
 	broker.routes.HandleFunc("POST /differences/restore", broker.restore)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
@@ -273,6 +277,19 @@ func (b *fakeBroker) changeLeftover(w http.ResponseWriter, r *http.Request) {
 
 	b.runtimes = slices.Delete(b.runtimes, index, index+1)
 	answer(w, http.StatusOK, left.Leftover)
+}
+
+// releaseAccount releases an account if it is dirty.
+func (b *fakeBroker) releaseAccount(w http.ResponseWriter, r *http.Request) {
+	for _, account := range b.scenario.CloudAccounts {
+		if account.Name == r.PathValue("name") && account.State == operatorapi.CloudAccountStateDirty {
+			answer(w, http.StatusOK, account)
+
+			return
+		}
+	}
+
+	refuse(w, http.StatusConflict, "Conflict", "Only dirty accounts can be released.")
 }
 
 // auditChain serves each record on a page of its own, and then the rows without a record.

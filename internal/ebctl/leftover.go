@@ -81,7 +81,7 @@ func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, left
 	table := output.Rows{Head: []string{"OPERATION", "INSTANCE", "STEPS"}, None: "There is nothing to clean up.", IDs: []string{}}
 
 	for _, each := range leftovers {
-		operation, err := client.CleanLeftover(ctx, each.Leftover.ID, operatorapi.LeftoverChange{Reason: reason})
+		operation, err := client.CleanLeftover(ctx, each.Leftover.ID, operatorapi.Justification{Reason: reason})
 		if err != nil {
 			return fmt.Errorf("cleaning up the leftover %s: %w", each.Leftover.ID, err)
 		}
@@ -129,7 +129,7 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 				return err
 			}
 
-			forgotten, err := client.ConfirmLeftover(command.Context(), left.Leftover.ID, operatorapi.LeftoverChange{Reason: reason})
+			forgotten, err := client.ConfirmLeftover(command.Context(), left.Leftover.ID, operatorapi.Justification{Reason: reason})
 			if err != nil {
 				return fmt.Errorf("confirming the leftover %s: %w", left.Leftover.ID, err)
 			}

@@ -61,6 +61,8 @@ type scenario struct {
 	// Accounts are the accounts that have data. Erasures are the results of requests to erase an account, in order.
 	Accounts []operatorapi.Account `json:"accounts"`
 	Erasures []operatorapi.Erasure `json:"erasures"`
+	// CloudAccounts are the accounts of the account pool.
+	CloudAccounts []operatorapi.CloudAccount `json:"cloudAccounts"`
 	// Differences and Restorations are the pages of these responses, in order.
 	Differences  []operatorapi.DifferenceList `json:"differences"`
 	Restorations []operatorapi.Restoration    `json:"restorations"`

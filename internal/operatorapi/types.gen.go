@@ -8,6 +8,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auditchain"
 )
 
+// Defines values for CloudAccountState.
+const (
+	CloudAccountStateClaimed   CloudAccountState = "claimed"
+	CloudAccountStateDirty     CloudAccountState = "dirty"
+	CloudAccountStateFree      CloudAccountState = "free"
+	CloudAccountStateInternal  CloudAccountState = "internal"
+	CloudAccountStateLabeled   CloudAccountState = "labeled"
+	CloudAccountStateReleasing CloudAccountState = "releasing"
+	CloudAccountStateShared    CloudAccountState = "shared"
+)
+
 // Defines values for DifferenceKind.
 const (
 	DifferenceKindInstanceWithoutRuntime     DifferenceKind = "instance-without-runtime"
@@ -154,7 +165,7 @@ type AuditEntry struct {
 	// AccountID The account, if neither the instance nor the operation identifies it.
 	AccountID string `json:"accountID,omitempty,omitzero"`
 
-	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, credentials, bind, unbind, erase, restore, cleanup, confirm. access stands for a rejected request that would not have changed anything.
+	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, credentials, bind, unbind, erase, restore, cleanup, confirm, release. access stands for a rejected request that would not have changed anything.
 	//
 	// Example: provision
 	Action string `json:"action"`
@@ -249,6 +260,55 @@ type CatalogProblem struct {
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
 }
+
+// CloudAccount An account of a cloud provider in the account pool.
+type CloudAccount struct {
+	// EUAccess Whether only operators in the European Union may access the account.
+	EUAccess bool `json:"euAccess,omitempty,omitzero"`
+
+	// Instances The IDs of the instances that use the account.
+	Instances []string `json:"instances,omitempty,omitzero"`
+
+	// Meaning What the state means, and what an operator can do.
+	Meaning string `json:"meaning"`
+
+	// Name The name of the binding in Gardener.
+	Name string `json:"name"`
+
+	// Shoots The names of the Shoots that refer to the account.
+	Shoots []string `json:"shoots,omitempty,omitzero"`
+
+	// State The state of an account. The first one that applies counts.
+	// internal: reserved for the operators.
+	// releasing: its last instance has released it.
+	// dirty: it has to be emptied before another tenant can claim it.
+	// shared: several tenants use it.
+	// claimed: a tenant uses it.
+	// labeled: it has the label of a tenant that has no claim.
+	// free: a tenant can claim it.
+	State CloudAccountState `json:"state"`
+
+	// Tenant The label tenantName. Absent without one.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// Type The label hyperscalerType.
+	Type string `json:"type"`
+}
+
+// CloudAccountList The accounts of the account pool.
+type CloudAccountList struct {
+	Data []CloudAccount `json:"data"`
+}
+
+// CloudAccountState The state of an account. The first one that applies counts.
+// internal: reserved for the operators.
+// releasing: its last instance has released it.
+// dirty: it has to be emptied before another tenant can claim it.
+// shared: several tenants use it.
+// claimed: a tenant uses it.
+// labeled: it has the label of a tenant that has no claim.
+// free: a tenant can claim it.
+type CloudAccountState string
 
 // Difference An object that a service or another system lacks.
 type Difference struct {
@@ -368,6 +428,12 @@ type Intervention struct {
 	Step string `json:"step,omitempty,omitzero"`
 }
 
+// Justification The reason for a request that has no other fields.
+type Justification struct {
+	// Reason Recorded with the user's name as one line.
+	Reason string `json:"reason"`
+}
+
 // Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
 type Leftover struct {
 	// ID The ID of the deletion or suspension that left it.
@@ -384,12 +450,6 @@ type Leftover struct {
 
 	// Steps The steps that were not completed.
 	Steps []string `json:"steps"`
-}
-
-// LeftoverChange A request to clean up or to confirm a leftover.
-type LeftoverChange struct {
-	// Reason Recorded with the user's name as one line.
-	Reason string `json:"reason"`
 }
 
 // Operation A piece of work on an instance or on one of its bindings.
@@ -966,14 +1026,17 @@ type ListRuntimesParams struct {
 	Total Total `form:"total,omitempty" json:"total,omitempty,omitzero"`
 }
 
+// ReleaseCloudAccountJSONRequestBody defines body for ReleaseCloudAccount for application/json ContentType.
+type ReleaseCloudAccountJSONRequestBody = Justification
+
 // RestoreDifferencesJSONRequestBody defines body for RestoreDifferences for application/json ContentType.
 type RestoreDifferencesJSONRequestBody = Restore
 
 // CleanLeftoverJSONRequestBody defines body for CleanLeftover for application/json ContentType.
-type CleanLeftoverJSONRequestBody = LeftoverChange
+type CleanLeftoverJSONRequestBody = Justification
 
 // ConfirmLeftoverJSONRequestBody defines body for ConfirmLeftover for application/json ContentType.
-type ConfirmLeftoverJSONRequestBody = LeftoverChange
+type ConfirmLeftoverJSONRequestBody = Justification
 
 // CancelOperationJSONRequestBody defines body for CancelOperation for application/json ContentType.
 type CancelOperationJSONRequestBody = Intervention

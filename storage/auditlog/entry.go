@@ -29,6 +29,8 @@ const (
 	// ActionCleanup starts a cleanup of a leftover. ActionConfirm ends a leftover without one.
 	ActionCleanup = "cleanup"
 	ActionConfirm = "confirm"
+	// ActionRelease makes a dirty account of the account pool free. Its entry has the account in Before.
+	ActionRelease = "release"
 	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
 	ActionErase = "erase"
 	// ActionGrant, ActionRevoke and ActionMove change the platforms of an instance.

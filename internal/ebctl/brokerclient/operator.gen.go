@@ -73,6 +73,23 @@ func (c *Client) GetCatalog(ctx context.Context) (operatorapi.Catalog, error) {
 	})
 }
 
+// ListCloudAccounts calls GET /cloudaccounts: list the accounts of the account pool.
+func (c *Client) ListCloudAccounts(ctx context.Context) (operatorapi.CloudAccountList, error) {
+	return callFor[operatorapi.CloudAccountList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/cloudaccounts",
+	})
+}
+
+// ReleaseCloudAccount calls POST /cloudaccounts/{cloud_account}/release: make a dirty account free for another tenant.
+func (c *Client) ReleaseCloudAccount(ctx context.Context, cloudAccount string, body operatorapi.Justification) (operatorapi.CloudAccount, error) {
+	return callFor[operatorapi.CloudAccount](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/cloudaccounts/%s/release", url.PathEscape(cloudAccount)),
+		body:   body,
+	})
+}
+
 // ListDifferences calls GET /differences: list differences between the services and the systems behind them.
 func (c *Client) ListDifferences(ctx context.Context, params operatorapi.ListDifferencesParams) (operatorapi.DifferenceList, error) {
 	query := url.Values{}
@@ -105,7 +122,7 @@ func (c *Client) ExpireInstance(ctx context.Context, instanceID string) (operato
 }
 
 // CleanLeftover calls POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
-func (c *Client) CleanLeftover(ctx context.Context, leftoverID string, body operatorapi.LeftoverChange) (operatorapi.Operation, error) {
+func (c *Client) CleanLeftover(ctx context.Context, leftoverID string, body operatorapi.Justification) (operatorapi.Operation, error) {
 	return callFor[operatorapi.Operation](ctx, c, request{
 		method: http.MethodPost,
 		path:   fmt.Sprintf("/leftovers/%s/cleanup", url.PathEscape(leftoverID)),
@@ -114,7 +131,7 @@ func (c *Client) CleanLeftover(ctx context.Context, leftoverID string, body oper
 }
 
 // ConfirmLeftover calls POST /leftovers/{leftover_id}/confirm: confirm that nothing is left of a deleted instance.
-func (c *Client) ConfirmLeftover(ctx context.Context, leftoverID string, body operatorapi.LeftoverChange) (operatorapi.Leftover, error) {
+func (c *Client) ConfirmLeftover(ctx context.Context, leftoverID string, body operatorapi.Justification) (operatorapi.Leftover, error) {
 	return callFor[operatorapi.Leftover](ctx, c, request{
 		method: http.MethodPost,
 		path:   fmt.Sprintf("/leftovers/%s/confirm", url.PathEscape(leftoverID)),

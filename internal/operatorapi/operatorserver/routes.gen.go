@@ -49,6 +49,10 @@ type BrokerHandlers interface {
 	Handlers
 	// GetCatalog handles GET /catalog: get the catalog that the responding replica serves.
 	GetCatalog(r *http.Request) (httpserver.Response, error)
+	// ListCloudAccounts handles GET /cloudaccounts: list the accounts of the account pool.
+	ListCloudAccounts(r *http.Request) (httpserver.Response, error)
+	// ReleaseCloudAccount handles POST /cloudaccounts/{cloud_account}/release: make a dirty account free for another tenant.
+	ReleaseCloudAccount(r *http.Request) (httpserver.Response, error)
 	// ExpireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
 	ExpireInstance(r *http.Request) (httpserver.Response, error)
 	// GetKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
@@ -103,6 +107,14 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/catalog", Role: "viewer",
 			serve: to.GetCatalog,
+		},
+		{
+			Method: http.MethodGet, Path: "/cloudaccounts", Role: "viewer",
+			serve: to.ListCloudAccounts,
+		},
+		{
+			Method: http.MethodPost, Path: "/cloudaccounts/{cloud_account}/release", Role: "operator",
+			serve: to.ReleaseCloudAccount,
 		},
 		{
 			Method: http.MethodGet, Path: "/differences", Role: "operator",

@@ -1,0 +1,170 @@
+package accountpool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// State describes what the pool may do with an account. States are computed and never stored.
+type State string
+
+// The states of accounts. The first one that applies counts.
+const (
+	// Internal: reserved for the operators.
+	Internal State = "internal"
+	// Releasing: its last instance has released it, and the label is being written.
+	Releasing State = "releasing"
+	// Dirty: the former tenant has released it, and somebody has to empty it.
+	Dirty State = "dirty"
+	// SharedState: several tenants use it.
+	SharedState State = "shared"
+	// Claimed: a tenant uses it.
+	Claimed State = "claimed"
+	// Labeled: it has the label of a tenant that has no claim. The tenant's next instance claims it.
+	Labeled State = "labeled"
+	// Free: a tenant can claim it.
+	Free State = "free"
+)
+
+// States returns all states.
+func States() []State {
+	return []State{Internal, Releasing, Dirty, SharedState, Claimed, Labeled, Free}
+}
+
+// Status is an account with what uses it.
+type Status struct {
+	Account
+
+	State State
+	// Instances are the IDs of the instances that use the account. Shoots are the names of the Shoots that refer to it.
+	Instances, Shoots []string
+}
+
+// Overview returns all accounts of the pool with their states, sorted by type and name. The garden and the database are read one after
+// the other, so an account that changes meanwhile may have the former state.
+func (p Pool) Overview(ctx context.Context) ([]Status, error) {
+	accounts, err := p.Garden.Accounts(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+
+	shoots, err := p.Garden.Shoots(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	claims, uses, err := p.Claims.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	claimed, instances := map[string]Claim{}, map[string][]string{}
+	for _, claim := range claims {
+		claimed[claim.Account] = claim
+	}
+
+	for _, use := range uses {
+		instances[use.Account] = append(instances[use.Account], use.InstanceID)
+	}
+
+	found := make([]Status, 0, len(accounts))
+
+	for _, account := range accounts {
+		slices.Sort(shoots[account.Name])
+
+		claim, isClaimed := claimed[account.Name]
+		found = append(found, Status{
+			Account: account, State: stateOf(account, claim, isClaimed), Instances: instances[account.Name], Shoots: shoots[account.Name],
+		})
+	}
+
+	slices.SortFunc(found, func(a, b Status) int { return strings.Compare(a.Type+" "+a.Name, b.Type+" "+b.Name) })
+
+	return found, nil
+}
+
+func stateOf(account Account, claim Claim, claimed bool) State {
+	switch {
+	case account.Internal:
+		return Internal
+	case claimed && claim.Releasing:
+		return Releasing
+	case account.Dirty:
+		return Dirty
+	case account.Shared:
+		return SharedState
+	case claimed:
+		return Claimed
+	case account.Tenant != "":
+		return Labeled
+	default:
+		return Free
+	}
+}
+
+// Free makes a dirty account free for another tenant, after it was emptied. The function allow is called before the change; if it
+// returns an error, nothing changes. Free returns the status before the change. The error is of kind NotFound if the pool has no such
+// account, and of kind Conflict if the account is not dirty, is still used, or has changed meanwhile.
+func (p Pool) Free(ctx context.Context, name string, allow func(Status) error) (Status, error) {
+	all, err := p.Overview(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+
+	at := slices.IndexFunc(all, func(status Status) bool { return status.Name == name })
+	if at < 0 {
+		return Status{}, failure.New(failure.NotFound, "The account pool has no account %q.", name)
+	}
+
+	status := all[at]
+	if err := status.releasable(); err != nil {
+		return status, err
+	}
+
+	if err := allow(status); err != nil {
+		return status, err
+	}
+
+	account := status.Account
+	account.Tenant, account.Dirty = "", false
+
+	return status, p.Garden.SetLabels(ctx, account)
+}
+
+// releasable returns nil if the account can be made free.
+func (s Status) releasable() error {
+	switch {
+	case s.State != Dirty:
+		return failure.New(failure.Conflict, "The account %q is %s. Only dirty accounts can be released.", s.Name, s.State)
+	case len(s.Shoots) > 0:
+		return failure.New(failure.Conflict, "Shoots still use the account %q: %s.", s.Name, strings.Join(s.Shoots, ", "))
+	case len(s.Instances) > 0:
+		return failure.New(failure.Conflict, "Instances still use the account %q: %s.", s.Name, strings.Join(s.Instances, ", "))
+	default:
+		return nil
+	}
+}
+
+// Explain returns what the state of the account means, and what an operator can do.
+func (s Status) Explain() string {
+	if err := s.releasable(); s.State == Dirty && err != nil {
+		return failure.Of(err).Text
+	}
+
+	texts := map[State]string{
+		Internal:    "The label internal reserves the account for the operators. The pool neither claims nor releases it.",
+		Dirty:       "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release " + s.Name,
+		SharedState: fmt.Sprintf("Tenants share the account. %d instances use it.", len(s.Instances)),
+		Releasing:   "The last instance has released the account. The broker is about to mark it as dirty.",
+		Claimed:     fmt.Sprintf("The tenant %s has claimed the account. %d instances use it.", s.Tenant, len(s.Instances)),
+		Labeled: "The account has the label of tenant " + s.Tenant + ", which has no claim. The next instance of the tenant claims it. " +
+			"If the tenant is gone, empty the account and remove the label tenantName.",
+		Free: "A tenant can claim the account.",
+	}
+
+	return texts[s.State]
+}

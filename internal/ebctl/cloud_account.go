@@ -1,0 +1,178 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newCloudAccountCommand returns the group of commands about the account pool.
+func newCloudAccountCommand(session *session) *cobra.Command {
+	return group("accounts", "Show and release the cloud accounts of the account pool",
+		newCloudAccountListCommand(session),
+		newCloudAccountExplainCommand(session),
+		newCloudAccountReleaseCommand(session),
+	)
+}
+
+// newCloudAccountListCommand returns the command that lists the accounts.
+func newCloudAccountListCommand(session *session) *cobra.Command {
+	var accountType, state, tenant string
+
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the accounts with their states",
+		Args:  arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			list, err := client.ListCloudAccounts(command.Context())
+			if err != nil {
+				return fmt.Errorf("listing the accounts: %w", err)
+			}
+
+			list.Data = slices.DeleteFunc(list.Data, func(each operatorapi.CloudAccount) bool {
+				return accountType != "" && each.Type != accountType || state != "" && string(each.State) != state || tenant != "" && each.Tenant != tenant
+			})
+
+			table := output.Rows{
+				Head: []string{"NAME", "TYPE", "STATE", "TENANT", "EU", "INSTANCES", "SHOOTS"}, None: "No accounts found.", IDs: []string{},
+			}
+
+			for _, each := range list.Data {
+				eu := ""
+				if each.EUAccess {
+					eu = "yes"
+				}
+
+				table.IDs = append(table.IDs, each.Name)
+				table.Rows = append(table.Rows, []string{
+					each.Name, each.Type, string(each.State), each.Tenant, eu, strconv.Itoa(len(each.Instances)), strconv.Itoa(len(each.Shoots)),
+				})
+			}
+
+			return session.print(list, table)
+		},
+	}
+
+	flags := command.Flags()
+	flags.StringVar(&accountType, "type", "", "only accounts with this hyperscalerType")
+	flags.StringVar(&state, "state", "", "only accounts in the state: internal, releasing, dirty, shared, claimed, labeled, free")
+	flags.StringVar(&tenant, "tenant", "", "only accounts of the tenant")
+
+	return command
+}
+
+// newCloudAccountExplainCommand returns the command that explains the state of an account.
+func newCloudAccountExplainCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain NAME",
+		Short: "Explain the state of an account, and show its instances and Shoots",
+		Args:  arguments("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			account, err := findCloudAccount(command.Context(), client, args[0])
+			if err != nil {
+				return err
+			}
+
+			return session.print(account, cloudAccountFields(account))
+		},
+	}
+}
+
+// newCloudAccountReleaseCommand returns the command that makes a dirty account free.
+func newCloudAccountReleaseCommand(session *session) *cobra.Command {
+	var (
+		dryRun bool
+		reason string
+	)
+
+	command := addYes(session, &cobra.Command{
+		Use:   "release NAME",
+		Short: "Make a dirty account free for another tenant, after it was emptied",
+		Long: "Make a dirty account free for another tenant, after it was emptied.\n\n" +
+			"The broker removes the labels dirty and tenantName. It neither looks into the account nor deletes anything there." + helpAudited,
+		Args: arguments("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if !dryRun && strings.TrimSpace(reason) == "" {
+				return usage("--reason is missing: state the reason for other operators")
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			account, err := findCloudAccount(command.Context(), client, args[0])
+			if err != nil {
+				return err
+			}
+
+			if dryRun {
+				return session.print(account, cloudAccountFields(account))
+			}
+
+			if account.State == operatorapi.CloudAccountStateDirty {
+				if err := session.confirm(command.Context(), "Is the account %s of tenant %s empty, and may another tenant get it?", account.Name, account.Tenant); err != nil {
+					return err
+				}
+			}
+
+			released, err := client.ReleaseCloudAccount(command.Context(), account.Name, operatorapi.Justification{Reason: reason})
+			if err != nil {
+				return fmt.Errorf("releasing the account %s: %w", account.Name, err)
+			}
+
+			return session.print(released, output.Fields{{Name: "Released", Value: released.Name}, {Name: "Former tenant", Value: released.Tenant}})
+		},
+	})
+
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show the account, and what prevents its release")
+	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
+
+	return command
+}
+
+// findCloudAccount returns the account with the name.
+func findCloudAccount(ctx context.Context, client *brokerclient.Client, name string) (operatorapi.CloudAccount, error) {
+	list, err := client.ListCloudAccounts(ctx)
+	if err != nil {
+		return operatorapi.CloudAccount{}, fmt.Errorf("listing the accounts: %w", err)
+	}
+
+	for _, account := range list.Data {
+		if account.Name == name {
+			return account, nil
+		}
+	}
+
+	return operatorapi.CloudAccount{}, &notFoundError{text: "the account pool has no account " + name}
+}
+
+func cloudAccountFields(account operatorapi.CloudAccount) output.Fields {
+	return output.Fields{
+		{Name: "Account", Value: account.Name},
+		{Name: "Type", Value: account.Type},
+		{Name: "State", Value: string(account.State)},
+		{Name: "Tenant", Value: account.Tenant},
+		{Name: "Instances", Value: strings.Join(account.Instances, ", ")},
+		{Name: "Shoots", Value: strings.Join(account.Shoots, ", ")},
+		{Name: "Meaning", Value: account.Meaning},
+	}
+}
