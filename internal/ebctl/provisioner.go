@@ -59,7 +59,7 @@ func newProvisionerCommand(session *session) *cobra.Command {
 // provisionerKinds returns the kinds of the Provisioner's operations, as suggestions for the flag --kind.
 func provisionerKinds() []string {
 	return []string{
-		"Provision", "ProvisionNoInstall", "Upgrade", "RollBack", "UpgradeShoot", "Hibernate", "WakeUp", "ReconnectRuntime",
+		"Provision", "ProvisionNoInstall", "Upgrade", "UpgradeRuntime", "RollBack", "UpgradeShoot", "Hibernate", "WakeUp", "ReconnectRuntime",
 		"Deprovision", "DeprovisionNoInstall",
 	}
 }

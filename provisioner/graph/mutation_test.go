@@ -254,7 +254,7 @@ func TestUpgradeRuntime(t *testing.T) {
 	})
 
 	_, answer := post(t, server, exchange{
-		query: `mutation { result: upgradeRuntime(id: "rt-1", config: { kymaConfig: { version: "2", components: [null] } }) {
+		query: `mutation { result: upgradeRuntime(id: "rt-1", config: { kymaConfig: { version: "2", components: [null] }, clusterConfig: { kubernetesVersion: "1.35" } }) {
 			id operation state runtimeID lastError { errMessage } } }`,
 		headers: map[string]string{"tenant": "acme", "Idempotency-Key": "key"},
 	})
@@ -264,7 +264,9 @@ func TestUpgradeRuntime(t *testing.T) {
 		t.Errorf("answer: -want +got:\n%s", diff)
 	}
 
-	wantInput := spec.KymaUpgrade{KymaConfig: &spec.Kyma{Version: "2", Components: []*spec.Component{nil}}}
+	wantInput := spec.KymaUpgrade{
+		KymaConfig: &spec.Kyma{Version: "2", Components: []*spec.Component{nil}}, ClusterConfig: &spec.ClusterVersion{KubernetesVersion: "1.35"},
+	}
 	if diff := cmp.Diff(wantInput, got); diff != "" {
 		t.Errorf("null in a list must reach the validation, which names its field: -want +got:\n%s", diff)
 	}

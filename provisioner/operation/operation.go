@@ -12,13 +12,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, as the database stores them. They equal the values of the API's enum, except WakeUp and RollBack:
-// clients of Kyma Provisioner do not support these two, so PublicKind maps them to other kinds.
+// The kinds of operations, as the database stores them. They equal the values of the API's enum, except WakeUp, RollBack and
+// UpgradeRuntime: clients of Kyma Provisioner do not support these, so PublicKind maps them to other kinds. UpgradeRuntime upgrades
+// Kubernetes and then Kyma.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
 	KindUpgrade              = "Upgrade"
 	KindRollBack             = "RollBack"
+	KindUpgradeRuntime       = "UpgradeRuntime"
 	KindUpgradeShoot         = "UpgradeShoot"
 	KindHibernate            = "Hibernate"
 	KindWakeUp               = "WakeUp"
@@ -35,13 +37,16 @@ func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// PublicKind returns the kind that the API shows for a stored kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and every
-// other kind unchanged.
+// UpgradesKyma reports whether operations of the kind upgrade Kyma, alone or after Kubernetes.
+func UpgradesKyma(kind string) bool { return kind == KindUpgrade || kind == KindUpgradeRuntime }
+
+// PublicKind returns the kind that the API shows for a stored kind: UpgradeShoot for WakeUp, Upgrade for RollBack and UpgradeRuntime,
+// and every other kind unchanged.
 func PublicKind(kind string) string {
 	switch kind {
 	case KindWakeUp:
 		return KindUpgradeShoot
-	case KindRollBack:
+	case KindRollBack, KindUpgradeRuntime:
 		return KindUpgrade
 	default:
 		return kind
@@ -54,7 +59,7 @@ func KindsOf(public string) []string {
 	case KindUpgradeShoot:
 		return []string{KindUpgradeShoot, KindWakeUp}
 	case KindUpgrade:
-		return []string{KindUpgrade, KindRollBack}
+		return []string{KindUpgrade, KindUpgradeRuntime, KindRollBack}
 	default:
 		return []string{public}
 	}

@@ -32,7 +32,9 @@ func stateRules() operatorserver.StateRules {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
 	creations := []string{operation.KindProvision, operation.KindProvisionNoInstall}
-	changes := []string{operation.KindUpgrade, operation.KindRollBack, operation.KindUpgradeShoot, operation.KindReconnectRuntime}
+	changes := []string{
+		operation.KindUpgrade, operation.KindUpgradeRuntime, operation.KindRollBack, operation.KindUpgradeShoot, operation.KindReconnectRuntime,
+	}
 	deletions := []string{operation.KindDeprovision, operation.KindDeprovisionNoInstall}
 
 	return operatorserver.StateRules{

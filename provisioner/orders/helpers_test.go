@@ -205,7 +205,7 @@ func (f *fixture) claimDue() map[string]process.Record {
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
 	}, operation.KindProvision, operation.KindProvisionNoInstall, operation.KindDeprovision, operation.KindDeprovisionNoInstall,
-		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindRollBack,
+		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindUpgradeRuntime, operation.KindRollBack,
 		operation.KindReconnectRuntime, "bulk")
 
 	records := map[string]process.Record{}

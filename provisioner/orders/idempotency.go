@@ -27,9 +27,12 @@ type request struct {
 	fulfilledBy func(kind string) bool
 }
 
-// requestFor returns the request for an operation of the kind on an existing runtime.
+// requestFor returns the request for an operation of the kind on an existing runtime. Upgrades of Kyma with and without Kubernetes are
+// the same request, because they belong to the same mutation.
 func requestFor(runtimeID, kind string) request {
-	return request{runtimeID: runtimeID, fulfilledBy: func(other string) bool { return other == kind }}
+	return request{runtimeID: runtimeID, fulfilledBy: func(other string) bool {
+		return other == kind || operation.UpgradesKyma(other) && operation.UpgradesKyma(kind)
+	}}
 }
 
 // once returns the operation of an earlier request with the caller's key, or calls accept for a new request. Requests that call

@@ -15,10 +15,16 @@ import (
 
 // UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
 // into the current configuration. The operation also stores the replaced Kyma, for a later RollBackUpgrade. The error is
-// failure.Invalid if no release provides the new Kyma, and failure.Conflict if the runtime is hibernated or has no Kyma.
+// failure.Invalid if no release provides the new Kyma or if the Kubernetes version is invalid, and failure.Conflict if the runtime is
+// hibernated or has no Kyma.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
 ) (operation.Status, error) {
-	return s.once(ctx, caller, requestFor(runtimeID, operation.KindUpgrade), func() (operation.Status, error) {
+	kind := operation.KindUpgrade
+	if upgrade.ClusterConfig != nil {
+		kind = operation.KindUpgradeRuntime
+	}
+
+	return s.once(ctx, caller, requestFor(runtimeID, kind), func() (operation.Status, error) {
 		if err := validation.UpgradeRuntime(upgrade); err != nil {
 			return operation.Status{}, err
 		}
@@ -30,22 +36,38 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 		}
 
 		replace := func(_ context.Context, _ storage.Tx, data *operation.Data) error {
-			if err := reinstall(data, wanted); err != nil || upgrade.ClientData == nil {
+			if err := reinstall(data, wanted); err != nil {
 				return err
 			}
 
-			order, err := data.Order()
-			if err != nil {
-				return err
-			}
-
-			order.ClientData = upgrade.ClientData
-
-			return reorder(data, order)
+			return upgradeOthers(data, upgrade)
 		}
 
-		return s.change(ctx, caller, runtimeID, operation.KindUpgrade, replace)
+		return s.change(ctx, caller, runtimeID, kind, replace)
 	})
+}
+
+// upgradeOthers replaces the client data and the Kubernetes version in the data of the operation, if the upgrade has them.
+func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
+	order, err := data.Order()
+	if err != nil {
+		return err
+	}
+
+	if upgrade.ClientData != nil {
+		order.ClientData = upgrade.ClientData
+	}
+
+	if upgrade.ClusterConfig != nil {
+		cluster, err := validation.UpgradeCluster(*order.ClusterConfig, upgrade.ClusterConfig.KubernetesVersion)
+		if err != nil {
+			return err
+		}
+
+		order.ClusterConfig = &cluster
+	}
+
+	return reorder(data, order)
 }
 
 // RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded.
@@ -148,7 +170,7 @@ func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID strin
 			break
 		}
 
-		if record.Kind != operation.KindUpgrade || !record.State.Terminal() {
+		if !operation.UpgradesKyma(record.Kind) || !record.State.Terminal() {
 			continue
 		}
 

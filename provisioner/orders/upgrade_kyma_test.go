@@ -201,6 +201,61 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 	})
 }
 
+// TestUpgradeOfKubernetesWithKyma upgrades Kubernetes and Kyma in one operation, and rolls back only Kyma.
+func TestUpgradeOfKubernetesWithKyma(t *testing.T) {
+	onBothDatabases(t, func(f *fixture) {
+		input := orderWithKyma("c-first", "1.24.0")
+		input.ClusterConfig.GardenerConfig.KubernetesVersion = "1.34.2"
+
+		made, err := f.service.Provision(f.Context(), caller("tenant", ""), input)
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		f.finish(made.ID, process.Succeeded)
+
+		upgrade := func(key, version string) (operation.Status, error) {
+			return f.service.UpgradeRuntime(f.Context(), caller("tenant", key), made.RuntimeID, spec.KymaUpgrade{
+				KymaConfig: kyma("2.0.0"), ClusterConfig: &spec.ClusterVersion{KubernetesVersion: version},
+			})
+		}
+
+		for version, want := range map[string]string{
+			"1.33": "kubernetesVersion must not be lower than the current version 1.34.2", "1.36": "kubernetesVersion must not skip a minor version",
+			"latest": "kubernetesVersion must look like",
+		} {
+			if _, err := upgrade("", version); !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
+				f.Errorf("Kubernetes %s: %v", version, err)
+			}
+		}
+
+		accepted, err := upgrade("up", "1.35")
+		if err != nil || accepted.Kind != operation.KindUpgrade {
+			f.Fatalf("the upgrade is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", accepted, err)
+		}
+
+		if again, err := f.upgradeKyma("up", made.RuntimeID, "2.0.0"); err != nil || again.ID != accepted.ID {
+			f.Errorf("the repeated call without Kubernetes: got %+v, %v", again, err)
+		}
+
+		if record, err := f.ops.Get(f.Context(), f.ops.Reader(), accepted.ID); err != nil || record.Kind != operation.KindUpgradeRuntime {
+			f.Errorf("the operation has the kind %s, %v", record.Kind, err)
+		}
+
+		order, err := f.runNewest(accepted, nil, process.Succeeded).Order()
+		if got := order.ClusterConfig.GardenerConfig.KubernetesVersion; err != nil || got != "1.35" || order.KymaConfig.Version != "2.0.0" {
+			f.Errorf("the order has Kubernetes %s and Kyma %s, %v", got, order.KymaConfig.Version, err)
+		}
+
+		back, err := f.rollBack("", made.RuntimeID)
+
+		order, err = f.runNewest(back, err, process.Succeeded).Order()
+		if got := order.ClusterConfig.GardenerConfig.KubernetesVersion; err != nil || got != "1.35" || order.KymaConfig.Version != "1.24.0" {
+			f.Errorf("after the rollback: Kubernetes %s and Kyma %s, %v", got, order.KymaConfig.Version, err)
+		}
+	})
+}
+
 // TestRollBackTarget checks which version a rollback restores after a series of operations.
 func TestRollBackTarget(t *testing.T) {
 	upgrade := func(version string, end process.State) func(f *fixture, runtimeID string) {

@@ -112,7 +112,7 @@ type (
 func (o Options) All() []definition {
 	return []definition{
 		o.provision(), o.provisionWithKyma(),
-		o.upgrade(), o.hibernate(), o.wakeUp(), o.upgradeKyma(operation.KindUpgrade), o.upgradeKyma(operation.KindRollBack),
+		o.upgrade(), o.hibernate(), o.wakeUp(), o.upgradeKyma(operation.KindUpgrade), o.upgradeKyma(operation.KindRollBack), o.upgradeRuntime(),
 		o.deprovision(), o.deprovisionWithKyma(),
 		agent.Reconnect(o.Reconnect),
 	}

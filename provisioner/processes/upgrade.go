@@ -69,6 +69,20 @@ func (o Options) upgradeKyma(kind string) definition {
 	}
 }
 
+// upgradeRuntime upgrades the cluster and then Kyma, as the operation's data says. It records the order last, so that after a failure
+// the next upgrade starts from the earlier order.
+func (o Options) upgradeRuntime() definition {
+	kyma := o.upgradeKyma(operation.KindUpgradeRuntime)
+	record := &kyma.Stages[len(kyma.Stages)-1]
+	record.Steps = append(record.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
+
+	kyma.Stages = append(
+		o.change("UpgradingShoot", nil, "WaitingForShootUpgrade", "Wait_For_Shoot_Upgrade", o.Timeouts.Upgrade, nil), kyma.Stages...,
+	)
+
+	return kyma
+}
+
 // change returns three stages. The first stage, named ordering, writes the Shoot. The second stage waits until Gardener works on
 // the change. The third stage, named waiting, waits for the result; limit and lacks are the arguments of waitForShoot. When an
 // operator retries an operation that failed in a wait, the new operation writes the Shoot again, because Gardener may have given

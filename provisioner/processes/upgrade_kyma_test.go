@@ -31,6 +31,16 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 		}
 	}
 
+	whole := f.options().upgradeRuntime()
+	if err := whole.Validate(); err != nil || whole.Kind != operation.KindUpgradeRuntime {
+		t.Errorf("kind %s, %v", whole.Kind, err)
+	}
+
+	want = append([]string{"UpgradingShoot", "WaitingForShootNewVersion", "WaitingForShootUpgrade"}, want...)
+	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
+		t.Errorf("Kubernetes is upgraded before Kyma, -want +got:\n%s", diff)
+	}
+
 	for range 2 {
 		if _, wait, err := f.runOf(t, rollBack, "UpdatingUpgradeState"); err != nil || wait != 0 || f.recorded != wanted || f.position != 7 {
 			t.Errorf("got wait %s, recorded %q of position %d, %v", wait, f.recorded, f.position, err)

@@ -52,6 +52,14 @@ type Upgrade struct {
 // KymaUpgrade changes the Kyma of a runtime; installation.Upgraded merges it into the current Kyma.
 type KymaUpgrade struct {
 	KymaConfig *Kyma
+	// ClusterConfig is nil if the version of Kubernetes does not change.
+	ClusterConfig *ClusterVersion
 	// ClientData replaces the data of the client.
 	ClientData *string
+}
+
+// ClusterVersion is the cluster in a KymaUpgrade.
+type ClusterVersion struct {
+	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
+	KubernetesVersion string
 }

@@ -62,6 +62,19 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	return upgraded, found.err()
 }
 
+// UpgradeCluster returns the cluster's configuration with another Kubernetes version. Its error is failure.Invalid. It does not modify
+// present.
+func UpgradeCluster(present spec.ClusterConfig, version string) (spec.ClusterConfig, error) {
+	found := problems{title: "the upgrade is invalid", within: "clusterConfig."}
+	found.version(version)
+	found.noDowngrade(present.GardenerConfig.KubernetesVersion, version)
+
+	cluster := *present.GardenerConfig
+	cluster.KubernetesVersion, present.GardenerConfig = version, &cluster
+
+	return present, found.err()
+}
+
 // noEmptyTexts rejects fields that are set to "". Such a field is ambiguous: the client may want to keep the value or to remove
 // it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {

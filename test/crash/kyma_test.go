@@ -198,3 +198,16 @@ func (p *provisioner) upgradeKyma(runtimeID string) string {
 
 	return status.ID
 }
+
+func (p *provisioner) upgradeRuntime(runtimeID string) string {
+	p.Helper()
+
+	status, err := p.service.UpgradeRuntime(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: "kyma"}, runtimeID, spec.KymaUpgrade{
+		KymaConfig: kymaOf("2.0.0", agent.Component), ClusterConfig: &spec.ClusterVersion{KubernetesVersion: "1.36"},
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return status.ID
+}

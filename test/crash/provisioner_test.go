@@ -400,6 +400,7 @@ func provisionerScenarios(memory *fakegarden.Memory, open database) []crashtest.
 	return newProvisionerScenarios(memory, open,
 		provisionerScenario{name: "provision-with-kyma", kind: operation.KindProvision, setup: registered, provision: p.provisionWithKyma},
 		provisionerScenario{name: "upgrade-kyma", kind: operation.KindUpgrade, provision: p.provisionWithKyma, request: p.upgradeKyma},
+		provisionerScenario{name: "upgrade-runtime", kind: operation.KindUpgradeRuntime, provision: p.provisionWithKyma, request: p.upgradeRuntime},
 		provisionerScenario{
 			name: "roll-back-kyma", kind: operation.KindRollBack,
 			provision: p.provisionWithKyma, before: []runtimeRequest{p.upgradeKyma}, request: p.rollBack,

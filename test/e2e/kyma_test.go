@@ -132,8 +132,15 @@ func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, r
 	poolUnchanged("a rollback of Kyma")
 	c.wantInstalled("the previous installation is restored", first, c.installed(created.RuntimeID))
 
-	withoutMonitoring := c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
+	withoutMonitoring := c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{
+		"kymaConfig": kymaOf("1.1.0"), "clusterConfig": map[string]any{"kubernetesVersion": "1.35.4"},
+	}})
 	c.wantSucceeded(withoutMonitoring.ID)
+
+	if got := c.status(created.RuntimeID, "clusterConfig { kubernetesVersion }").RuntimeConfiguration.ClusterConfig.KubernetesVersion; got != "1.35.4" {
+		t.Errorf("the cluster has Kubernetes %s", got)
+	}
+
 	c.wantInstalled("components that are no longer ordered are removed", installed{Reported: "1.1.0", Essentials: "1.1.0"}, c.installed(created.RuntimeID))
 
 	hibernation := c.mustSend(`mutation ($id: String!) { result: hibernateRuntime(id: $id) { id } }`, map[string]any{"id": created.RuntimeID})

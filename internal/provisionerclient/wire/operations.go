@@ -876,8 +876,18 @@ type RuntimeStatusResult struct {
 // GetLastOperationStatus returns RuntimeStatusResult.LastOperationStatus, and is useful for accessing the field via an interface.
 func (v *RuntimeStatusResult) GetLastOperationStatus() *Operation { return v.LastOperationStatus }
 
+type UpgradeClusterInput struct {
+	// The version cannot be lowered, and minor versions cannot be skipped.
+	KubernetesVersion string `json:"kubernetesVersion"`
+}
+
+// GetKubernetesVersion returns UpgradeClusterInput.KubernetesVersion, and is useful for accessing the field via an interface.
+func (v *UpgradeClusterInput) GetKubernetesVersion() string { return v.KubernetesVersion }
+
 type UpgradeRuntimeInput struct {
 	KymaConfig *KymaConfigInput `json:"kymaConfig,omitempty"`
+	// If set, the cluster is upgraded before Kyma.
+	ClusterConfig *UpgradeClusterInput `json:"clusterConfig,omitempty"`
 	// Replaces the clientData of the runtime. If omitted, it does not change.
 	ClientData *string `json:"clientData"`
 }
@@ -885,13 +895,16 @@ type UpgradeRuntimeInput struct {
 // GetKymaConfig returns UpgradeRuntimeInput.KymaConfig, and is useful for accessing the field via an interface.
 func (v *UpgradeRuntimeInput) GetKymaConfig() *KymaConfigInput { return v.KymaConfig }
 
+// GetClusterConfig returns UpgradeRuntimeInput.ClusterConfig, and is useful for accessing the field via an interface.
+func (v *UpgradeRuntimeInput) GetClusterConfig() *UpgradeClusterInput { return v.ClusterConfig }
+
 // GetClientData returns UpgradeRuntimeInput.ClientData, and is useful for accessing the field via an interface.
 func (v *UpgradeRuntimeInput) GetClientData() *string { return v.ClientData }
 
 // UpgradeRuntimeResponse is returned by UpgradeRuntime on success.
 type UpgradeRuntimeResponse struct {
 	// Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
-	// not contain do not change, unless its conflictStrategy is Replace. Fails if the runtime has no Kyma, is hibernated, or has another
+	// not contain do not change, unless its conflictStrategy is Replace. With clusterConfig, it upgrades Kubernetes first. Fails if the runtime has no Kyma, is hibernated, or has another
 	// operation in progress.
 	Result *Operation `json:"result"`
 }

@@ -1392,6 +1392,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputProvisionRuntimeInput,
 		ec.unmarshalInputRuntimeFilter,
 		ec.unmarshalInputRuntimeInput,
+		ec.unmarshalInputUpgradeClusterInput,
 		ec.unmarshalInputUpgradeRuntimeInput,
 		ec.unmarshalInputUpgradeShootInput,
 		ec.unmarshalInputWorkerPoolInput,
@@ -1515,7 +1516,7 @@ type Mutation {
 
   """
   Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
-  not contain do not change, unless its conflictStrategy is Replace. Fails if the runtime has no Kyma, is hibernated, or has another
+  not contain do not change, unless its conflictStrategy is Replace. With clusterConfig, it upgrades Kubernetes first. Fails if the runtime has no Kyma, is hibernated, or has another
   operation in progress.
   """
   upgradeRuntime(id: String!, config: UpgradeRuntimeInput!): OperationStatus
@@ -2154,8 +2155,15 @@ input ConfigEntryInput {
 
 input UpgradeRuntimeInput {
   kymaConfig: KymaConfigInput!
+  "If set, the cluster is upgraded before Kyma."
+  clusterConfig: UpgradeClusterInput
   "Replaces the clientData of the runtime. If omitted, it does not change."
   clientData: String
+}
+
+input UpgradeClusterInput {
+  "The version cannot be lowered, and minor versions cannot be skipped."
+  kubernetesVersion: String!
 }
 
 input UpgradeShootInput {
@@ -10413,6 +10421,33 @@ func (ec *executionContext) unmarshalInputRuntimeInput(ctx context.Context, obj 
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputUpgradeClusterInput(ctx context.Context, obj any) (spec.ClusterVersion, error) {
+	var it spec.ClusterVersion
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"kubernetesVersion"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "kubernetesVersion":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kubernetesVersion"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KubernetesVersion = data
+		}
+	}
+
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Context, obj any) (spec.KymaUpgrade, error) {
 	var it spec.KymaUpgrade
 	asMap := map[string]any{}
@@ -10420,7 +10455,7 @@ func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"kymaConfig", "clientData"}
+	fieldsInOrder := [...]string{"kymaConfig", "clusterConfig", "clientData"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -10434,6 +10469,13 @@ func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Contex
 				return it, err
 			}
 			it.KymaConfig = data
+		case "clusterConfig":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterConfig"))
+			data, err := ec.unmarshalOUpgradeClusterInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐClusterVersion(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterConfig = data
 		case "clientData":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientData"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -14258,6 +14300,14 @@ func (ec *executionContext) marshalOTime2ᚖtimeᚐTime(ctx context.Context, sel
 	_ = ctx
 	res := graphql.MarshalTime(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOUpgradeClusterInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐClusterVersion(ctx context.Context, v any) (*spec.ClusterVersion, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputUpgradeClusterInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPoolᚄ(ctx context.Context, sel ast.SelectionSet, v []*spec.WorkerPool) graphql.Marshaler {
