@@ -80,6 +80,9 @@ func (p *accountPool) operated() operator.AccountPool {
 
 // connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog.
 func (s *Service) connectAccountPool(connected *upstreams, config Config, stores stores, plans *catalog.Catalog, wake func()) error {
+	reporter := AccountsReporter{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log}
+	s.Metrics().MustRegister(reporter)
+
 	if !config.AccountPool.enabled() {
 		return nil
 	}
@@ -114,11 +117,13 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 	}
 
 	pool := accountpool.Pool{Garden: garden, Claims: stores.accounts}
+	reporter.Pool = pool
 	connected.pool = &accountPool{accountpool.Instances{Rules: rules, Pool: pool}}
 	connected.add(system,
 		lifecycle.Periodic{
 			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Sweep,
 		}.Part(),
+		reporter.Part(),
 		s.recovery("Gardener", system, garden.Probe, stores, wake),
 	)
 

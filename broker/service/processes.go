@@ -121,16 +121,13 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		creation.Consoles = parts.Provisioner
 	}
 
+	var maintained upgrading.Maintenance
 	if parts.AvS != nil {
+		maintained = maintenance.Maintenance{AvS: parts.AvS, Objects: parts.Objects}
 		creation.Monitoring, removal.AvS = provisioning.Monitoring{
 			AvS: parts.AvS, Internal: !config.AvS.Internal.Disabled, External: !config.AvS.External.Disabled, Tags: config.AvS.Tags.Enabled,
 			ShootDomain: config.Gardener.ShootDomain,
 		}, parts.AvS
-	}
-
-	var maintained upgrading.Maintenance
-	if parts.AvS != nil {
-		maintained = maintenance.Maintenance{AvS: parts.AvS, Objects: parts.Objects}
 	}
 
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}

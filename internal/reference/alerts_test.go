@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -180,7 +181,9 @@ func occurs(filter metricsql.LabelFilter, help string) bool {
 	case "system":
 		return filter.Value == "gardener"
 	case "state":
-		return slices.Contains([]process.State{process.Pending, process.InProgress, process.Canceling, process.Failed}, process.State(filter.Value))
+		ofAccount := strings.Contains(help, "account pool") && slices.Contains(accountpool.States(), accountpool.State(filter.Value))
+
+		return ofAccount || slices.Contains([]process.State{process.Pending, process.InProgress, process.Canceling, process.Failed}, process.State(filter.Value))
 	}
 
 	isReason := func(meaning failure.ReasonMeaning) bool { return meaning.Reason == filter.Value }

@@ -29,6 +29,7 @@ const (
 	pollPrefix      = "environment_broker_poll_"
 	reportPrefix    = "environment_broker_differences"
 	leftoverMetrics = "environment_broker_leftovers"
+	accountsPrefix  = "environment_broker_pool_"
 	leftOver        = "environment_broker_runtimes_left_over_total"
 )
 
@@ -40,7 +41,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if service == "provisioner" {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) ||
-					strings.HasPrefix(name, leftoverMetrics) || name == leftOver
+					strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || name == leftOver
 			})
 		}
 
