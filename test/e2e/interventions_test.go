@@ -217,7 +217,8 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 }
 
 // TestStuckDeletionEndsWithSkippedStep checks that the deletion of an instance can end while the Provisioner is unavailable: an
-// operator deletes the cluster manually and skips the step that calls the Provisioner.
+// operator deletes the cluster manually and skips the step that calls the Provisioner. The runtime of the Provisioner is then left over,
+// and a cleanup removes it when the Provisioner is back.
 func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	t.Parallel()
 
@@ -226,7 +227,8 @@ func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	e.Create("stuck", harness.PlanAWS)
 	e.WantSucceeded("stuck")
 
-	defer e.services.Proxy.Inject(harness.Match{}, harness.Disconnect)()
+	reconnect := e.services.Proxy.Inject(harness.Match{}, harness.Disconnect)
+	defer reconnect()
 
 	operation := e.Delete("stuck", harness.PlanAWS)
 
@@ -249,6 +251,20 @@ func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 
 	e.WantGone("stuck")
 	e.Send(http.MethodGet, harness.InstancePath("stuck"), nil, http.StatusNotFound)
+
+	if left := e.ebctl("instance", "list", "--leftovers"); !strings.Contains(left, operation) || !strings.Contains(left, "Remove_Runtime") {
+		t.Errorf("the list of leftovers is %s", left)
+	}
+
+	reconnect()
+	e.ebctl("leftover", "cleanup", "stuck", "--reason", "the Provisioner is back")
+	e.Until("the leftover to be cleaned up", func() bool {
+		return strings.Contains(e.ebctl("instance", "list", "--leftovers"), "Nothing is left over")
+	})
+
+	if kept := e.ebctl("operation", "list", "--kind", "cleanup", "--state", "succeeded"); !strings.Contains(kept, "stuck") {
+		t.Errorf("the list of cleanups is %s", kept)
+	}
 }
 
 // TestOperationsCanceledWhilePendingAreCounted checks that the metric of ended operations includes operations that were canceled
