@@ -160,6 +160,7 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 
 	config := service.DefaultConfig()
 	config.AvS, config.Gardener.ShootDomain = avsConfig(), "example.com"
+	config.DirectorDashboard = true
 
 	return service.Processes(config, service.Parts{
 		AvS:         avs.New(config.AvS, proxy.Client(f.avs, avsOperation).Transport),
@@ -257,6 +258,8 @@ type brokerState struct {
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
+	// Dashboard is the console in the instance's row, which comes from Director.
+	Dashboard string
 	// Kyma is the version and the modules in the instance's row, and Kubernetes the version of the cluster.
 	Kyma, Kubernetes string
 	// Runtime reports whether the Provisioner has the runtime of the instance.
@@ -338,12 +341,16 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		}
 
 		found.Suspended, found.AutoScalerMax = row.Suspended, row.Request.Cluster.AutoScalerMax
-		found.Kubernetes = row.Request.Cluster.KubernetesVersion
+		found.Kubernetes, found.Dashboard = row.Request.Cluster.KubernetesVersion, row.DashboardURL
 		if installed := row.Request.Cluster.Kyma; installed != nil {
 			found.Kyma = installed.Version + " " + strings.Join(installed.Modules, " ")
 		}
 
 		found.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
+
+		if found.Runtime && row.Provider != "" && found.Dashboard != console {
+			f.Errorf("the dashboard is %q", found.Dashboard)
+		}
 	}
 
 	return found

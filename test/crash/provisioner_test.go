@@ -53,6 +53,7 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 	p.service = orders.New(orders.Options{
 		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), OfRuntime: gardenerclient.New(p, p.namespace).OfRuntime, Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
+		Consoles: consoles{},
 		Agents:   agent.NewStatuses(proxiedAgents{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
 		Recorder: audit.NewRecorder(p.auditLog, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
