@@ -25,7 +25,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -163,6 +165,14 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.endpoints, err = endpoints.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.leftovers, err = leftovers.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

@@ -21,7 +21,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -36,6 +38,8 @@ type stores struct {
 	auditlog   *auditlog.Store
 	endpoints  *endpoints.Store
 	accounts   *accounts.Store
+	leftovers  *leftovers.Store
+	objects    *outsideobjects.Store
 	// archive is a folder for archives of the audit log.
 	archive string
 }
@@ -56,7 +60,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 

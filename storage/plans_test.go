@@ -21,7 +21,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -59,6 +61,8 @@ func mayScan() map[string]string {
 		"runtimes.Tenants":                "it reads the tenants of all runtimes, once for a report of differences",
 		"accounts.Abandoned":              "it compares all claims, uses and instances, every few minutes",
 		"accounts.List":                   "it lists both tables, only on request",
+		"leftovers.Count":                 nearlyAll,
+		"leftovers.CountSteps":            "it counts all rows, which are few: something is wrong with each of them",
 		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
 		"auditlog.List of no user":        none,
 		"auditlog.Remove with an archive": "the table audit_chain_head has one row",
@@ -100,6 +104,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
 		"bindings": reflect.TypeFor[*bindings.Store](),
 		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](), "accounts": reflect.TypeFor[*accounts.Store](),
+		"leftovers": reflect.TypeFor[*leftovers.Store](), "objects": reflect.TypeFor[*outsideobjects.Store](),
 	})
 }
 

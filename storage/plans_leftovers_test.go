@@ -1,0 +1,117 @@
+package storage_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
+)
+
+func (s stores) leftoverCalls() map[string]call {
+	list := func(filter leftovers.Filter) call {
+		filter.Limit = page
+
+		return func(ctx context.Context) error {
+			_, err := s.leftovers.List(ctx, filter)
+
+			return err
+		}
+	}
+
+	return map[string]call{
+		"leftovers.Add": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.leftovers.Add(ctx, tx, environment.Leftover{
+				ID: "new", Instance: environment.Instance{ID: "i7"}, DataID: "new", NewestID: "new", DeletedAt: filledAt, RetryAt: filledAt,
+			})
+		}),
+		"leftovers.Lock": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.leftovers.Lock(ctx, tx, "d100100")
+
+			return err
+		}),
+		"leftovers.SetSteps": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.leftovers.SetSteps(ctx, tx, "d100100", []string{"Step"}, "d100100")
+		}),
+		"leftovers.SetCleanup": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.leftovers.SetCleanup(ctx, tx, "d100100", "d100101", filledAt)
+		}),
+		"leftovers.Remove": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.leftovers.Remove(ctx, tx, "d100100") }),
+		"leftovers.Due": func(ctx context.Context) error {
+			_, err := s.leftovers.Due(ctx, filledAt.Add(-30*time.Minute), "", page)
+
+			return err
+		},
+		"leftovers.OfAccount": func(ctx context.Context) error {
+			_, err := s.leftovers.OfAccount(ctx, s.db.Reader(), "account-10", page)
+
+			return err
+		},
+		"leftovers.List ready":       list(leftovers.Filter{}),
+		"leftovers.List a page":      list(leftovers.Filter{Before: filledAt.Add(-time.Hour), BeforeID: "d100100"}),
+		"leftovers.List of accounts": list(leftovers.Filter{GlobalAccountID: "account-10"}),
+		"leftovers.Count": func(ctx context.Context) error {
+			_, err := s.leftovers.Count(ctx, leftovers.Filter{})
+
+			return err
+		},
+		"leftovers.CountSteps": func(ctx context.Context) error {
+			_, err := s.leftovers.CountSteps(ctx)
+
+			return err
+		},
+	}
+}
+
+func (s stores) objectCalls() map[string]call {
+	object := environment.OutsideObject{InstanceID: "i100", System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: "subaccount-100"}
+
+	by := process.Record{ID: "p100", Lease: process.Lease{Owner: "replica", Fence: 1}}
+
+	return map[string]call{
+		"objects.Set":    func(ctx context.Context) error { return s.objects.Set(ctx, by, object, filledAt) },
+		"objects.Remove": func(ctx context.Context) error { return s.objects.Remove(ctx, by, object) },
+		"objects.Abandoned": func(ctx context.Context) error {
+			_, err := s.objects.Abandoned(ctx, "i100", page)
+
+			return err
+		},
+		"objects.Drop": func(ctx context.Context) error { return s.objects.Drop(ctx, object) },
+		"objects.OfInstance": func(ctx context.Context) error {
+			_, err := s.objects.OfInstance(ctx, "i100")
+
+			return err
+		},
+		"objects.Recorded": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.objects.Recorded(ctx, tx, "i100")
+
+			return err
+		}),
+		"objects.OfInstances": func(ctx context.Context) error {
+			_, err := s.objects.OfInstances(ctx, []string{"i100", "i101"})
+
+			return err
+		},
+		"objects.Sharing": func(ctx context.Context) error {
+			_, err := s.objects.Sharing(ctx, object)
+
+			return err
+		},
+		"objects.Move": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.objects.Move(ctx, tx, "i101", environment.LeftoverKey("i101", "d101"))
+		}),
+		"objects.RemoveAll": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.objects.RemoveAll(ctx, tx, "i102") }),
+		"objects.CountErasable": func(ctx context.Context) error {
+			_, err := s.objects.CountErasable(ctx, "account-10")
+
+			return err
+		},
+		"objects.Erase": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.objects.Erase(ctx, tx, "account-10")
+
+			return err
+		}),
+	}
+}
