@@ -99,6 +99,10 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 
 	if r.UserAgent() == accountCleanup {
 		operation.Why = reasonAccountCleanup
+
+		if operation, err = environment.OfDeletedSubaccount(operation); err != nil {
+			return outcome{}, err
+		}
 	}
 
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)

@@ -14,8 +14,10 @@ import (
 func TestAccountCleanup(t *testing.T) {
 	b := newFixture(t)
 
+	const accountCleanup = "accountcleanup-job"
+
 	for agent, want := range map[string]string{
-		"accountcleanup-job": "requested by accountcleanup-job: the subaccount was deleted", "curl": environment.KindDeprovision, "accountcleanup-jobs": environment.KindDeprovision,
+		accountCleanup: "requested by accountcleanup-job: the subaccount was deleted", "curl": environment.KindDeprovision, "accountcleanup-jobs": environment.KindDeprovision,
 	} {
 		b.provisioned(instanceID + agent)
 		got := b.want("a deletion by "+agent, b.do(call{
@@ -34,6 +36,13 @@ func TestAccountCleanup(t *testing.T) {
 
 		if message != want {
 			t.Errorf("the timeline of a deletion by %s begins with %q, want %q", agent, message, want)
+		}
+
+		var data environment.Data
+		decoded(b, b.payload(got.text("operation")), &data)
+
+		if data.SubaccountDeleted != (agent == accountCleanup) || data.Instance.ID != instanceID+agent {
+			t.Errorf("the steps of a deletion by %s learn: subaccount deleted %t, instance %q", agent, data.SubaccountDeleted, data.Instance.ID)
 		}
 	}
 }

@@ -50,6 +50,14 @@ func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
 }
 
+// NewFailingOperation returns an operation for testing a step that has failed since the given time. Save does nothing.
+func NewFailingOperation[D any](record Record, data D, since, now time.Time) Operation[D] {
+	return Operation[D]{
+		Record: record, Data: data, now: now,
+		attempt: Attempt{Number: 2, First: since, Last: now, Failures: 1, FailingSince: since},
+	}
+}
+
 // Attempt returns the number of this attempt, counted from 1. The count restarts when the step succeeds.
 func (o Operation[D]) Attempt() int { return o.attempt.Number }
 

@@ -30,6 +30,10 @@ func (openAccess) ApplyServiceManager(context.Context, environment.Instance, env
 	return nil
 }
 
+func (openAccess) RemoveServiceInstances(context.Context, environment.Instance, bool) (int, error) {
+	return 0, nil
+}
+
 func (openAccess) Grant(_ context.Context, _ environment.Instance, granted environment.Binding) (environment.Access, error) {
 	return environment.Access{Kubeconfig: "kubeconfig", Server: "https://api.example.com", ExpiresAt: granted.ExpiresAt}, nil
 }

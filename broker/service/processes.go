@@ -54,6 +54,7 @@ type Accounts interface {
 // RuntimeAccess calls the API servers of runtimes. clusterclient.Access implements it.
 type RuntimeAccess interface {
 	provisioning.RuntimeAccess
+	deprovisioning.Runtimes
 	binding.Runtimes
 }
 
@@ -81,53 +82,11 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
 
-	creation := provisioning.Options{
-		Provisioner: parts.Provisioner,
-		Instances:   parts.Rows,
-		Accounts:    provisioning.StaticAccounts(config.TargetSecrets),
-		Kyma:        parts.Kyma,
-		Access:      parts.Access,
-		Waiter:      waiter,
-		Limit:       config.Engine.OperationTimeout,
-
-		OwnClusterLimit: config.OwnClusterTimeout,
-	}
-	removal := deprovisioning.Options{
-		Provisioner:   parts.Provisioner,
-		Instances:     parts.Rows,
-		Provisionings: parts.Rows,
-		Waiter:        waiter,
-		Kind:          parts.Kind,
-		LeftOver:      parts.LeftOver,
-		Limit:         config.Engine.OperationTimeout,
-	}
-	if parts.Accounts != nil {
-		creation.Accounts, removal.Accounts = parts.Accounts, parts.Accounts
-	}
-
-	creation.Objects, removal.Objects = parts.Objects, parts.Objects
-
-	if parts.EDP != nil {
-		creation.EDP, creation.EDPRequired, removal.EDP = parts.EDP, config.EDP.Required, parts.EDP
-	}
-
-	if parts.IAS != nil {
-		removal.IAS = parts.IAS
-	}
-
-	creation.Clusters, creation.Kind = parts.Provisioner, parts.Kind
-
-	if config.DirectorDashboard {
-		creation.Consoles = parts.Provisioner
-	}
+	creation, removal := creationOptions(config, parts, waiter), removalOptions(config, parts, waiter)
 
 	var maintained upgrading.Maintenance
 	if parts.AvS != nil {
 		maintained = maintenance.Maintenance{AvS: parts.AvS, Objects: parts.Objects}
-		creation.Monitoring, removal.AvS = provisioning.Monitoring{
-			AvS: parts.AvS, Internal: !config.AvS.Internal.Disabled, External: !config.AvS.External.Disabled, Tags: config.AvS.Tags.Enabled,
-			ShootDomain: config.Gardener.ShootDomain,
-		}, parts.AvS
 	}
 
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
@@ -152,4 +111,76 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		binding.Bind(bindings),
 		binding.Unbind(bindings),
 	}
+}
+
+// creationOptions returns the dependencies of the processes that create runtimes. A system that is switched off is nil.
+func creationOptions(config Config, parts Parts, waiter provisionerwait.Waiter) provisioning.Options {
+	options := provisioning.Options{
+		Provisioner: parts.Provisioner,
+		Instances:   parts.Rows,
+		Accounts:    provisioning.StaticAccounts(config.TargetSecrets),
+		Kyma:        parts.Kyma,
+		Access:      parts.Access,
+		Waiter:      waiter,
+		Objects:     parts.Objects,
+		Clusters:    parts.Provisioner,
+		Kind:        parts.Kind,
+		Limit:       config.Engine.OperationTimeout,
+
+		OwnClusterLimit: config.OwnClusterTimeout,
+	}
+
+	if parts.Accounts != nil {
+		options.Accounts = parts.Accounts
+	}
+
+	if parts.EDP != nil {
+		options.EDP, options.EDPRequired = parts.EDP, config.EDP.Required
+	}
+
+	if config.DirectorDashboard {
+		options.Consoles = parts.Provisioner
+	}
+
+	if parts.AvS != nil {
+		options.Monitoring = provisioning.Monitoring{
+			AvS: parts.AvS, Internal: !config.AvS.Internal.Disabled, External: !config.AvS.External.Disabled, Tags: config.AvS.Tags.Enabled,
+			ShootDomain: config.Gardener.ShootDomain,
+		}
+	}
+
+	return options
+}
+
+// removalOptions returns the dependencies of the processes that remove runtimes. A system that is switched off is nil.
+func removalOptions(config Config, parts Parts, waiter provisionerwait.Waiter) deprovisioning.Options {
+	options := deprovisioning.Options{
+		Provisioner:   parts.Provisioner,
+		Instances:     parts.Rows,
+		Provisionings: parts.Rows,
+		Runtimes:      parts.Access,
+		Waiter:        waiter,
+		Objects:       parts.Objects,
+		Kind:          parts.Kind,
+		LeftOver:      parts.LeftOver,
+		Limit:         config.Engine.OperationTimeout,
+	}
+
+	if parts.Accounts != nil {
+		options.Accounts = parts.Accounts
+	}
+
+	if parts.EDP != nil {
+		options.EDP = parts.EDP
+	}
+
+	if parts.IAS != nil {
+		options.IAS = parts.IAS
+	}
+
+	if parts.AvS != nil {
+		options.AvS = parts.AvS
+	}
+
+	return options
 }

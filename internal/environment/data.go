@@ -48,6 +48,8 @@ type Data struct {
 	// Update is applied to the instance in the transaction in which the operation succeeds. A suspension has an update if the
 	// request also contained other changes.
 	Update *Update `json:"change,omitempty"`
+	// SubaccountDeleted reports that the instance is deleted because its subaccount was deleted.
+	SubaccountDeleted bool `json:"subaccountDeleted,omitempty"`
 	// Upgrade is set for operations of the UpgradeKinds, which build Update in their first step.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 	// Binding is the binding that the operation creates or removes. It is zero for operations on instances.

@@ -65,6 +65,18 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	}, data)
 }
 
+// OfDeletedSubaccount returns the deletion with the note that the subaccount of its instance was deleted.
+func OfDeletedSubaccount(deletion process.New) (process.New, error) {
+	var data Data
+	if err := json.Unmarshal(deletion.Payload, &data); err != nil {
+		return deletion, fmt.Errorf("reading a new operation: %w", err)
+	}
+
+	data.SubaccountDeleted = true
+
+	return newOperation(deletion, data)
+}
+
 // NewUpgrade returns a new operation of one of the UpgradeKinds with a random ID. Its first step loads the instance.
 func NewUpgrade(kind string, instance Instance, upgrade Upgrade, at time.Time) (process.New, error) {
 	return newOperation(process.New{

@@ -13,12 +13,13 @@ import (
 )
 
 // notCompleted returns the steps that the operation has skipped or given up and that may have left something. It omits the release
-// of the account: the sweep of the account pool completes it, and knows whether a new instance uses the account.
+// of the account: the sweep of the account pool completes it, and knows whether a new instance uses the account. It also omits the
+// cleanup of the BTP service operator, which needs the runtime that the operation has removed.
 func notCompleted(operation Operation) []string {
 	var steps []string
 
 	for _, step := range operation.SkippedSteps {
-		if step != stepRelease && (!ofRuntime(step) || operation.Data.Instance.RuntimeID != "" || operation.Data.Ordered) {
+		if step != stepRelease && step != (cleanBTP{}).Name() && (!ofRuntime(step) || operation.Data.Instance.RuntimeID != "" || operation.Data.Ordered) {
 			steps = append(steps, step)
 		}
 	}

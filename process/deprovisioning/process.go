@@ -56,6 +56,8 @@ type Options struct {
 	Kind func() provisionerclient.Kind
 	// LeftOver, if set, counts runtimes that may not have been removed.
 	LeftOver func(LeftOver)
+	// Runtimes gives access to the runtimes of instances.
+	Runtimes Runtimes
 	// EDP is nil if the Event Data Platform is switched off.
 	EDP EDP
 	// IAS is nil if Identity Authentication is switched off.
@@ -121,6 +123,13 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	check.Steps[0].Notes = process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}
 	check.RetryFrom = remove.Name
 
+	btp := stage(cleanBTP{runtimes: options.Runtimes})
+	btp.Steps[0].Skippable = true
+	btp.Steps[0].When = process.Condition[environment.Data]{
+		Text: "a suspension, or the User-Agent of the deletion is accountcleanup-job", Holds: hasServices(kind), Off: kind == environment.KindCleanup,
+	}
+	btp.Steps[0].Notes = process.Notes{System: "runtime", Limit: cleanupWindow, Optional: true}
+
 	avs := stage(removeEvaluations{client: options.AvS, objects: options.Objects})
 	avs.Steps[0].Skippable = true
 	avs.Steps[0].When = process.Condition[environment.Data]{Text: "monitored in AvS"}
@@ -139,7 +148,7 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	}
 	ias.Steps[0].Notes = process.Notes{System: "IAS", Limit: cleanupWindow, Optional: true}
 
-	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings)), avs, edp, ias, remove, check}
+	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings)), btp, avs, edp, ias, remove, check}
 
 	if options.Accounts != nil && kind == environment.KindDeprovision {
 		release := stage(releaseSubscription(options.Accounts))

@@ -46,17 +46,17 @@ func TestReleaseSubscription(t *testing.T) {
 func TestOnlyDeletionsReleaseTheAccount(t *testing.T) {
 	options := Options{Accounts: &fakePool{}, Kind: ours, Limit: time.Hour}
 
-	want := []string{"Init_Step", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Release_Subscription", "Remove_Instance"}
+	want := []string{"Init_Step", "BTPOperator_Cleanup", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Release_Subscription", "Remove_Instance"}
 	if diff := cmp.Diff(want, Process(options).StageNames()); diff != "" {
 		t.Errorf("deletion, -want +got:\n%s", diff)
 	}
 
-	want = []string{"Init_Step", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Suspend_Instance"}
+	want = []string{"Init_Step", "BTPOperator_Cleanup", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Suspend_Instance"}
 	if diff := cmp.Diff(want, Suspension(options).StageNames()); diff != "" {
 		t.Errorf("suspension, -want +got:\n%s", diff)
 	}
 
-	release := Process(options).Stages[6].Steps[0]
+	release := Process(options).Stages[7].Steps[0]
 	if !release.Skippable || !release.When.Met(newOperation(environment.Data{Instance: instance()})) || release.When.Met(newOperation(environment.Data{})) {
 		t.Errorf("operators may skip the release, and a cluster that the tenant brings has no account: %+v", release)
 	}

@@ -21,7 +21,7 @@ func TestEachStepIsAStage(t *testing.T) {
 		t.Error(err)
 	}
 
-	want := []string{"Init_Step", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Remove_Instance"}
+	want := []string{"Init_Step", "BTPOperator_Cleanup", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Remove_Instance"}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
 		t.Errorf("running operations name their stages, -want +got:\n%s", diff)
 	}

@@ -110,6 +110,8 @@ type accounts struct {
 	existing map[string]bool
 	// clientSecret is the last secret for Service Manager that a runtime got.
 	clientSecret string
+	// services is the number of service instances in the runtime.
+	services int
 }
 
 // setCredentials records the credentials for Service Manager.
@@ -171,6 +173,30 @@ func (a proxiedAccess) ApplyServiceManager(ctx context.Context, instance environ
 	}
 
 	return nil
+}
+
+// RemoveServiceInstances implements deprovisioning.Runtimes. Each call removes one.
+func (a proxiedAccess) RemoveServiceInstances(ctx context.Context, instance environment.Instance, _ bool) (int, error) {
+	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+		return 0, err
+	}
+
+	var left int
+
+	err := a.proxy.Call(ctx, "services", func(context.Context) error {
+		a.accounts.mutex.Lock()
+		defer a.accounts.mutex.Unlock()
+
+		a.accounts.services = max(0, a.accounts.services-1)
+		left = a.accounts.services
+
+		return nil
+	})
+	if err != nil {
+		return 0, failure.Wrap(failure.Transient, err, "the runtime does not respond yet")
+	}
+
+	return left, nil
 }
 
 // Grant implements binding.Runtimes.

@@ -89,7 +89,7 @@ func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *c
 	t.Helper()
 
 	f := &brokerFixture{
-		T: t, plans: plans, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
+		T: t, plans: plans, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}, services: 2},
 		provisioner: newProvisioner(t, storagetest.SQLite(t), garden), edp: fakeedp.New(), ias: fakeias.New(), avs: fakeavs.New(),
 	}
 	f.ias.Add(instanceID)
@@ -255,6 +255,8 @@ type brokerState struct {
 	Accounts, Orphans int
 	// ClientSecret is the secret for Service Manager in the runtime.
 	ClientSecret string
+	// Services is the number of service instances in the runtime.
+	Services int
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
@@ -300,7 +302,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		found.Pool = f.pool.state(racy)
 	}
 
-	found.ClientSecret = f.accounts.clientSecret
+	found.ClientSecret, found.Services = f.accounts.clientSecret, f.accounts.services
 
 	for _, id := range f.accounts.list() {
 		found.Accounts++

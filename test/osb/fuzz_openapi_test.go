@@ -150,7 +150,8 @@ func openFields(name string) map[string][]any {
 			"user_id": {"u", []any{}}, "active": {true, false, "x"}, "clusterid": {"c"}, "namespace": {"n"}, "instance_name": {"i", ""},
 			"sm_operator_credentials": {
 				map[string]any{"clientid": "c", "clientsecret": "s", "sm_url": "https://sm.example.com", "url": "https://tokens.example.com"},
-				map[string]any{"clientid": "c", "clientsecret": "s"}, "x",
+				map[string]any{"clientid": "c", "clientsecret": "s"},
+				"x",
 			},
 		}
 	default:
