@@ -67,9 +67,14 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}[status]}
 	}
 
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		status = http.StatusTeapot
+	}
+
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer)
+	_, _ = w.Write(encoded)
 }
 
 // object returns an object in a namespace of its own.

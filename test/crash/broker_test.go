@@ -62,7 +62,7 @@ const (
 	kymaVersion = "1.0.0"
 	// claimDelay is the time between an order and the deletion of the instance. The deletion arrives while an account is being
 	// claimed.
-	claimDelay = 4300 * time.Millisecond
+	claimDelay = 6300 * time.Millisecond
 	// pollInterval is the interval at which the broker polls the Provisioner.
 	pollInterval = 5 * time.Second
 )
