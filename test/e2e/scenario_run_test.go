@@ -175,6 +175,12 @@ func (s *scenario) request(a action) (query string, variables map[string]any) {
 		}
 
 		return upgradeShoot, target
+	case operation.KindUpgradeRuntime:
+		target["config"] = map[string]any{
+			"kymaConfig": a.want.Kyma.order(), "clusterConfig": map[string]any{"kubernetesVersion": a.want.Kubernetes},
+		}
+
+		return upgradeRuntime, target
 	case operation.KindUpgrade:
 		target["config"] = map[string]any{"kymaConfig": a.want.Kyma.order()}
 

@@ -137,6 +137,9 @@ func newScenario(random *rand.Rand, name string) *scenario {
 		switch kind {
 		case operation.KindUpgrade:
 			previous, state.Kyma = new(state.Kyma), drawKyma(random)
+		case operation.KindUpgradeRuntime:
+			previous, state.Kyma = new(state.Kyma), drawKyma(random)
+			state.Kubernetes = drawKubernetes(random, state.Kubernetes)
 		case operation.KindRollBack:
 			previous, state.Kyma = nil, *previous
 		case operation.KindUpgradeShoot:
@@ -168,7 +171,7 @@ func possibleKinds(state runtimeState, previous *kymaState) []string {
 
 	kinds := []string{operation.KindUpgradeShoot, operation.KindHibernate}
 	if state.Kyma.Version != "" {
-		kinds = append(kinds, operation.KindUpgrade, operation.KindReconnectRuntime)
+		kinds = append(kinds, operation.KindUpgrade, operation.KindUpgradeRuntime, operation.KindReconnectRuntime)
 	}
 
 	if previous != nil {
@@ -180,13 +183,17 @@ func possibleKinds(state runtimeState, previous *kymaState) []string {
 
 // drawUpgrade draws the state after an upgrade of the Shoot.
 func drawUpgrade(random *rand.Rand, state runtimeState, provider string) runtimeState {
-	all := versions()
-	next := min(slices.Index(all, state.Kubernetes)+random.IntN(2), len(all)-1)
-
-	state.Kubernetes, state.Machine = all[next], machines(provider)[random.IntN(2)]
+	state.Kubernetes, state.Machine = drawKubernetes(random, state.Kubernetes), machines(provider)[random.IntN(2)]
 	state.Machines, state.Administrator = 3+random.IntN(4), fmt.Sprintf("admin-%d@example.com", random.IntN(1000))
 
 	return state
+}
+
+// drawKubernetes draws the present version or the next one.
+func drawKubernetes(random *rand.Rand, present string) string {
+	all := versions()
+
+	return all[min(slices.Index(all, present)+random.IntN(2), len(all)-1)]
 }
 
 // drawKyma draws a Kyma release, with or without optional components.
