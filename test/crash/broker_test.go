@@ -255,7 +255,7 @@ type brokerState struct {
 	Accounts, Orphans int
 	// ClientSecret is the secret for Service Manager in the runtime.
 	ClientSecret string
-	// Services is the number of service instances in the runtime.
+	// Services is the number of service instances in the runtime, or that a suspension has left. It is 0 after a deletion.
 	Services int
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
@@ -302,7 +302,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		found.Pool = f.pool.state(racy)
 	}
 
-	found.ClientSecret, found.Services = f.accounts.clientSecret, f.accounts.services
+	found.ClientSecret = f.accounts.clientSecret
 
 	for _, id := range f.accounts.list() {
 		found.Accounts++
@@ -349,6 +349,9 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		}
 
 		found.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
+		if found.Runtime || found.Suspended {
+			found.Services = f.accounts.services
+		}
 
 		if found.Runtime && row.Provider != "" && found.Dashboard != console {
 			f.Errorf("the dashboard is %q", found.Dashboard)
