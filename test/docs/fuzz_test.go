@@ -50,6 +50,7 @@ func decoders() map[string]string {
 		"internal/ebctl/output/format.go":                  "reads what it has encoded",
 		"internal/ebctl/parameters.go":                     "internal/ebctl.FuzzParameters",
 		"internal/environment/data.go":                     "internal/environment.FuzzData",
+		"internal/environment/operation.go":                "internal/environment.FuzzData",
 		"internal/environment/update.go":                   "test/osb.FuzzBody",
 		"internal/operatorapi/operatorserver/intervene.go": "internal/operatorapi/operatorserver.FuzzIntervention",
 		"internal/operatorapi/operatorserver/query.go":     "internal/operatorapi/operatorserver.FuzzQuery",
