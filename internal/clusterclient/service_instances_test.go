@@ -142,3 +142,23 @@ func TestRemoveServiceInstances(t *testing.T) {
 		}
 	}
 }
+
+// FuzzServiceInstances sends lists from a tenant's runtime to the removal. The call must return, whatever they contain.
+func FuzzServiceInstances(f *testing.F) {
+	f.Add([]byte(`{"items":[{"metadata":{"name":"a","namespace":"b","finalizers":["c"]}}]}`))
+	f.Add([]byte(`{"items":null}`))
+	f.Add([]byte(`[]`))
+
+	f.Fuzz(func(t *testing.T, list []byte) {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(list)
+		}))
+		defer server.Close()
+
+		left, err := clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}).RemoveServiceInstances(t.Context(), instance(), true)
+		if left < 0 || err != nil && failure.Of(err).Text == "" {
+			t.Errorf("%d left, %v", left, err)
+		}
+	})
+}

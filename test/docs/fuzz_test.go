@@ -51,6 +51,7 @@ func decoders() map[string]string {
 		"internal/ebctl/parameters.go":                     "internal/ebctl.FuzzParameters",
 		"internal/environment/data.go":                     "internal/environment.FuzzData",
 		"internal/environment/operation.go":                "internal/environment.FuzzData",
+		"internal/clusterclient/service_instances.go":      "internal/clusterclient.FuzzServiceInstances",
 		"internal/environment/update.go":                   "test/osb.FuzzBody",
 		"internal/operatorapi/operatorserver/intervene.go": "internal/operatorapi/operatorserver.FuzzIntervention",
 		"internal/operatorapi/operatorserver/query.go":     "internal/operatorapi/operatorserver.FuzzQuery",
