@@ -1,0 +1,134 @@
+package cleanuphook
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+)
+
+// Config is the connection to the hook. Without a URL, dirty accounts wait for an operator.
+type Config struct {
+	URL      string        `env:"URL"      help:"https URL of the hook that empties dirty accounts of the account pool and confirms that they are empty; if empty, operators release them"`
+	User     string        `env:"USER"     help:"user for the hook; empty for none"`
+	Password secret.String `env:"PASSWORD" help:"password of the user"`
+	Timeout  time.Duration `env:"TIMEOUT"  help:"timeout of one call, at most 1m"`
+}
+
+// maxTimeout bounds the timeout, so that a pass over many accounts ends.
+const maxTimeout = time.Minute
+
+// DefaultConfig returns the defaults, without a hook.
+func DefaultConfig() Config { return Config{Timeout: 30 * time.Second} }
+
+// Check reports all invalid settings in one error, which names their variables. A URL without TLS is allowed for this machine only.
+func (c Config) Check() error {
+	var errs []error
+
+	if c.URL == "" {
+		return nil
+	}
+
+	if !upstream.IsURL(c.URL) || !strings.HasPrefix(c.URL, "https://") && !isLoopback(c.URL) {
+		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_URL: must be an https URL"))
+	}
+
+	if (c.User == "") != (c.Password == "") {
+		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_USER and APP_ACCOUNT_POOL_CLEANUP_PASSWORD: set both or none"))
+	}
+
+	if c.Timeout <= 0 || c.Timeout > maxTimeout {
+		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_TIMEOUT: must be positive and at most 1m"))
+	}
+
+	return errors.Join(errs...)
+}
+
+func isLoopback(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+
+	ip := net.ParseIP(parsed.Hostname())
+
+	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Question is the body of a call, in its wire format. It contains no credentials.
+type Question struct {
+	// Account is the name of the binding in Gardener, and Namespace its namespace.
+	Account   string `json:"account"`
+	Namespace string `json:"namespace"`
+	// Type is the label hyperscalerType, and Provider its first part.
+	Type     string `json:"hyperscalerType"`
+	Provider string `json:"provider"`
+	// Tenant is the label tenantName: the former tenant.
+	Tenant   string `json:"tenantName"`
+	EUAccess bool   `json:"euAccess"`
+}
+
+// Answer is the response of the hook, in its wire format.
+type Answer struct {
+	State accountpool.CleanupState `json:"state"`
+	// Message is for operators.
+	Message string `json:"message"`
+}
+
+// Hook calls the hook. It is safe for concurrent use.
+type Hook struct {
+	rest      *restclient.Client
+	url       string
+	namespace string
+}
+
+// New returns a client that sends its requests through the transport. namespace contains the accounts. The configuration must be valid.
+func New(config Config, namespace string, transport http.RoundTripper) *Hook {
+	options := restclient.Options{
+		Title: "the cleanup hook", Component: failure.ComponentCleanupHook,
+		Settings:  "APP_ACCOUNT_POOL_CLEANUP_USER and APP_ACCOUNT_POOL_CLEANUP_PASSWORD",
+		Transport: transport, Timeout: config.Timeout,
+	}
+
+	if config.User != "" {
+		options.Authorize = func(request *http.Request) { request.SetBasicAuth(config.User, config.Password.Reveal()) }
+	}
+
+	return &Hook{url: config.URL, namespace: namespace, rest: restclient.New(options)}
+}
+
+// Probe reports whether the hook responds.
+func (h *Hook) Probe(ctx context.Context) error { return h.rest.Probe(ctx, h.url) }
+
+// Clean asks the hook to empty the account, and returns how far it is. Repeated calls ask for the progress.
+func (h *Hook) Clean(ctx context.Context, account accountpool.Account) (accountpool.CleanupState, string, error) {
+	const action = "clean up the account"
+
+	provider, _, _ := strings.Cut(account.Type, "_")
+
+	var answer Answer
+
+	err := h.rest.Do(ctx, restclient.Request{Method: http.MethodPost, URL: h.url, Action: action, Into: &answer, Body: Question{
+		Account: account.Name, Namespace: h.namespace, Type: account.Type, Provider: provider, Tenant: account.Tenant, EUAccess: account.EUAccess,
+	}})
+	if err != nil {
+		return "", "", err
+	}
+
+	switch answer.State {
+	case accountpool.CleanupClean, accountpool.CleanupPending, accountpool.CleanupFailed:
+		return answer.State, upstream.Excerpt(answer.Message), nil
+	default:
+		return "", "", failure.New(failure.Transient, "the cleanup hook could not %s: its response has no known state", action).
+			WithReason(failure.ReasonHTTPStatus, failure.ComponentCleanupHook)
+	}
+}

@@ -1,0 +1,120 @@
+package lifecyclemanager
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+)
+
+const (
+	// fieldManager owns the fields that the broker sets in server-side apply.
+	fieldManager = "environment-broker"
+
+	contentApply = "application/apply-patch+yaml"
+	contentMerge = "application/merge-patch+json"
+	// keyKubeconfig is the key of the kubeconfig in the Secret.
+	keyKubeconfig = "config"
+	// annotationExpiry is when the kubeconfig in the Secret expires. It is missing if that is unknown.
+	annotationExpiry = "environment-broker.io/kubeconfig-expires-at"
+	// host is the host in the addresses of requests. The transport replaces it by that of the control plane.
+	host = "http://control-plane"
+)
+
+// Client applies and deletes the objects of runtimes in the control plane. It is safe for concurrent use.
+type Client struct{ rest *restclient.Client }
+
+// New returns a client that sends its requests through the transport, which replaces the host of each request by the address of the
+// control plane, and authenticates it. timeout limits each call.
+func New(transport http.RoundTripper, timeout time.Duration) *Client {
+	return &Client{restclient.New(restclient.Options{
+		Title: "the control plane", Component: failure.ComponentControlPlane,
+		Settings:  "APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user",
+		Transport: transport, Timeout: timeout,
+	})}
+}
+
+// ApplySecret creates or replaces the Secret with the kubeconfig of the runtime.
+func (c *Client) ApplySecret(ctx context.Context, objects Objects, kubeconfig secret.String) error {
+	return c.apply(ctx, objects.Secret, objects.secretObject(map[string][]byte{keyKubeconfig: []byte(kubeconfig.Reveal())}, expiryOf(kubeconfig)),
+		"write the Secret with the kubeconfig of the runtime")
+}
+
+// RenewSecret replaces the kubeconfig in an existing Secret. If there is none, the error is failure.NotFound: unlike ApplySecret, it never
+// creates a Secret that an operation has just deleted.
+func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.String) error {
+	return c.rest.Do(ctx, restclient.Request{
+		Method: http.MethodPatch, URL: host + ref.path(), ContentType: contentMerge, Action: "renew the kubeconfig of the runtime",
+		Body: map[string]any{
+			"metadata": map[string]any{"annotations": expiryOf(kubeconfig)},
+			"data":     map[string][]byte{keyKubeconfig: []byte(kubeconfig.Reveal())},
+		},
+	})
+}
+
+// expiryOf returns the annotation with the expiry of the kubeconfig, if it is known.
+func expiryOf(kubeconfig secret.String) map[string]string {
+	annotations := map[string]string{}
+	if _, until := Validity(kubeconfig); !until.IsZero() {
+		annotations[annotationExpiry] = until.Format(time.RFC3339)
+	}
+
+	return annotations
+}
+
+// ApplyKyma creates or replaces the Kyma resource of the runtime. Fields that only others have set stay.
+func (c *Client) ApplyKyma(ctx context.Context, objects Objects) error {
+	return c.apply(ctx, objects.Kyma, objects.kymaObject(), "apply the Kyma resource of the runtime")
+}
+
+// apply creates or changes an object by server-side apply. If the API server does not know the kind or the namespace, the error is
+// transient, because an operator can install Lifecycle Manager.
+func (c *Client) apply(ctx context.Context, ref Ref, object any, action string) error {
+	err := c.rest.Do(ctx, restclient.Request{
+		Method: http.MethodPatch, URL: host + ref.path() + "?" + url.Values{"fieldManager": {fieldManager}, "force": {"true"}}.Encode(),
+		ContentType: contentApply, Action: action, Body: object,
+	})
+
+	switch {
+	case failure.Is(err, failure.NotFound):
+		return failure.Wrap(failure.Transient, err, "the control plane has no %s or no namespace %s: an operator must install Lifecycle Manager, "+
+			"or correct the Kyma template", ref.Resource.GroupResource(), ref.Namespace).
+			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
+	case failure.Is(err, failure.Conflict):
+		return failure.Wrap(failure.Transient, err, "the control plane could not %s: the object has changed at the same time", action).
+			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
+	default:
+		return err
+	}
+}
+
+// Delete deletes the object. It succeeds if the object does not exist. An object with finalizers still exists for some time.
+func (c *Client) Delete(ctx context.Context, ref Ref) error {
+	err := c.rest.Do(ctx, restclient.Request{
+		Method: http.MethodDelete, URL: host + ref.path(), Action: "delete " + describe(ref),
+	})
+	if failure.Is(err, failure.NotFound) {
+		return nil
+	}
+
+	return err
+}
+
+// Status returns the status of the Kyma resource. If it does not exist, the error is failure.NotFound.
+func (c *Client) Status(ctx context.Context, kyma Ref) (Status, error) {
+	var raw json.RawMessage
+
+	err := c.rest.Do(ctx, restclient.Request{
+		Method: http.MethodGet, URL: host + kyma.path(), Action: "read the Kyma resource of the runtime", Into: &raw,
+	})
+	if err != nil {
+		return Status{}, err
+	}
+
+	return decodeStatus(raw)
+}

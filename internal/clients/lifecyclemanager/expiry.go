@@ -1,0 +1,37 @@
+package lifecyclemanager
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// Validity returns when the client certificate of the kubeconfig's current user begins and ceases to be valid. Both are zero if the
+// kubeconfig has none.
+func Validity(kubeconfig secret.String) (from, until time.Time) {
+	config, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return from, until
+	}
+
+	current, found := config.Contexts[config.CurrentContext]
+	if !found || config.AuthInfos[current.AuthInfo] == nil {
+		return from, until
+	}
+
+	block, _ := pem.Decode(config.AuthInfos[current.AuthInfo].ClientCertificateData)
+	if block == nil {
+		return from, until
+	}
+
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return from, until
+	}
+
+	return certificate.NotBefore.UTC(), certificate.NotAfter.UTC()
+}

@@ -1,0 +1,248 @@
+package lifecyclemanager
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
+)
+
+// Labels of both objects. Lifecycle Manager and the tools of operators select objects by them.
+const (
+	labelInstance      = "kyma-project.io/instance-id"
+	labelRuntime       = "kyma-project.io/runtime-id"
+	labelPlanID        = "kyma-project.io/broker-plan-id"
+	labelPlanName      = "kyma-project.io/broker-plan-name"
+	labelGlobalAccount = "kyma-project.io/global-account-id"
+	labelSubAccount    = "kyma-project.io/subaccount-id"
+	labelShoot         = "kyma-project.io/shoot-name"
+	labelRegion        = "kyma-project.io/region"
+	labelProvider      = "kyma-project.io/provider"
+	labelKymaName      = "operator.kyma-project.io/kyma-name"
+	labelManagedBy     = "operator.kyma-project.io/managed-by"
+
+	managedByLifecycleManager = "lifecycle-manager"
+)
+
+// defaultTemplate is the Kyma resource of plans whose configuration contains none.
+const defaultTemplate = "apiVersion: operator.kyma-project.io/v1beta2\nkind: Kyma\n"
+
+// Settings are what a plan says about the Kyma resource of its runtimes.
+type Settings struct {
+	// Template is a Kyma resource as YAML; empty for an empty resource of version v1beta2.
+	Template string
+	// Channel is the release channel. If it is empty, that of the template applies.
+	Channel string
+	// Modules replace the modules of the template. Nil keeps them.
+	Modules []Module
+}
+
+// Module is a module in the Kyma resource, in its wire format.
+type Module struct {
+	Name                 string `json:"name"`
+	Channel              string `json:"channel,omitempty"`
+	CustomResourcePolicy string `json:"customResourcePolicy,omitempty"`
+}
+
+// Objects are the two objects of a runtime in the control plane.
+type Objects struct {
+	Secret, Kyma Ref
+	// labels are those of both objects. kyma is the Kyma resource without the labels.
+	labels map[string]string
+	kyma   unstructured.Unstructured
+}
+
+// Channel returns the channel of the Kyma resource, or an empty string if Lifecycle Manager chooses it.
+func (o Objects) Channel() string {
+	channel, _, _ := unstructured.NestedString(o.kyma.Object, "spec", "channel")
+
+	return channel
+}
+
+// ParseTemplate returns the Kyma resource in a template. The text of its error follows a subject.
+func ParseTemplate(text string) (unstructured.Unstructured, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return unstructured.Unstructured{}, errors.New("is not a Kubernetes object as YAML")
+	}
+
+	template := unstructured.Unstructured{Object: object}
+	kind := template.GroupVersionKind()
+
+	metadata, isMap := object["metadata"].(map[string]any)
+	if _, present := object["metadata"]; present && !isMap {
+		return template, errors.New("has metadata that are not an object")
+	}
+
+	if _, isMap := object["spec"].(map[string]any); object["spec"] != nil && !isMap {
+		return template, errors.New("has a spec that is not an object")
+	}
+
+	switch {
+	case kind.Kind == "" || kind.Version == "" || len(validation.IsDNS1123Subdomain(kind.Group)) > 0 || len(validation.IsDNS1035Label(kind.Version)) > 0 ||
+		len(validation.IsDNS1035Label(strings.ToLower(kind.Kind))) > 0:
+		return template, errors.New("needs an apiVersion with a group, and a kind")
+	case template.GetNamespace() != "" && len(validation.IsDNS1123Label(template.GetNamespace())) > 0:
+		return template, errors.New("has an invalid namespace")
+	}
+
+	// Only these parts of the metadata are copied; the rest belongs to the API server.
+	kept := map[string]any{}
+
+	for _, name := range []string{"namespace", "labels", "annotations"} {
+		if value, present := metadata[name]; present {
+			kept[name] = value
+		}
+	}
+
+	object["metadata"] = kept
+	delete(object, "status")
+
+	if _, _, err := unstructured.NestedStringMap(object, "metadata", "labels"); err != nil {
+		return template, errors.New("has labels that are not texts")
+	}
+
+	if _, _, err := unstructured.NestedStringMap(object, "metadata", "annotations"); err != nil {
+		return template, errors.New("has annotations that are not texts")
+	}
+
+	return template, nil
+}
+
+// ObjectsOf returns the objects of the instance's runtime. They are in the namespace of the template, or else in the given one. The
+// instance must have a runtime. shootDomain is the domain below which clusters have theirs, or empty.
+func ObjectsOf(instance environment.Instance, settings Settings, namespace, shootDomain string) (Objects, error) {
+	text := settings.Template
+	if text == "" {
+		text = defaultTemplate
+	}
+
+	kyma, err := ParseTemplate(text)
+	if err != nil {
+		return Objects{}, failure.New(failure.Permanent, "the Kyma template of plan %s %s: an operator has to correct it", instance.PlanName, err).
+			WithReason(failure.ReasonInternal, failure.ComponentBroker)
+	}
+
+	name := strings.ToLower(instance.RuntimeID)
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return Objects{}, failure.New(failure.Permanent, "the ID %q of the runtime cannot be the name of a Kubernetes object", instance.RuntimeID).
+			WithReason(failure.ReasonInternal, failure.ComponentBroker)
+	}
+
+	if kyma.GetNamespace() == "" {
+		kyma.SetNamespace(namespace)
+	}
+
+	kyma.SetName(name)
+
+	if instance.Provider != "" && shootDomain != "" {
+		annotations := kyma.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+
+		annotations["skr-domain"] = instance.ShootName + "." + shootDomain
+		kyma.SetAnnotations(annotations)
+	}
+
+	if err := settings.apply(kyma); err != nil {
+		return Objects{}, err
+	}
+
+	resource, _ := meta.UnsafeGuessKindToResource(kyma.GroupVersionKind())
+
+	return Objects{
+		Secret: Ref{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, kyma.GetNamespace(), "kubeconfig-" + name},
+		Kyma:   Ref{resource, kyma.GetNamespace(), name},
+		labels: labelsOf(instance, name), kyma: kyma,
+	}, nil
+}
+
+// apply sets the channel and the modules.
+func (s Settings) apply(kyma unstructured.Unstructured) error {
+	spec, _ := kyma.Object["spec"].(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+		kyma.Object["spec"] = spec
+	}
+
+	if s.Channel != "" {
+		spec["channel"] = s.Channel
+	}
+
+	if s.Modules == nil {
+		return nil
+	}
+
+	modules := make([]any, 0, len(s.Modules))
+
+	for _, module := range s.Modules {
+		entry := map[string]any{"name": module.Name}
+		if module.Channel != "" {
+			entry["channel"] = module.Channel
+		}
+
+		if module.CustomResourcePolicy != "" {
+			entry["customResourcePolicy"] = module.CustomResourcePolicy
+		}
+
+		modules = append(modules, entry)
+	}
+
+	return failure.While(unstructured.SetNestedSlice(kyma.Object, modules, "spec", "modules"), "setting the modules")
+}
+
+// labelsOf returns the labels of the objects.
+func labelsOf(instance environment.Instance, kymaName string) map[string]string {
+	labels := map[string]string{
+		labelInstance: instance.ID, labelRuntime: instance.RuntimeID, labelPlanID: instance.PlanID, labelPlanName: instance.PlanName,
+		labelGlobalAccount: instance.GlobalAccountID, labelSubAccount: instance.SubAccountID, labelShoot: instance.ClusterName(),
+		labelRegion: instance.Region, labelProvider: instance.Provider, labelKymaName: kymaName, labelManagedBy: managedByLifecycleManager,
+	}
+	for name, value := range labels {
+		labels[name] = tenancy.Label(value)
+	}
+
+	return labels
+}
+
+// secretObject returns the Secret with the kubeconfig. It keeps the text of the kubeconfig out of every error.
+func (o Objects) secretObject(content map[string][]byte, annotations map[string]string) *corev1.Secret {
+	secret := &corev1.Secret{Data: content, Type: corev1.SecretTypeOpaque}
+	secret.APIVersion, secret.Kind = "v1", "Secret"
+	secret.Name, secret.Namespace = o.Secret.Name, o.Secret.Namespace
+	secret.Labels, secret.Annotations = maps.Clone(o.labels), annotations
+
+	return secret
+}
+
+// kymaObject returns the Kyma resource with the labels of the template and of the runtime.
+func (o Objects) kymaObject() map[string]any {
+	kyma := o.kyma.DeepCopy()
+
+	labels := kyma.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+
+	maps.Copy(labels, o.labels)
+	kyma.SetLabels(labels)
+
+	return kyma.Object
+}
+
+// describe names an object in error texts.
+func describe(ref Ref) string {
+	return fmt.Sprintf("%s %s/%s", ref.Resource.Resource, ref.Namespace, ref.Name)
+}

@@ -1,0 +1,51 @@
+package notification
+
+import (
+	"errors"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+// Config is the connection to the notification service. Without a URL, or if Disabled is set, no events are sent.
+type Config struct {
+	URL      string        `env:"URL"      help:"URL of the service that informs customers about the maintenance of their runtimes; empty turns the integration off"`
+	Disabled bool          `env:"DISABLED" help:"send no maintenance events, although APP_NOTIFICATION_URL is set"`
+	User     string        `env:"USER"     help:"user for the notification service; empty for none"`
+	Password secret.String `env:"PASSWORD" help:"password of the user"`
+	Timeout  time.Duration `env:"TIMEOUT"  help:"timeout of one call, at most 5m"`
+	Calls    int           `env:"CALLS"    help:"maximum number of concurrent calls, per replica"`
+}
+
+// maxTimeout bounds the timeout, because the replica that delivers keeps its lease during a call.
+const maxTimeout = 5 * time.Minute
+
+// DefaultConfig returns the defaults, with notifications switched off.
+func DefaultConfig() Config { return Config{Timeout: 30 * time.Second, Calls: 5} }
+
+// Enabled reports whether events are sent.
+func (c Config) Enabled() bool { return c.URL != "" && !c.Disabled }
+
+// Check reports all invalid settings in one error, which names their variables.
+func (c Config) Check() error {
+	var errs []error
+
+	if !c.Enabled() {
+		return nil
+	}
+
+	if !upstream.IsURL(c.URL) {
+		errs = append(errs, errors.New("APP_NOTIFICATION_URL: must be an http or https URL"))
+	}
+
+	if (c.User == "") != (c.Password == "") {
+		errs = append(errs, errors.New("APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or none"))
+	}
+
+	if c.Calls < 1 || c.Timeout <= 0 || c.Timeout > maxTimeout {
+		errs = append(errs, errors.New("APP_NOTIFICATION_CALLS and APP_NOTIFICATION_TIMEOUT: must be positive, and the timeout at most 5m"))
+	}
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,49 @@
+package provisionerclient
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
+)
+
+// Cluster is the part of a runtime's configuration that describes its place. Fields that the Provisioner does not know are empty.
+type Cluster struct {
+	// Name is the name of the Shoot. Seed is the cluster with its control plane.
+	Name, Seed, Region string
+}
+
+// Cluster returns the cluster of the runtime.
+func (c *Client) Cluster(ctx context.Context, tenant, runtimeID string) (Cluster, error) {
+	call := c.call("describe the runtime", Caller{Tenant: tenant})
+
+	answer, err := wire.RuntimeCluster(ctx, call, runtimeID)
+	if err != nil {
+		return Cluster{}, fmt.Errorf("reading the cluster of runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil || answer.Result.RuntimeConfiguration.ClusterConfig == nil {
+		return Cluster{}, call.missing("the configuration of the cluster")
+	}
+
+	config := answer.Result.RuntimeConfiguration.ClusterConfig
+
+	return Cluster{Name: valueOf(config.Name), Seed: valueOf(config.Seed), Region: valueOf(config.Region)}, nil
+}
+
+// Console returns the address of the console that Director has of the runtime, or an empty text. The Kyma Provisioner does not support
+// this call.
+func (c *Client) Console(ctx context.Context, tenant, runtimeID string) (string, error) {
+	call := c.call("report the console of the runtime", Caller{Tenant: tenant})
+
+	answer, err := wire.Console(ctx, call, runtimeID)
+	if err != nil {
+		return "", fmt.Errorf("reading the console of runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == nil {
+		return "", call.missing("the runtime")
+	}
+
+	return valueOf(answer.Result.ConsoleURL), nil
+}

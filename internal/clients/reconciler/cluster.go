@@ -1,0 +1,118 @@
+package reconciler
+
+import (
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// Cluster is a runtime with its configuration of Kyma, in its wire format. It contains secrets and must not be stored or logged.
+type Cluster struct {
+	RuntimeID  string     `json:"runtimeID"`
+	Runtime    Runtime    `json:"runtimeInput"`
+	Kyma       KymaConfig `json:"kymaConfig"`
+	Metadata   Metadata   `json:"metadata"`
+	Kubeconfig string     `json:"kubeconfig"`
+}
+
+// Runtime describes the cluster. The Reconciler takes over a new kubeconfig only if this description or the metadata differ.
+type Runtime struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// KymaConfig is a configuration of Kyma. The Reconciler compares it in the order of its lists.
+type KymaConfig struct {
+	Version        string      `json:"version"`
+	Profile        string      `json:"profile"`
+	Administrators []string    `json:"administrators"`
+	Components     []Component `json:"components"`
+}
+
+// Component is a component of Kyma with its values. An empty URL means the one of the release, an empty version that of Kyma.
+type Component struct {
+	Component     string  `json:"component"`
+	Namespace     string  `json:"namespace"`
+	URL           string  `json:"URL"`
+	Version       string  `json:"version"`
+	Configuration []Entry `json:"configuration"`
+}
+
+// Entry is a value of a component: a text or a Boolean.
+type Entry struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Secret bool   `json:"secret"`
+}
+
+// Metadata describes the instance of the cluster.
+type Metadata struct {
+	GlobalAccountID string `json:"globalAccountID"`
+	SubAccountID    string `json:"subAccountID"`
+	ServiceID       string `json:"serviceID"`
+	ServicePlanID   string `json:"servicePlanID"`
+	ServicePlanName string `json:"servicePlanName"`
+	ShootName       string `json:"shootName"`
+	InstanceID      string `json:"instanceID"`
+	Region          string `json:"region"`
+}
+
+// keyDomain is the key of the domain of the runtime, which every component gets.
+const keyDomain = "global.domainName"
+
+// NewCluster returns the cluster of an instance whose Kyma has an installation. The domain is that of the runtime, or empty if it is
+// unknown. description distinguishes clusters with different kubeconfigs.
+func NewCluster(instance environment.Instance, kubeconfig secret.String, domain, description string) Cluster {
+	installation := instance.Request.Cluster.Kyma.Installation
+
+	shared := installation.Configuration
+	if domain != "" {
+		shared = append([]environment.KymaEntry{{Key: keyDomain, Value: secret.String(domain)}}, shared...)
+	}
+
+	cluster := Cluster{
+		RuntimeID: instance.RuntimeID,
+		Runtime:   Runtime{Name: instance.ShootName, Description: description},
+		Kyma: KymaConfig{
+			Version: installation.Version, Profile: installation.Profile,
+			Administrators: append([]string{}, instance.Request.Cluster.Administrators...), Components: []Component{},
+		},
+		Metadata: Metadata{
+			GlobalAccountID: instance.GlobalAccountID, SubAccountID: instance.SubAccountID, ServiceID: instance.ServiceID,
+			ServicePlanID: instance.PlanID, ServicePlanName: instance.PlanName, ShootName: instance.ShootName,
+			InstanceID: instance.ID, Region: instance.Region,
+		},
+		Kubeconfig: kubeconfig.Reveal(),
+	}
+
+	for _, component := range installation.Components {
+		cluster.Kyma.Components = append(cluster.Kyma.Components, Component{
+			Component: component.Name, Namespace: component.Namespace, URL: component.SourceURL,
+			Configuration: entries(shared, component.Configuration),
+		})
+	}
+
+	return cluster
+}
+
+// entries returns the values for all components and those of one component. The latter take precedence.
+func entries(shared, own []environment.KymaEntry) []Entry {
+	merged := environment.KymaInstallation{Configuration: shared}
+	merged.Set("", own...)
+
+	result := make([]Entry, 0, len(merged.Configuration))
+
+	for _, entry := range merged.Configuration {
+		var value any = entry.Value.Reveal()
+
+		switch value {
+		case "true":
+			value = true
+		case "false":
+			value = false
+		}
+
+		result = append(result, Entry{Key: entry.Key, Value: value, Secret: entry.Secret})
+	}
+
+	return result
+}

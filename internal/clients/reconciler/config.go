@@ -1,0 +1,48 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+// minTimeout is the minimum timeout of a call. The Reconciler calls the runtime for some 35 s before it rejects a kubeconfig.
+const minTimeout = time.Minute
+
+// Config is the connection to the Reconciler. An empty URL switches the Reconciler off.
+type Config struct {
+	URL                 string        `env:"URL"                  help:"URL of the Reconciler, without /v1; empty turns the integration off"`
+	ProvisioningTimeout time.Duration `env:"PROVISIONING_TIMEOUT" help:"maximum time that an operation waits until the Reconciler has installed Kyma"`
+	Timeout             time.Duration `env:"TIMEOUT"              help:"timeout of one call, at least 1m, because the Reconciler looks for the runtime before it responds"`
+	Calls               int           `env:"CALLS"                help:"maximum number of concurrent calls, per replica"`
+}
+
+// DefaultConfig returns the defaults, with the Reconciler switched off.
+func DefaultConfig() Config {
+	return Config{ProvisioningTimeout: 2 * time.Hour, Timeout: 90 * time.Second, Calls: 10}
+}
+
+// Check reports all invalid settings in one error, which names their variables.
+func (c Config) Check() error {
+	var errs []error
+
+	if c.URL == "" {
+		return nil
+	}
+
+	if !upstream.IsURL(c.URL) {
+		errs = append(errs, errors.New("APP_RECONCILER_URL: must be an http or https URL"))
+	}
+
+	if c.Timeout < minTimeout {
+		errs = append(errs, fmt.Errorf("APP_RECONCILER_TIMEOUT: must be at least %s", minTimeout))
+	}
+
+	if c.ProvisioningTimeout <= 0 || c.Calls < 1 {
+		errs = append(errs, errors.New("APP_RECONCILER_PROVISIONING_TIMEOUT and APP_RECONCILER_CALLS: must be positive"))
+	}
+
+	return errors.Join(errs...)
+}

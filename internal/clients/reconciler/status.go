@@ -1,0 +1,74 @@
+package reconciler
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// Status is the status of a cluster in the Reconciler.
+type Status string
+
+// The statuses of clusters. The Reconciler may add others.
+const (
+	Pending         Status = "reconcile_pending"
+	Reconciling     Status = "reconciling"
+	Ready           Status = "ready"
+	Error           Status = "error"
+	ErrorRetryable  Status = "reconcile_error_retryable"
+	Disabled        Status = "reconcile_disabled"
+	DeletePending   Status = "delete_pending"
+	Deleting        Status = "deleting"
+	Deleted         Status = "deleted"
+	DeleteError     Status = "delete_error"
+	DeleteRetryable Status = "delete_error_retryable"
+)
+
+// State is the state of a configuration of a cluster, in its wire format.
+type State struct {
+	Cluster string `json:"cluster"`
+	// ClusterVersion and ConfigurationVersion are assigned by the Reconciler.
+	ClusterVersion       int64     `json:"clusterVersion"`
+	ConfigurationVersion int64     `json:"configurationVersion"`
+	Status               Status    `json:"status"`
+	StatusURL            string    `json:"statusURL"`
+	Failures             []Failure `json:"failures"`
+}
+
+// Failure is a component that the Reconciler could not install or remove. The reason is a text of the Reconciler for operators.
+type Failure struct {
+	Component string `json:"component"`
+	Reason    string `json:"reason"`
+}
+
+// maxFailures is the maximum number of failed components in a text.
+const maxFailures = 20
+
+// componentName matches names of components. Names are shown to users, so other texts of the Reconciler are not.
+var componentName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+
+// Failed returns the names of the failed components, comma-separated, or an empty text if there are none.
+func (s State) Failed() string {
+	var names []string
+
+	for _, each := range s.Failures[:min(len(s.Failures), maxFailures)] {
+		if componentName.MatchString(each.Component) {
+			names = append(names, each.Component)
+		}
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// Report returns the status and the reasons of the failed components, for operators.
+func (s State) Report() string {
+	texts := []string{string(s.Status)}
+	for _, each := range s.Failures[:min(len(s.Failures), maxFailures)] {
+		texts = append(texts, each.Component+": "+each.Reason)
+	}
+
+	const maxReport = 1000
+
+	return failure.Printable(strings.Join(texts, "; "), maxReport)
+}
