@@ -34,6 +34,8 @@ type Component struct {
 	SecretKeys []string
 	// Optional reports whether the release works without the component.
 	Optional bool
+	// External reports that the manifests are not those of a release.
+	External bool
 }
 
 // Format implements fmt.Formatter. It omits the values for every verb, so that logs cannot contain secrets.
@@ -47,6 +49,9 @@ type Releases interface {
 	// Plan returns the plan for the release and the components of the order. The same order results in the same plan.
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }
+
+// NamespaceKey is the key of a value that the manifests of every component can use. The value is the component's namespace.
+const NamespaceKey = "namespace"
 
 // Progress is the result of one call to an Installer. Message describes the state of the installation to users.
 type Progress struct {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 
 	corev1 "k8s.io/api/core/v1"

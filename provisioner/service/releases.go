@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
@@ -26,6 +28,9 @@ type Kyma struct {
 	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"password of the user"`
 	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`
 	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
+	SourcesCachePath   string        `env:"SOURCES_CACHE_PATH"  help:"folder that caches the files of components with a sourceURL; if empty, orders with a sourceURL are rejected"`
+	SourcesNetworks    []string      `env:"SOURCES_NETWORKS"    help:"networks in which servers of a sourceURL may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the Provisioner connects only to public addresses"`
+	SourcesCAFile      string        `env:"SOURCES_CA_FILE"     help:"file with the certificate authorities of the servers of a sourceURL; if empty, those of the system"`
 }
 
 // kymaReleases plans and installs the releases of Kyma. A registry is an upstream system with a circuit breaker.
@@ -47,7 +52,12 @@ func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 		return k.openRepository()
 	}
 
-	found := releases.New(releases.Folder{FS: os.DirFS(k.ReleasesPath)})
+	sources, err := k.openSources()
+	if err != nil {
+		return kymaReleases{}, err
+	}
+
+	found := releases.New(releases.Folder{FS: os.DirFS(k.ReleasesPath)}).WithSources(sources)
 	if err := found.Check(ctx); err != nil {
 		return kymaReleases{}, fmt.Errorf("APP_KYMA_RELEASES_PATH: %w", err)
 	}
@@ -79,10 +89,42 @@ func (k Kyma) openRepository() (kymaReleases, error) {
 		return kymaReleases{}, fmt.Errorf("APP_KYMA_RELEASES_REPOSITORY: %w", err)
 	}
 
-	found := releasesOf(releases.New(registry))
+	sources, err := k.openSources()
+	if err != nil {
+		return kymaReleases{}, err
+	}
+
+	found := releasesOf(releases.New(registry).WithSources(sources))
 	found.registry, found.system = registry, system
 
 	return found, nil
+}
+
+// openSources checks the settings of the sources of components, and returns nil if there are none. It makes no call.
+func (k Kyma) openSources() (*releases.Sources, error) {
+	allowed, err := networks.Parse(k.SourcesNetworks)
+	if err != nil {
+		return nil, fmt.Errorf("APP_KYMA_SOURCES_NETWORKS: %w", err)
+	}
+
+	var authorities *x509.CertPool
+
+	if k.SourcesCAFile != "" {
+		content, err := os.ReadFile(k.SourcesCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("APP_KYMA_SOURCES_CA_FILE: %w", err)
+		}
+
+		if authorities = x509.NewCertPool(); !authorities.AppendCertsFromPEM(content) {
+			return nil, errors.New("APP_KYMA_SOURCES_CA_FILE: contains no certificate in PEM form")
+		}
+	}
+
+	if k.SourcesCachePath == "" {
+		return nil, nil //nolint:nilnil // no source is allowed
+	}
+
+	return releases.NewSources(releases.SourcesOptions{Cache: k.SourcesCachePath, Networks: allowed, Authorities: authorities}), nil
 }
 
 // releasesOf returns the releases of a folder or registry, which plan installations and contain the manifests.

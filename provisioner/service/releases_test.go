@@ -1,6 +1,8 @@
 package service
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,11 @@ func TestReleaseSources(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()
+
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 
 	cases := map[string]struct {
 		reason string
@@ -26,6 +33,10 @@ func TestReleaseSources(t *testing.T) {
 		"no calls": {"the limit of calls must be positive", Kyma{ReleasesRepository: "r.example.com/r", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_CALLS"},
 		"both":     {"two sources are ambiguous", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "not both"},
 		"no cache": {"a repository needs a cache", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
+		"sources":  {"sources belong to a folder or a repository", Kyma{ReleasesPath: folder, SourcesCachePath: folder, SourcesNetworks: []string{"10.0.0.0/8"}}, ""},
+		"networks": {"an address is no network", Kyma{ReleasesPath: folder, SourcesNetworks: []string{"10.0.0.1"}}, "APP_KYMA_SOURCES_NETWORKS"},
+		"no CA":    {"the file must exist", Kyma{ReleasesPath: folder, SourcesCAFile: folder + "/none"}, "APP_KYMA_SOURCES_CA_FILE"},
+		"empty CA": {"the file must have a certificate", Kyma{ReleasesPath: folder, SourcesCAFile: empty}, "APP_KYMA_SOURCES_CA_FILE: contains no certificate"},
 		"no repository": {
 			"the repository must be a valid reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder, ReleasesCalls: 1}, "APP_KYMA_RELEASES_REPOSITORY",
 		},

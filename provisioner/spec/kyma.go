@@ -14,11 +14,11 @@ type Kyma struct {
 
 // Component is one component of Kyma.
 type Component struct {
-	// Component is the name of the component in the release.
+	// Component is the name of the component in the release, or a new name for a component with a SourceURL.
 	Component     string   `json:"component"`
 	Namespace     string   `json:"namespace"`
 	Configuration []*Entry `json:"configuration,omitempty"`
-	// SourceURL must be omitted, because components come from the release.
+	// SourceURL is the address and the digest of manifests that replace those of the release, or nil.
 	SourceURL        *string           `json:"sourceURL,omitempty"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy,omitempty"`
 }

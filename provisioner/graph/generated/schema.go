@@ -2141,7 +2141,7 @@ input ComponentConfigurationInput {
   component: String!
   namespace: String!
   configuration: [ConfigEntryInput]
-  "Must be omitted or empty, because components come from the release."
+  "Manifests that replace those of the release or, with a new name, add a component: https://HOST/FILE#sha256=DIGEST. Rejected unless the operator allows sources."
   sourceURL: String
   conflictStrategy: ConflictStrategy
 }

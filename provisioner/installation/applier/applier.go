@@ -65,9 +65,14 @@ func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID s
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
 
-// install applies the components in the order of the plan until one of them is not ready or the budget is used up. Each component
+// install checks the external components, and applies all components in the order of the plan until one of them is not ready or the budget is used up. Each component
 // waits for its dependencies to be ready. After the last component, install calls prune.
 func (a *Applier) install(ctx context.Context, work *work, plan installation.Plan) (installation.Progress, error) {
+	if err := plan.CheckExternal(func(component installation.Component) ([]installation.ManifestFile, error) {
+		return a.options.Manifests.Manifests(ctx, component.Source)
+	}); err != nil {
+		return installation.Progress{}, explain(err, "checking the components", installation.Component{})
+	}
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
 		if a.exhausted(work) {

@@ -15,12 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
-
-// namespaceKey is the key of a value that is available to the manifests of every component.
-const namespaceKey = "namespace"
 
 // digestOf returns a digest of the component's manifests and values, in hexadecimal. If the digest changes, the component must be
 // applied again. The digest needs no key even though values may be secret: anyone who can read the inventory can also read the
@@ -52,13 +48,9 @@ type rendered struct {
 // moment to serve it.
 func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
-	values := map[string]string{}
-	maps.Copy(values, component.Values)
-	values[namespaceKey] = component.Namespace
-	objects, err := installation.Parse(files, values)
+	objects, err := component.Objects(files)
 	if err != nil {
-		return rendered{}, "", failure.Wrap(failure.Permanent, err, "the manifests of component %q cannot be read", component.Name).
-			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+		return rendered{}, "", err
 	}
 	defined := definitions(objects)
 	namespaces := map[string]bool{}

@@ -28,6 +28,8 @@ type Store interface {
 // memory. It is safe for concurrent use.
 type Catalog struct {
 	store Store
+	// sources is nil if components come from releases only.
+	sources *Sources
 	// cache maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
 	cache sync.Map
 }
@@ -36,6 +38,13 @@ var _ installation.Releases = (*Catalog)(nil)
 
 // New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store} }
+
+// WithSources returns the catalog, whose orders may name components of other sources. A nil source allows none.
+func (c *Catalog) WithSources(sources *Sources) *Catalog {
+	c.sources = sources
+
+	return c
+}
 
 // Check reads all releases that the store lists. A service calls it to report invalid releases at startup instead of during an
 // operation.
@@ -58,12 +67,15 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	if err != nil {
 		return installation.Plan{}, c.explain(ctx, order.Version, err)
 	}
-	return found.plan(order)
+	return found.plan(order, c.sources != nil)
 }
 
 // Manifests implements applier.Manifests. Each placeholder in the files refers to a key of the component's values, or to the key
 // namespace.
 func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
+	if strings.HasPrefix(source, sourceScheme) {
+		return c.outside(ctx, source)
+	}
 	version, name, _ := strings.Cut(source, separator)
 	found, err := c.release(ctx, version)
 	if err != nil {
@@ -75,6 +87,20 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	return component.files, nil
+}
+
+// outside returns the manifests of a component that does not come from a release.
+func (c *Catalog) outside(ctx context.Context, address string) ([]installation.ManifestFile, error) {
+	if c.sources == nil {
+		return nil, failure.New(failure.Permanent, "a component has a sourceURL, but %s", noSources).
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+	from, err := parseSource(address)
+	if err != nil {
+		return nil, failure.New(failure.Permanent, "the sourceURL of a component %s", err).
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+	return c.sources.files(ctx, from)
 }
 
 // separator separates the version and the component in Component.Source. Neither can contain it.

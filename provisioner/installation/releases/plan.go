@@ -6,16 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // plan returns the plan for an order. It contains the required components of the release and the components that the order
-// names, each after its dependencies. Its error is a failure.Invalid that lists all problems of the order.
-func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
+// names, each after its dependencies. sources reports whether the order may name other sources. Its error is a failure.Invalid that
+// lists all problems of the order. plan downloads nothing.
+func (r *release) plan(order spec.Kyma, sources bool) (installation.Plan, error) {
 	problems := &problems{}
-	chosen := r.choose(order, problems)
+	chosen := r.choose(order, sources, problems)
 	plan := installation.Plan{Version: r.Version}
 	if order.Profile != nil {
 		plan.Profile = string(*order.Profile)
@@ -24,7 +27,10 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	for _, component := range ordered {
 		planned := installation.Component{
 			Name: component.Name, Namespace: component.Namespace, Source: sourceOf(r.Version, component.Name),
-			DependsOn: component.DependsOn, Optional: component.Optional,
+			DependsOn: component.DependsOn, Optional: component.Optional, External: component.source != "",
+		}
+		if planned.External {
+			planned.Source = component.source
 		}
 		planned.Values, planned.SecretKeys = component.resolve(order, problems)
 		if _, ordered := find(order, component.Name); ordered != nil && ordered.Namespace != "" {
@@ -40,7 +46,7 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 
 // choose returns the required components that the order does not name, in the sequence of the release, followed by the
 // components that the order names, in its sequence. Optional dependencies are not added automatically: the order must name them.
-func (r *release) choose(order spec.Kyma, problems *problems) []component {
+func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
 		if _, named := find(order, component.Name); named == nil && !component.Optional {
@@ -53,18 +59,14 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 			problems.add(field, "is null")
 			continue
 		}
-		component := r.component(wanted.Component)
+		component := r.wanted(wanted, field, sources, problems)
 		first, _ := find(order, wanted.Component)
 		switch {
 		case component == nil:
-			problems.add(field+".component", "release %s has no component %q; it has %s",
-				r.Version, wanted.Component, strings.Join(r.names(), ", "))
 			continue
 		case first != i:
 			problems.add(field+".component", "repeats %q", wanted.Component)
 			continue
-		case wanted.SourceURL != nil && *wanted.SourceURL != "":
-			problems.add(field+".sourceURL", "omit it, because components always come from the release")
 		}
 		chosen = append(chosen, *component)
 		for _, name := range component.DependsOn {
@@ -74,6 +76,37 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 		}
 	}
 	return chosen
+}
+
+// noSources explains why a sourceURL is rejected.
+const noSources = "this Provisioner installs components of its releases only: omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH"
+
+// wanted returns a copy of the component that an order names, or nil if there is none. With a source, the component keeps the namespace,
+// the dependencies and the values of the release, if the release has it.
+func (r *release) wanted(wanted *spec.Component, field string, sources bool, problems *problems) *component {
+	found := &component{Name: wanted.Component, Namespace: wanted.Namespace, Optional: true}
+	known := r.component(wanted.Component)
+	if known != nil {
+		*found = *known
+	}
+	if wanted.SourceURL == nil || *wanted.SourceURL == "" {
+		if known == nil {
+			problems.add(field+".component", "release %s has no component %q; it has %s",
+				r.Version, wanted.Component, strings.Join(r.names(), ", "))
+			return nil
+		}
+		return found
+	}
+	if len(validation.IsDNS1123Label(wanted.Component)) > 0 {
+		problems.add(field+".component", "%q is not a valid name: use lower-case letters, digits and hyphens", wanted.Component)
+	}
+	if _, err := parseSource(*wanted.SourceURL); err != nil {
+		problems.add(field+".sourceURL", "%s", err)
+	} else if !sources {
+		problems.add(field+".sourceURL", noSources)
+	}
+	found.source = *wanted.SourceURL
+	return found
 }
 
 // find returns the index and the first entry for the component in the order, or -1 and nil.
@@ -151,8 +184,8 @@ func sorted(components []component) (ordered []component, circle []string) {
 
 // resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the
 // order's configuration for all components, and the order's configuration for this component. If the component does not declare
-// the key of an entry, resolve ignores an entry for all components, and reports an entry for this component as a problem. Each
-// key without a value is also a problem. secrets are the keys whose value comes from a secret entry.
+// the key of an entry, resolve ignores an entry for all components, and reports an entry for this component as a problem, unless its
+// manifests are not those of the release. Each key without a value is also a problem. secrets are the keys whose value comes from a secret entry.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {
@@ -177,7 +210,7 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 	}
 	if index, ordered := find(order, c.Name); ordered != nil {
 		for i, entry := range ordered.Configuration {
-			if _, known := c.Values[entryKey(entry)]; !known {
+			if !c.accepts(entry) {
 				problems.add(fmt.Sprintf("components[%d].configuration[%d]", index, i), "component %q has no value %q; it has %s",
 					c.Name, entryKey(entry), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 				continue
@@ -191,6 +224,12 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 		}
 	}
 	return values, secrets
+}
+
+// accepts reports whether the order may have the entry for this component. The values of another source are unknown.
+func (c *component) accepts(entry *spec.Entry) bool {
+	_, known := c.Values[entryKey(entry)]
+	return known || c.source != "" && entry != nil
 }
 
 // entryKey returns the key of an entry, or "" for null, which the GraphQL schema allows in the list.

@@ -70,7 +70,7 @@ func TestOrderOfThePlan(t *testing.T) {
 }
 
 func TestInvalidOrders(t *testing.T) {
-	source, empty := "https://example.com/c.tgz", ""
+	source, empty := "https://example.com/c.tgz#sha256="+strings.Repeat("0", 64), ""
 	from := func(url *string) *spec.Component {
 		return &spec.Component{Component: "lone", SourceURL: url}
 	}
@@ -92,7 +92,7 @@ func TestInvalidOrders(t *testing.T) {
 			`kymaConfig.components[1].component: repeats "lone"`,
 		},
 		"null":         {"the schema allows it", wants(nil), `kymaConfig.components[0]: is null`},
-		"source":       {"ignoring it would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: omit it, because components always come from the release`},
+		"source":       {"ignoring it would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: this Provisioner installs components of its releases only: omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH`},
 		"empty source": {"an empty URL is the same as none", wants(from(&empty)), ""},
 		"missing value": {
 			"the value has no default", wants(named("extra")),

@@ -171,7 +171,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	}
 	defer body.Close() //nolint:errcheck // The body has been read.
 	verified := content.NewVerifyReader(body, layer)
-	unpacked := unpack(verified, partial)
+	unpacked := unpack(verified, partial, maxBytes)
 	// Verify the digest first: a damaged download must not be reported as an invalid release.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
 		return unavailable(version, err)
@@ -231,9 +231,9 @@ const (
 	maxBytes = 256 << 20
 )
 
-// unpack writes the files of a tar.gz into the folder. It rejects links, other special files, and paths outside the folder.
+// unpack writes the files of a tar.gz into the folder, at most limit bytes. It rejects links, other special files, and paths outside the folder.
 // os.Root blocks such paths even if another process changes the folder concurrently.
-func unpack(from io.Reader, folder string) error {
+func unpack(from io.Reader, folder string, limit int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func unpack(from io.Reader, folder string) error {
 	if err != nil {
 		return &brokenError{fmt.Errorf("not a gzip file: %w", err)}
 	}
-	files, left := tar.NewReader(packed), int64(maxBytes)
+	files, left := tar.NewReader(packed), limit
 	for count := 0; ; count++ {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -259,7 +259,7 @@ func unpack(from io.Reader, folder string) error {
 		case !fs.ValidPath(name):
 			return &brokenError{fmt.Errorf("the path %q leaves the folder", header.Name)}
 		case count >= maxFiles || left < 0:
-			return &brokenError{fmt.Errorf("it has more than %d files or %d MiB", maxFiles, maxBytes>>20)}
+			return &brokenError{fmt.Errorf("it has more than %d files or %d MiB", maxFiles, limit>>20)}
 		case header.Typeflag == tar.TypeDir:
 			err = root.MkdirAll(name, 0o750)
 		case header.Typeflag == tar.TypeReg:

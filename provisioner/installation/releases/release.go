@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/environment-broker/environment-broker/provisioner/installation"
@@ -18,9 +17,6 @@ import (
 
 // file is the name of the file that describes a release.
 const file = "release.yaml"
-
-// namespaceKey is the key of a value that every component has without declaring it. The value is the component's namespace.
-const namespaceKey = "namespace"
 
 // release is the content of release.yaml, with the manifests of its components. read returns only valid releases.
 type release struct {
@@ -42,6 +38,8 @@ type component struct {
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
 	files []installation.ManifestFile
+	// source is the sourceURL of an order, which replaces the files, or empty.
+	source string
 }
 
 // read reads and validates the release in the folder. The error lists all problems, so that a maintainer can correct them
@@ -133,12 +131,12 @@ func (c *component) readManifests(folder fs.FS, report func(string, ...any)) {
 	}
 	c.files = files
 	for key := range used {
-		if _, known := c.Values[key]; !known && key != namespaceKey {
+		if _, known := c.Values[key]; !known && key != installation.NamespaceKey {
 			report("component %q: its manifests use the value %q, which is not among its values", c.Name, key)
 		}
 	}
 	for key := range c.Values {
-		if !used[key] || key == namespaceKey {
+		if !used[key] || key == installation.NamespaceKey {
 			report("component %q: no manifest uses its value %q", c.Name, key)
 		}
 	}
@@ -163,9 +161,9 @@ func (c *component) checkProfiles(report func(string, ...any)) {
 // objects that belong to two components and would overwrite each other, and Jobs that Kubernetes deletes after they finish,
 // because the installer would recreate and rerun such a Job repeatedly.
 func (r *release) checkObjects(report func(string, ...any)) {
-	owners := map[string]string{}
+	owners := installation.Owners{}
 	for _, component := range r.Components {
-		values := map[string]string{namespaceKey: component.Namespace}
+		values := map[string]string{installation.NamespaceKey: component.Namespace}
 		for key, value := range component.Values {
 			// A value without a default comes from the order. Here, its key serves as a sample.
 			if values[key] = key; value != nil {
@@ -176,23 +174,8 @@ func (r *release) checkObjects(report func(string, ...any)) {
 		if err != nil {
 			report("component %q: %w", component.Name, err)
 		}
-		for _, object := range objects {
-			kind := object.GroupVersionKind().GroupKind()
-			namespace := object.GetNamespace()
-			// The scope of a custom kind is unknown without a cluster. A cluster-wide object in two components with different
-			// namespaces is therefore not detected.
-			if namespace == "" {
-				namespace = component.Namespace
-			}
-			id := fmt.Sprintf("%s %s/%s", kind, namespace, object.GetName())
-			if owner, taken := owners[id]; taken {
-				report("component %q: %s %q is also in component %q", component.Name, object.GetKind(), object.GetName(), owner)
-			}
-			owners[id] = component.Name
-			if _, expires, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); expires {
-				report("component %q: Job %q has ttlSecondsAfterFinished: omit it, because a deleted Job would be started again",
-					component.Name, object.GetName())
-			}
+		for _, problem := range owners.Add(component.Name, component.Namespace, objects) {
+			report("%s", problem)
 		}
 	}
 }

@@ -1,0 +1,84 @@
+// Package networks restricts connections to public addresses and to networks that an operator allows. Services use it for addresses that
+// tenants or callers choose. Otherwise these could make a service send requests into the operator's network.
+package networks
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ErrRefused reports an address that is neither public nor in an allowed network.
+var ErrRefused = errors.New("the address is neither public nor in an allowed network")
+
+// Networks are allowed in addition to public addresses. The zero value permits public addresses only.
+type Networks struct{ allowed []netip.Prefix }
+
+// Parse parses networks in CIDR notation, such as 10.0.0.0/8.
+func Parse(texts []string) (Networks, error) {
+	var networks Networks
+
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return Networks{}, fmt.Errorf("%q is not a network: write CIDR notation, such as 10.0.0.0/8", text)
+		}
+
+		networks.allowed = append(networks.allowed, prefix.Masked())
+	}
+
+	return networks, nil
+}
+
+// reserved returns the networks whose addresses are not public: private, shared, local, documentation, multicast and reserved
+// ones, as listed in IANA's registries of special-purpose addresses. In IPv6, only 2000::/3 is public; for that range, the list
+// contains the exceptions, such as 6to4, which embeds IPv4 addresses.
+func reserved() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+		netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("224.0.0.0/3"),
+		netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+		netip.MustParsePrefix("3fff::/20"),
+	}
+}
+
+// permits reports whether connections to the address are allowed. It treats an IPv4-mapped IPv6 address as the IPv4 address.
+func (n Networks) permits(address netip.Addr) bool {
+	address = address.Unmap().WithZone("")
+	contains := func(network netip.Prefix) bool { return network.Contains(address) }
+
+	if slices.ContainsFunc(n.allowed, contains) {
+		return true
+	}
+
+	public := address.Is4() || netip.MustParsePrefix("2000::/3").Contains(address)
+
+	return public && !slices.ContainsFunc(reserved(), contains)
+}
+
+// control rejects addresses that are not permitted. It is called with the resolved address before each connection, so it also
+// protects against a name that resolves to a different address later.
+func (n Networks) control(_, hostAndPort string, _ syscall.RawConn) error {
+	resolved, err := netip.ParseAddrPort(hostAndPort)
+	if err != nil || !n.permits(resolved.Addr()) {
+		return ErrRefused
+	}
+
+	return nil
+}
+
+// Transport returns a transport that connects only to permitted addresses, within the timeout. It ignores the proxy settings of the
+// environment, because a proxy would resolve names itself, without this check.
+func (n Networks) Transport(timeout time.Duration) *http.Transport {
+	dialer := &net.Dialer{Timeout: timeout, Control: n.control}
+
+	return &http.Transport{DialContext: dialer.DialContext}
+}

@@ -1,0 +1,257 @@
+package releases
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream/networks"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+)
+
+const (
+	// largestSource and largestUnpacked bound a file and its unpacked content, in bytes. All YAML files of a source are in memory while
+	// its component is applied.
+	largestSource   = 8 << 20
+	largestUnpacked = 32 << 20
+
+	// sourceTimeout bounds a download with its redirects.
+	sourceTimeout = time.Minute
+	maxRedirects  = 5
+	// maxDownloads bounds the concurrent downloads of a replica.
+	maxDownloads = 4
+
+	// singleManifest is the name in the cache of a source that is one YAML file.
+	singleManifest = "manifest.yaml"
+)
+
+// SourcesOptions configure Sources.
+type SourcesOptions struct {
+	// Cache is a folder for downloaded sources. Replicas can share it. Sources in the folder are not downloaded again.
+	Cache string
+	// Networks are allowed in addition to public addresses.
+	Networks networks.Networks
+	// Timeout bounds a download; 0 means a minute.
+	Timeout time.Duration
+	// Authorities sign the certificates of the servers. Nil means those of the system.
+	Authorities *x509.CertPool
+}
+
+// Sources downloads the manifests of components that do not come from a release. A source is a YAML file, or a tar.gz of a folder with
+// YAML files. Sources is safe for concurrent use, and several processes can share a cache.
+type Sources struct {
+	cache     string
+	client    *http.Client
+	downloads chan struct{}
+}
+
+// errRedirect reports a redirect that is not followed.
+var errRedirect = errors.New("the redirect leads to an address without HTTPS, or there are too many redirects")
+
+// NewSources returns the sources. It makes no call.
+func NewSources(options SourcesOptions) *Sources {
+	timeout := options.Timeout
+	if timeout == 0 {
+		timeout = sourceTimeout
+	}
+
+	transport := options.Networks.Transport(timeout)
+	transport.DisableKeepAlives, transport.DisableCompression = true, true // the digest is that of the file
+	transport.TLSClientConfig = &tls.Config{RootCAs: options.Authorities, MinVersion: tls.VersionTLS12}
+
+	return &Sources{cache: options.Cache, downloads: make(chan struct{}, maxDownloads), client: &http.Client{
+		Transport: transport, Timeout: timeout,
+		// A redirect carries no credentials, its address is checked as any other, and the digest pins the content.
+		CheckRedirect: func(request *http.Request, via []*http.Request) error {
+			if request.URL.Scheme != "https" || len(via) > maxRedirects {
+				return errRedirect
+			}
+
+			return nil
+		},
+	}}
+}
+
+// files returns the manifests of a source, and downloads them unless they are in the cache.
+func (s *Sources) files(ctx context.Context, from source) ([]installation.ManifestFile, error) {
+	folder := filepath.Join(s.cache, from.digest)
+
+	if _, err := os.Stat(folder); err != nil {
+		if err := s.fetch(ctx, from, folder); err != nil {
+			return nil, err
+		}
+	}
+
+	files, err := installation.ReadManifests(os.DirFS(folder), ".")
+	if err == nil {
+		return files, nil
+	}
+
+	return nil, failure.Wrap(failure.Permanent, err, "the source on %s contains no YAML file", from.host).
+		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+}
+
+// fetch downloads and unpacks a source into a temporary folder, which it then renames, so that a crash or a damaged download never
+// leaves an incomplete source in the cache. The file is unpacked after its digest was verified.
+func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
+	select {
+	case s.downloads <- struct{}{}:
+		defer func() { <-s.downloads }()
+	default:
+		return failure.New(failure.Transient, "the source on %s waits for other downloads", from.host).
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+
+	partial, err := s.temporary()
+	if err != nil {
+		return notStored(from, err)
+	}
+	defer os.RemoveAll(partial) //nolint:errcheck // After a success, the content has been renamed.
+
+	archive, content := filepath.Join(partial, "archive"), filepath.Join(partial, "content")
+
+	if err := s.download(ctx, from, archive); err != nil {
+		return err
+	}
+
+	if err := expand(archive, content); err != nil {
+		if _, broken := errors.AsType[*brokenError](err); broken {
+			return failure.Wrap(failure.Permanent, err, "the source on %s must be a YAML file, or a tar.gz of at most %d MiB with files and folders only",
+				from.host, largestUnpacked>>20).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+		}
+
+		return notStored(from, err)
+	}
+
+	err = os.Rename(content, folder)
+	if _, there := os.Stat(folder); there == nil {
+		return nil // Another call has fetched the same source.
+	}
+
+	return notStored(from, err)
+}
+
+// notStored returns the error for a cache that cannot be written.
+func notStored(from source, err error) error {
+	return failure.Wrap(failure.Transient, err, "the source on %s cannot be stored: an operator has to check the folder APP_KYMA_SOURCES_CACHE_PATH",
+		from.host).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+}
+
+// temporary creates a folder in the cache.
+func (s *Sources) temporary() (string, error) {
+	if err := os.MkdirAll(s.cache, 0o750); err != nil {
+		return "", err
+	}
+
+	return os.MkdirTemp(s.cache, ".partial-")
+}
+
+// download writes the file of a source, and verifies its size and digest.
+func (s *Sources) download(ctx context.Context, from source, to string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.address, nil)
+	if err != nil {
+		return failure.Wrap(failure.Permanent, err, "the source on %s has no valid address", from.host).
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+
+	response, err := s.client.Do(request)
+	if err != nil {
+		return unreachable(from, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // The body has been read.
+
+	if response.StatusCode != http.StatusOK {
+		return refused(from, response.StatusCode)
+	}
+
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return notStored(from, err)
+	}
+
+	sum := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(response.Body, largestSource+1))
+
+	err = errors.Join(err, file.Close())
+	_, local := errors.AsType[*fs.PathError](err)
+
+	switch {
+	case local:
+		return notStored(from, err)
+	case err != nil:
+		return unreachable(from, err)
+	case size > largestSource:
+		return failure.New(failure.Permanent, "the source on %s is larger than %d MiB: split it into several components", from.host, largestSource>>20).
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+
+	if digest := hex.EncodeToString(sum.Sum(nil)); digest != from.digest {
+		return failure.New(failure.Permanent, "the source on %s has the digest %s instead of %s: check the file, and order its digest",
+			from.host, digest, from.digest).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+
+	return nil
+}
+
+// refused returns the error for a response without the file. A server that is overloaded or fails may recover.
+func refused(from source, status int) error {
+	kind := failure.Permanent
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
+		kind = failure.Transient
+	}
+
+	return failure.New(kind, "the source cannot be fetched: %s responds with status %d %s", from.host, status, http.StatusText(status)).
+		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+}
+
+// unreachable returns the error of a download without a complete response. Its texts are fixed, because the errors of the transport may
+// quote redirects with credentials.
+func unreachable(from source, err error) error {
+	kind, text := failure.Transient, "the connection failed"
+	timeout := net.Error(nil)
+
+	switch {
+	case errors.Is(err, networks.ErrRefused):
+		kind, text = failure.Permanent, "its address is not public, and APP_KYMA_SOURCES_NETWORKS of the Provisioner does not allow it"
+	case errors.Is(err, errRedirect):
+		kind, text = failure.Permanent, fmt.Sprintf("it redirects to an address without HTTPS, or more than %d times", maxRedirects)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		text = "it did not send the file in time"
+	}
+
+	return failure.Wrap(kind, errors.New(text), "the source cannot be fetched from %s: %s", from.host, text).
+		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+}
+
+// expand writes the content of a downloaded file into a new folder: the files of a tar.gz, or the file itself.
+func expand(archive, folder string) error {
+	if err := os.Mkdir(folder, 0o750); err != nil {
+		return err
+	}
+
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	content := bufio.NewReader(file)
+	if magic, _ := content.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		return unpack(content, folder, largestUnpacked)
+	}
+
+	return os.Rename(archive, filepath.Join(folder, singleManifest))
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// sources is an HTTPS server with manifests, and the file with its certificate.
+type sources struct {
+	*testing.T
+
+	url, certificate string
+	contents         map[string]string
+}
+
+func startSources(t *testing.T) *sources {
+	t.Helper()
+
+	s := &sources{T: t, contents: map[string]string{}, certificate: filepath.Join(t.TempDir(), "ca.pem")}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(s.contents[r.URL.Path]))
+	}))
+	t.Cleanup(server.Close)
+
+	encoded := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(s.certificate, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	s.url = server.URL
+
+	return s
+}
+
+// component returns a component whose manifest is a ConfigMap with the text.
+func (s *sources) component(name, text string) map[string]any {
+	path := "/" + name + "/" + text
+	s.contents[path] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-%s}\ndata: {size: \"${size}\"}\n", name, text)
+
+	one := component(name, "kyma-system", "size", "1")
+	one["sourceURL"] = fmt.Sprintf("%s%s#sha256=%x", s.url, path, sha256.Sum256([]byte(s.contents[path])))
+
+	return one
+}
+
+// names returns the ConfigMaps of components with sources on the runtime.
+func (s *sources) names(c clusters, runtimeID string) []string {
+	found := []string{}
+
+	list, err := c.runtimeClient(runtimeID).CoreV1().ConfigMaps("kyma-system").List(c.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	for _, one := range list.Items {
+		if strings.HasPrefix(one.Name, "added-") || strings.HasPrefix(one.Name, "eventing") {
+			found = append(found, one.Name+" "+one.Data["size"])
+		}
+	}
+
+	return found
+}
+
+// TestComponentsOfOtherSources installs, changes and removes components whose manifests are not those of a release.
+func TestComponentsOfOtherSources(t *testing.T) {
+	t.Parallel()
+
+	s := startSources(t)
+	c := newClusters(t, harness.StartGarden(t, 200*time.Millisecond).Client(), func(config *provisioner.Config) {
+		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
+		config.Kyma.SourcesCachePath, config.Kyma.SourcesCAFile, config.Kyma.SourcesNetworks = t.TempDir(), s.certificate, []string{"127.0.0.1/32"}
+	})
+
+	created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
+		"runtimeInput": map[string]any{"name": "mine"}, "kymaConfig": kymaOf("1.0.0", s.component("added", "first"), s.component("eventing", "own")),
+		"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
+	}})
+	c.wantSucceeded(created.ID)
+
+	if diff := cmp.Diff([]string{"added-first 1", "eventing-own 1"}, s.names(c, created.RuntimeID)); diff != "" {
+		t.Errorf("a new component, and one of the release: -want +got\n%s", diff)
+	}
+
+	upgrade := func(components ...map[string]any) operationStatus {
+		return c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.0.0", components...)}})
+	}
+
+	released := component("eventing", "kyma-system")
+	released["conflictStrategy"] = "Replace" // the release has no value size
+	c.wantSucceeded(upgrade(s.component("added", "second"), released).ID)
+
+	if diff := cmp.Diff([]string{"added-second 1", "eventing "}, s.names(c, created.RuntimeID)); diff != "" {
+		t.Errorf("another source, and the manifests of the release: -want +got\n%s", diff)
+	}
+
+	changed := s.component("added", "third")
+	s.contents["/added/third"] = "changed"
+	c.waitForMessage(upgrade(changed).ID, "check the file, and order its digest")
+	c.wantSucceeded(upgrade().ID)
+
+	if diff := cmp.Diff([]string{}, s.names(c, created.RuntimeID)); diff != "" {
+		t.Errorf("nothing is ordered: -want +got\n%s", diff)
+	}
+}
