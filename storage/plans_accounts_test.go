@@ -58,6 +58,17 @@ func (s stores) accountCalls() map[string]call {
 
 			return err
 		},
+		"accounts.Track": func(ctx context.Context) error {
+			return s.accounts.Track(ctx, []accountpool.Account{{Name: "a1", Type: "aws_1"}}, filledAt)
+		},
+		"accounts.Cleanups": func(ctx context.Context) error {
+			_, err := s.accounts.Cleanups(ctx)
+
+			return err
+		},
+		"accounts.Answered": func(ctx context.Context) error {
+			return s.accounts.Answered(ctx, accountpool.Cleanup{Account: "a1", NextAt: filledAt})
+		},
 		"accounts.List": func(ctx context.Context) error {
 			_, _, err := s.accounts.List(ctx)
 

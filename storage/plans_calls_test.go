@@ -23,6 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -40,6 +41,7 @@ type stores struct {
 	accounts   *accounts.Store
 	leftovers  *leftovers.Store
 	objects    *outsideobjects.Store
+	outbox     *outbox.Store
 	// archive is a folder for archives of the audit log.
 	archive string
 }
@@ -60,7 +62,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.outboxCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 
@@ -305,6 +307,11 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		}),
 		"instances.Update": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Update(ctx, tx, instance) }),
+		"instances.WithRuntime": func(ctx context.Context) error {
+			_, err := s.instances.WithRuntime(ctx, "i100", page)
+
+			return err
+		},
 		"instances.Expiring": func(ctx context.Context) error {
 			_, err := s.instances.Expiring(ctx, filledAt, "", page)
 

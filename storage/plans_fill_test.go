@@ -37,12 +37,15 @@ func fillTables() []string {
 			ELSE 'ready' END, 'p' || i, envelope, at AS created, '2029-12-31'::timestamptz + i * interval '1 minute'
 			FROM sources WHERE i <= 100000`,
 		`INSERT INTO account_claims SELECT 't' || i, 'aws_' || i % 1000, FALSE, 'a' || i, FALSE, '2030-01-02 03:00'::timestamptz FROM sources WHERE i <= 90000`,
+		`INSERT INTO account_cleanups SELECT 'a' || i, 'aws_' || i % 1000, at, 1, 'pending', '', at FROM sources WHERE i <= 1000`,
 		`INSERT INTO account_uses SELECT 'i' || i, 't' || i, 'aws_' || i % 1000, FALSE, i % 100 = 0, '', '2030-01-02 03:00'::timestamptz FROM sources WHERE i <= 90000`,
 		`INSERT INTO leftovers SELECT 'd' || i, 'deprovision', 'i' || i, 'service', 'plan', 'aws', 'account-' || i % 2000, 'subaccount-' || i, '', 'default',
 			'cf', 'aws', 'region', 'name ' || i, 'c-' || i, 'r' || i, 'EDP_Deregistration', 'd' || i, 'd' || i, at,
 			'2030-01-02 03:04'::timestamptz - i * interval '1 second', '2030-01-02 03:04'::timestamptz - (i - 100000) * interval '1 second' FROM sources WHERE i > 100000`,
 		`INSERT INTO outside_objects SELECT 'i' || i, 'edp', 'data tenant', 'subaccount-' || i % 20000, 'created', '2030-01-02 03:00'::timestamptz
 			FROM sources WHERE i <= 90000`,
+		`INSERT INTO notifications SELECT 'p' || i, number, 'i' || i, '1', 'create', '2030-01-02 03:00'::timestamptz - i * interval '1 minute', at AS due, at AS began, 1,
+			CASE WHEN i > 200 THEN at END, i > 200 FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO runtimes (id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at, provider, region)
 			SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at, CASE WHEN i > 100000 THEN at END,

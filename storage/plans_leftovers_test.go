@@ -78,6 +78,26 @@ func (s stores) objectCalls() map[string]call {
 
 			return err
 		},
+		"objects.DueKubeconfigs": func(ctx context.Context) error {
+			_, err := s.objects.DueKubeconfigs(ctx, filledAt, page)
+
+			return err
+		},
+		"objects.PostponeKubeconfig": func(ctx context.Context) error {
+			_, err := s.objects.PostponeKubeconfig(ctx, object, filledAt, filledAt)
+
+			return err
+		},
+		"objects.RenewedKubeconfig": func(ctx context.Context) error {
+			_, err := s.objects.RenewedKubeconfig(ctx, object, filledAt, filledAt)
+
+			return err
+		},
+		"objects.CountKubeconfigs": func(ctx context.Context) error {
+			_, _, err := s.objects.CountKubeconfigs(ctx, filledAt)
+
+			return err
+		},
 		"objects.Drop": func(ctx context.Context) error { return s.objects.Drop(ctx, object) },
 		"objects.OfInstance": func(ctx context.Context) error {
 			_, err := s.objects.OfInstance(ctx, "i100")

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
-	"github.com/environment-broker/environment-broker/internal/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 )
 
 func euAccess(request *accountpool.Request) { request.EUAccess = true }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
-	"github.com/environment-broker/environment-broker/internal/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 )
 
 // wantNothingStored checks that no claim and no use is left.

@@ -35,7 +35,7 @@ func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance envi
 		present.RuntimeID = runtimeID
 
 		if chosen := instance.Request.Cluster.Kyma; chosen != nil && present.Request.Cluster.Kyma != nil {
-			present.Request.Cluster.Kyma.Version = chosen.Version
+			present.Request.Cluster.Kyma.Version, present.Request.Cluster.Kyma.Installer = chosen.Version, chosen.Installer
 		}
 
 		request, err := s.sealed(present)

@@ -237,6 +237,13 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return failure.While(err, "updating instance %s", instance.ID)
 }
 
+// WithRuntime returns the IDs of at most limit instances that have a runtime and whose IDs follow after, sorted.
+func (s *Store) WithRuntime(ctx context.Context, after string, limit int) ([]string, error) {
+	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances WHERE id > ? AND runtime_id <> '' ORDER BY id `+storage.Page(limit, 0), after)
+
+	return ids, failure.While(err, "listing instances with a runtime")
+}
+
 // Expiring returns the IDs of at most limit instances that expire by the given time and still have to be suspended or marked as
 // expired. The IDs are sorted and follow the ID after.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {

@@ -83,6 +83,10 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	row := s.saving.Statement(s.saved(progress))
 	others := slices.Concat(attempts(progress), insertEntries(progress.Record.ID, progress.Timeline))
 
+	if progress.Record.State.Terminal() {
+		others = append(others, s.atEnd(progress.Record)...)
+	}
+
 	var (
 		state     string
 		leaseHeld bool

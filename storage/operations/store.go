@@ -20,6 +20,8 @@ type Store struct {
 	saving storage.Named[savedRow] // the prepared saveProgress
 	// ended is called for operations that are canceled while pending, see OnEnded.
 	ended func(process.Record)
+	// atEnd returns further statements for the end of an operation, see AtEnd.
+	atEnd func(process.Record) []storage.Statement
 }
 
 var _ process.Store = (*Store)(nil)
@@ -35,7 +37,10 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 		return nil, fmt.Errorf("preparing to save operations: %w", err)
 	}
 
-	store := &Store{db: db, keys: keys, saving: saving, ended: func(process.Record) {}}
+	store := &Store{
+		db: db, keys: keys, saving: saving,
+		ended: func(process.Record) {}, atEnd: func(process.Record) []storage.Statement { return nil },
+	}
 
 	return store, store.checkKeys(ctx)
 }
@@ -43,6 +48,11 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // OnEnded registers a function that is called for each operation that is canceled while pending, after the commit. No engine
 // runs these operations. The function must be registered before the store is used, and must not block.
 func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
+
+// AtEnd registers a function whose statements Save executes in the transaction in which an operation ends, whatever its result. The
+// statements can read the resulting state from the table `first (value)`, see storage.DB.ExecCTE. They are not executed for operations
+// that end while pending. The function must be registered before the store is used.
+func (s *Store) AtEnd(statements func(process.Record) []storage.Statement) { s.atEnd = statements }
 
 // checkKeys decrypts the newest payload, so that a service with wrong keys fails at startup instead of at every request.
 func (s *Store) checkKeys(ctx context.Context) error {

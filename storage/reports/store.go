@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -67,4 +69,21 @@ func (s *Store) Get(ctx context.Context, id string, content any) (time.Time, err
 	}
 
 	return row.FinishedAt.Time, err
+}
+
+// scrapeTimeout bounds the query of a scrape.
+const scrapeTimeout = 2 * time.Second
+
+// ForScrape decodes the newest result of a report into content, for metrics, and returns the time of its end. It returns false if there
+// is no result, or if reading it fails, which it logs.
+func (s *Store) ForScrape(id string, content any, log logrus.FieldLogger) (finished time.Time, found bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+
+	finished, err := s.Get(ctx, id, content)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		log.WithError(err).Warnf("metrics: reading the report %s failed", id)
+	}
+
+	return finished, err == nil
 }

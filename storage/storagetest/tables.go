@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -43,8 +44,10 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		return err
 	}
 
+	var ops *operations.Store
+
 	for _, open := range []func() error{
-		func() error { _, err := operations.Open(ctx, db, keys); return err },
+		func() error { ops, err = operations.Open(ctx, db, keys); return err },
 		func() error { _, err := instances.Open(ctx, db, keys); return err },
 		func() error { _, err := bindings.Open(ctx, db, keys); return err },
 		func() error { _, err := endpoints.Open(ctx, db, keys); return err },
@@ -53,6 +56,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := reports.Open(ctx, db); return err },
 		func() error { _, err := outsideobjects.Open(ctx, db); return err },
 		func() error { _, err := leftovers.Open(ctx, db); return err },
+		func() error { _, err := outbox.Open(ctx, db, ops); return err },
 		func() error { _, err := accounts.Open(ctx, db, clock.RealClock{}); return err },
 		func() error { _, err := writecheck.Open(ctx, db, clock.RealClock{}); return err },
 		func() error {

@@ -1,0 +1,76 @@
+package accountpool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// CleanupState is the result of asking whether an account is empty.
+type CleanupState string
+
+// The results.
+const (
+	// CleanupClean: the account is empty.
+	CleanupClean CleanupState = "clean"
+	// CleanupPending: the hook is still emptying the account.
+	CleanupPending CleanupState = "pending"
+	// CleanupFailed: the hook cannot empty the account.
+	CleanupFailed CleanupState = "failed"
+	// CleanupUnanswered: the hook has not answered.
+	CleanupUnanswered CleanupState = "unanswered"
+)
+
+// Cleanup is the record of a dirty account.
+type Cleanup struct {
+	Account, Type string
+	// DirtySince is when the broker has first seen that the account is dirty.
+	DirtySince time.Time
+	// Attempts is the number of times that the hook was asked. State and Message are the last result; they are empty before the first one.
+	Attempts int
+	State    CleanupState
+	Message  string
+	// NextAt is when the hook is asked again.
+	NextAt time.Time
+}
+
+// Cleanups stores the records of dirty accounts.
+type Cleanups interface {
+	// Track adds records of the accounts that have none, and removes the records of all other accounts.
+	Track(ctx context.Context, dirty []Account, now time.Time) error
+	// Cleanups returns the records, the one that is due first in front.
+	Cleanups(ctx context.Context) ([]Cleanup, error)
+	// Answered records a result. It does nothing if the account has no record.
+	Answered(ctx context.Context, cleanup Cleanup) error
+}
+
+// Dirty returns the statuses of all dirty accounts.
+func (p Pool) Dirty(ctx context.Context) ([]Status, error) {
+	accounts, err := p.Garden.Accounts(ctx, "")
+	if err != nil || !slices.ContainsFunc(accounts, func(account Account) bool { return account.Dirty }) {
+		return nil, err
+	}
+
+	all, err := p.Overview(ctx)
+
+	return slices.DeleteFunc(all, func(status Status) bool { return status.State != Dirty }), err
+}
+
+// FreeUnchanged is Free for an account that was confirmed to be empty while it had the status. The error is of kind Conflict if the
+// account has changed since then, or if something uses it by now.
+func (p Pool) FreeUnchanged(ctx context.Context, confirmed Status, allow func(Status) error) error {
+	_, err := p.Free(ctx, confirmed.Name, func(status Status) error {
+		if status.Version != confirmed.Version {
+			return failure.New(failure.Conflict, "The account %q has changed since it was confirmed to be empty.", confirmed.Name)
+		}
+
+		return allow(status)
+	})
+
+	return err
+}
+
+// Releasable returns nil if the account is dirty and nothing uses it.
+func (s Status) Releasable() error { return s.releasable() }
