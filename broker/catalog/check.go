@@ -93,6 +93,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 		names[plan.Name] = true
 
 		plan.check(&errs, place)
+		plan.checkAgent(&errs, place, options.KymaInstaller)
 	}
 
 	for _, plan := range c.plans {

@@ -98,8 +98,9 @@ type planFile struct {
 	// ProviderByPlatform reports whether the platform region determines the provider, and thereby the offer.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
-	// Kyma is nil if the plan's runtimes get no Kyma.
-	Kyma *kymaPlan `json:"kyma"`
+	// Kyma is nil if the Provisioner installs no Kyma on the plan's runtimes. LifecycleManager is nil if Lifecycle Manager installs none.
+	Kyma             *kymaPlan             `json:"kyma"`
+	LifecycleManager *lifecycleManagerPlan `json:"lifecycleManager"`
 	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.
 	OwnCluster bool `json:"ownCluster"`
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,10 +14,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// runtimeAgent is a component that every order of Kyma must contain. The Provisioner rejects other orders.
+// runtimeAgent is a component that every order of Kyma for the Provisioner must contain. It rejects other orders.
 const runtimeAgent = "compass-runtime-agent"
 
-// kymaPlan configures the Kyma that the Provisioner installs on the runtimes of a plan.
+// kymaPlan configures the Kyma of the runtimes of a plan.
 type kymaPlan struct {
 	// Profile is Evaluation, Production or empty.
 	Profile string `json:"profile"`
@@ -48,30 +49,33 @@ type kymaModule struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// modulesParameters is the value of the parameter modules.
-type modulesParameters struct {
-	Default *bool `json:"default"`
-	// List is nil if it was not sent. An empty list chooses no module.
-	List []moduleChoice `json:"list"`
-}
+// InstallsKyma reports whether the plan's new runtimes get Kyma.
+func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
-// moduleChoice is an element of the list of modules.
-type moduleChoice struct {
-	Name string `json:"name"`
-}
+// InstallsComponents reports whether the plan's new runtimes get components of a release of Kyma, as opposed to modules of Lifecycle
+// Manager only.
+func (p *Plan) InstallsComponents() bool { return p.Kyma != nil }
 
-// InstallsKyma reports whether the Provisioner installs Kyma on the plan's new runtimes.
-func (p *Plan) InstallsKyma() bool { return p.Kyma != nil }
-
-// limitKyma removes what the options switch off: all of Kyma without a default version, and the parameter kymaVersion unless
-// orders may choose the version. The plan must have passed content.check.
+// limitKyma removes what the options switch off: the components without a default version, Lifecycle Manager unless it is on, the
+// parameter modules if nothing is left that has modules, and the parameter kymaVersion unless orders may choose the version. The plan must
+// have passed content.check.
 func (p *Plan) limitKyma(options Options) {
+	if options.KymaVersion == "" {
+		p.Kyma = nil
+	}
+
+	if !options.LifecycleManager {
+		p.LifecycleManager = nil
+	}
+
 	var off []string
 
-	if options.KymaVersion == "" {
-		p.Kyma, off = nil, []string{paramModules, paramKymaVersion}
-	} else if !options.KymaVersionOnDemand {
-		off = []string{paramKymaVersion}
+	if len(p.offeredModules()) == 0 {
+		off = append(off, paramModules)
+	}
+
+	if p.Kyma == nil || !options.KymaVersionOnDemand {
+		off = append(off, paramKymaVersion)
 	}
 
 	for _, names := range []*[]string{&p.Parameters, &p.Updates, &p.Required} {
@@ -81,58 +85,21 @@ func (p *Plan) limitKyma(options Options) {
 
 // orderedKyma returns the Kyma of a new runtime, or nil for a plan without Kyma.
 func (p *Plan) orderedKyma(given parameters, violations *Violations) *environment.Kyma {
-	if p.Kyma == nil {
+	if !p.InstallsKyma() {
 		return nil
 	}
 
-	return &environment.Kyma{
+	ordered := &environment.Kyma{
 		Version: given.KymaVersion, Ordered: given.KymaVersion != "", Modules: p.modules(given.Modules, violations),
 	}
+	if p.LifecycleManager != nil {
+		ordered.Installer = environment.InstallerLifecycleManager
+	}
+
+	return ordered
 }
 
-// changeModules sets the modules of an update in the cluster.
-func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParameters, violations *Violations) {
-	if given.Default == nil && given.List == nil {
-		return
-	}
-
-	if cluster.Kyma == nil {
-		violations.require(false, paramModules, ruleModules, "the runtime was created without Kyma: modules require a new instance")
-
-		return
-	}
-
-	changed := *cluster.Kyma
-	changed.Modules = p.modules(given, violations)
-	cluster.Kyma = &changed
-}
-
-// modules returns the names of the chosen modules, in the order of the plan: the listed ones, or else the defaults, unless the
-// user declines them.
-func (p *Plan) modules(given modulesParameters, violations *Violations) []string {
-	violations.require(given.List == nil || given.Default == nil || !*given.Default, paramModules, ruleModules,
-		"must contain either default: true or a list, not both")
-
-	chosen := []string{}
-
-	for _, module := range p.Kyma.Modules {
-		listed := slices.ContainsFunc(given.List, func(choice moduleChoice) bool { return choice.Name == module.Name })
-		if listed || module.Default && given.List == nil && (given.Default == nil || *given.Default) {
-			chosen = append(chosen, module.Name)
-		}
-	}
-
-	for _, module := range p.Kyma.Modules {
-		for _, needed := range module.DependsOn {
-			violations.require(!slices.Contains(chosen, module.Name) || slices.Contains(chosen, needed), paramModules, ruleModules,
-				"%s requires %s: add it to the list", module.Name, needed)
-		}
-	}
-
-	return chosen
-}
-
-// Installation returns the components that the Provisioner installs for a version and the chosen modules. The error is failure.Permanent if
+// Installation returns the components to install for a version and the chosen modules. The error is failure.Permanent if
 // the plan does not have Kyma or one of the modules, because its files have changed since the order.
 func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallation, error) {
 	if p.Kyma == nil {
@@ -143,6 +110,10 @@ func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallatio
 
 	for _, component := range slices.Concat(p.Kyma.Components, p.Kyma.AdditionalComponents[kyma.Version]) {
 		installation.Components = append(installation.Components, component.installed())
+	}
+
+	if kyma.InstalledBy(environment.InstallerLifecycleManager) { // it installs the modules
+		return installation, nil
 	}
 
 	for _, name := range kyma.Modules {
@@ -167,81 +138,28 @@ func (c kymaComponent) installed() environment.KymaComponent {
 	return component
 }
 
-// completeModules adds the modules of the plan to the schema of the parameter modules.
-func (p *Plan) completeModules() {
-	if p.Kyma == nil || len(p.Kyma.Modules) == 0 {
-		return
-	}
-
-	names, display, defaults := []string{}, map[string]string{}, []string{}
-
-	for _, module := range p.Kyma.Modules {
-		names = append(names, module.Name)
-		display[module.Name] = module.title()
-
-		if module.Default {
-			defaults = append(defaults, module.Name)
-		}
-	}
-
-	properties, _ := p.schemas[paramModules]["properties"].(map[string]any)
-	standard, _ := properties["default"].(map[string]any)
-	list, _ := properties["list"].(map[string]any)
-	items, _ := list["items"].(map[string]any)
-	fields, _ := items["properties"].(map[string]any)
-	name, _ := fields["name"].(map[string]any)
-
-	if len(defaults) > 0 {
-		standard["description"] = "Whether the default modules are installed: " + strings.Join(defaults, ", ") + "."
-	}
-
-	list["maxItems"] = len(names)
-	name["enum"], name["_enumDisplayName"] = names, display
-}
-
-// title returns the name of the module for users.
-func (m kymaModule) title() string {
-	if m.DisplayName != "" {
-		return m.DisplayName
-	}
-
-	return m.Name
-}
-
-// bullets returns the texts of the plan for users.
-func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullets()) }
-
-// kymaBullets describes the installed Kyma for users, so that marketplaces promise exactly that.
-func (p *Plan) kymaBullets() []string {
-	if p.Kyma == nil {
+// offered returns the modules for users, and none without a plan.
+func (k *kymaPlan) offered() []offeredModule {
+	if k == nil {
 		return nil
 	}
 
-	components, modules := []string{}, []string{}
-	for _, component := range p.Kyma.Components {
-		components = append(components, component.Name)
+	var modules []offeredModule
+	for _, module := range k.Modules {
+		modules = append(modules, offeredModule{module.Name, module.DisplayName, module.Default, module.DependsOn})
 	}
 
-	for _, module := range p.Kyma.Modules {
-		name := module.title()
-		if module.Default {
-			name += " (default)"
-		}
+	return modules
+}
 
-		modules = append(modules, name)
+// bullet describes the components for users.
+func (k *kymaPlan) bullet() string {
+	names := make([]string, 0, len(k.Components))
+	for _, component := range k.Components {
+		names = append(names, component.Name)
 	}
 
-	bullets := []string{"Kyma with " + strings.Join(components, ", ")}
-
-	switch {
-	case len(modules) == 0:
-	case p.takes(paramModules):
-		bullets = append(bullets, "Kyma modules to choose from: "+strings.Join(modules, ", "))
-	default:
-		bullets = append(bullets, "Kyma modules: "+strings.Join(modules, ", "))
-	}
-
-	return bullets
+	return "Kyma with " + strings.Join(names, ", ")
 }
 
 // kymaVersions matches valid versions of Kyma, as the Provisioner does.
@@ -254,7 +172,9 @@ func IsKymaVersion(text string) bool { return kymaVersions.MatchString(text) }
 func (p *Plan) checkKyma(errs *problems, place string) {
 	errs.require(!p.OwnCluster || p.Kyma == nil, "%s: a plan with ownCluster cannot have kyma, because the Provisioner does not know its clusters", place)
 	errs.require(p.Kyma != nil || !p.takes(paramKymaVersion), "%s: parameter %s requires kyma", place, paramKymaVersion)
-	errs.require(!p.takes(paramModules) || p.Kyma != nil && len(p.Kyma.Modules) > 0, "%s: parameter %s requires kyma with modules", place, paramModules)
+	errs.require(!p.takes(paramModules) || p.Kyma != nil && len(p.Kyma.Modules) > 0 || p.LifecycleManager != nil && len(p.LifecycleManager.Modules) > 0,
+		"%s: parameter %s requires kyma with modules, or lifecycleManager with modules", place, paramModules)
+	p.checkLifecycleManager(errs, place)
 
 	if p.Kyma == nil {
 		return
@@ -262,34 +182,18 @@ func (p *Plan) checkKyma(errs *problems, place string) {
 
 	place += ": kyma"
 	errs.require(slices.Contains([]string{"", "Evaluation", "Production"}, p.Kyma.Profile), "%s: profile %q is neither Evaluation nor Production", place, p.Kyma.Profile)
-	errs.require(slices.ContainsFunc(p.Kyma.Components, func(one kymaComponent) bool { return one.Name == runtimeAgent }),
-		"%s: components must contain %s, which the Provisioner requires", place, runtimeAgent)
+	errs.require(len(p.Kyma.Components) > 0, "%s: there are no components", place)
 
 	always := map[string]bool{}
 	for _, component := range p.Kyma.Components {
 		component.check(errs, place, always)
 	}
 
-	defaults := map[string]bool{}
-
 	for _, module := range p.Kyma.Modules {
 		module.check(errs, place, always)
-
-		if module.Default || !p.takes(paramModules) {
-			defaults[module.Name] = true
-		}
-
-		errs.require(module.Default || p.takes(paramModules), "%s: module %q can never be installed: make it a default, or list the parameter %s",
-			place, module.Name, paramModules)
 	}
 
-	for _, module := range p.Kyma.Modules {
-		for _, needed := range module.DependsOn {
-			known := slices.ContainsFunc(p.Kyma.Modules, func(other kymaModule) bool { return other.Name == needed })
-			errs.require(known, "%s: module %q depends on %q, which is not a module", place, module.Name, needed)
-			errs.require(!defaults[module.Name] || defaults[needed], "%s: module %q is a default, but %q, on which it depends, is not", place, module.Name, needed)
-		}
-	}
+	p.checkModules(errs, place, p.Kyma.offered())
 
 	for version, components := range p.Kyma.AdditionalComponents {
 		errs.require(kymaVersions.MatchString(version), "%s: additionalComponents: %q is not a version", place, version)
@@ -300,9 +204,17 @@ func (p *Plan) checkKyma(errs *problems, place string) {
 		}
 	}
 
-	for _, bullet := range p.kymaBullets() {
-		errs.text(place+": the text about the modules for users, made from their names,", bullet)
+	errs.text(place+": the text about the components for users, made from their names,", p.Kyma.bullet())
+}
+
+// checkAgent checks that a plan with Kyma has the component that the Provisioner requires, if it installs Kyma.
+func (p *Plan) checkAgent(errs *problems, place string, installer environment.KymaInstaller) {
+	if p.Kyma == nil || cmp.Or(installer, environment.InstallerProvisioner) != environment.InstallerProvisioner {
+		return
 	}
+
+	errs.require(slices.ContainsFunc(p.Kyma.Components, func(one kymaComponent) bool { return one.Name == runtimeAgent }),
+		"%s: kyma: components must contain %s, which the Provisioner requires", place, runtimeAgent)
 }
 
 // check reports an invalid or repeated component, and adds its name to the taken ones.
@@ -312,17 +224,4 @@ func (c kymaComponent) check(errs *problems, place string, taken map[string]bool
 	errs.require(!taken[c.Name], "%s: component %q appears twice", place, c.Name)
 
 	taken[c.Name] = true
-}
-
-// checkModulesOf checks that a plan to which instances of another plan can be changed has all their modules, because a runtime keeps
-// its modules.
-func (p *Plan) checkModulesOf(errs *problems, other *Plan) {
-	if other.Kyma == nil {
-		return
-	}
-
-	for _, module := range other.Kyma.Modules {
-		has := p.Kyma != nil && slices.ContainsFunc(p.Kyma.Modules, func(own kymaModule) bool { return own.Name == module.Name })
-		errs.require(has, "plan %s: it cannot be changed to plan %s, which lacks the Kyma module %s", other.Name, p.Name, module.Name)
-	}
 }

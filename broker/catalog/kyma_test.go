@@ -230,3 +230,23 @@ func TestInvalidKyma(t *testing.T) {
 var revealed = cmp.Transformer("reveal", func(entry environment.KymaEntry) [3]any {
 	return [3]any{entry.Key, entry.Value.Reveal(), entry.Secret}
 })
+
+// TestAgentIsForTheProvisioner checks that only a Provisioner that installs Kyma requires its agent, and that every installer requires a
+// component.
+func TestAgentIsForTheProvisioner(t *testing.T) {
+	t.Parallel()
+
+	configured := kymaOptions()
+	configured.KymaInstaller = environment.InstallerReconciler
+
+	if _, err := withKyma(t, strings.Replace(moduleSection, "name: compass-runtime-agent", "name: agent", 1), configured); err != nil {
+		t.Errorf("a plan without the agent: %v", err)
+	}
+
+	before, _, _ := strings.Cut(moduleSection, "    - {name: cluster-essentials")
+	_, after, _ := strings.Cut(moduleSection, "namespace: compass-system}\n")
+
+	if _, err := withKyma(t, before+after, configured); err == nil || !strings.Contains(err.Error(), "there are no components") {
+		t.Errorf("a plan without components: %v", err)
+	}
+}

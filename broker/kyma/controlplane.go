@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// callTimeout limits each call to the control plane.
-	callTimeout = 15 * time.Second
+	// CallTimeout limits each call to the control plane.
+	CallTimeout = 15 * time.Second
 	// maxObjects and maxBytes limit a list of the control plane. Kubernetes limits each object to 1 MiB or so.
 	maxObjects = 100
 	maxBytes   = 16 << 20
@@ -29,6 +30,8 @@ const (
 
 // ControlPlane reads ConfigMaps and Secrets of one namespace in the control-plane cluster. It reads the kubeconfig at every call, so
 // that a rotated one is used at once. It is safe for concurrent use.
+//
+// As an http.RoundTripper, it sends requests of other clients to the control plane.
 type ControlPlane struct {
 	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
 	KubeconfigPath string
@@ -101,18 +104,12 @@ func (c *ControlPlane) list(ctx context.Context, kind, selector string, into any
 // get reads a path and decodes the response. It returns false if the object does not exist. Errors never quote a response, because it
 // can contain secrets.
 func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, into any) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 
-	client, config, err := c.client()
+	client, address, err := c.connect()
 	if err != nil {
-		return false, failure.Wrap(failure.Transient, err, "the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
-			WithReason(failure.ReasonInternal, failure.ComponentControlPlane)
-	}
-
-	address, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return false, away(nil, "its address is invalid")
+		return false, err
 	}
 
 	address = address.JoinPath(path)
@@ -137,6 +134,41 @@ func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, i
 	defer func() { _ = response.Body.Close() }()
 
 	return decode(response, into)
+}
+
+// RoundTrip sends the request to the control plane: it replaces the scheme and the host of its URL, and authenticates it. Errors that
+// are not of the network are of package failure.
+func (c *ControlPlane) RoundTrip(request *http.Request) (*http.Response, error) {
+	client, address, err := c.connect()
+	if err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+
+		return nil, err
+	}
+
+	sent := request.Clone(request.Context())
+	sent.URL.Scheme, sent.URL.Host, sent.Host = address.Scheme, address.Host, address.Host
+	sent.URL.Path, sent.URL.RawPath = strings.TrimSuffix(address.Path, "/")+request.URL.Path, ""
+
+	return client.Transport.RoundTrip(sent) //nolint:wrapcheck // of a transport
+}
+
+// connect returns a client with the current kubeconfig, and the address of the API server.
+func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
+	client, config, err := c.client()
+	if err != nil {
+		return nil, nil, failure.Wrap(failure.Transient, err, "the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
+			WithReason(failure.ReasonInternal, failure.ComponentControlPlane)
+	}
+
+	address, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, nil, away(nil, "its address is invalid")
+	}
+
+	return client, address, nil
 }
 
 // decode reads the response of the API server.

@@ -34,7 +34,7 @@ func FuzzParseComponents(f *testing.F) {
 	f.Add("- 1")
 
 	f.Fuzz(func(t *testing.T, text string) {
-		components, err := parseComponents(text)
+		components, err := parseComponents(text, true)
 		if err != nil && len(components) > 0 {
 			t.Error("components in spite of an error")
 		}

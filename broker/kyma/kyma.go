@@ -19,6 +19,8 @@ type Kyma struct {
 	VersionsNamespace, VersionsName string
 	// ControlPlane has the configuration of operators. Nil means that there is none besides the catalog.
 	ControlPlane *ControlPlane
+	// ShootDomain is the domain below which clusters have their domains, or empty.
+	ShootDomain string
 }
 
 // Complete returns the Kyma of an instance with its version and its installation, or nil for an instance without Kyma. It keeps a
@@ -35,6 +37,9 @@ func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*env
 	}
 
 	completed := *wanted
+	if completed.InstalledBy(environment.InstallerLifecycleManager) && !plan.InstallsComponents() {
+		return &completed, nil // there is no version to choose
+	}
 
 	var err error
 	if completed.Version == "" {
@@ -47,5 +52,5 @@ func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*env
 		return &completed, err
 	}
 
-	return &completed, k.addComponents(ctx, plan.Name, completed.Installation)
+	return &completed, k.addComponents(ctx, plan.Name, &completed)
 }

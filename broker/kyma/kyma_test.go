@@ -226,6 +226,28 @@ func TestAdditionalComponents(t *testing.T) {
 	}
 }
 
+// TestSources checks that the Reconciler, unlike the Provisioner, installs components that do not belong to the release.
+func TestSources(t *testing.T) {
+	t.Parallel()
+
+	subject := newKyma(t, &controlPlane{configs: []corev1.ConfigMap{config("plans", map[string]string{
+		"default": "additional-components: [{name: dns, namespace: x, source: {url: 'https://dns.example.com'}}]",
+	}, "keb-config=true", "runtime-version-1.0.0=true")}})
+
+	instance := ordered()
+	instance.Request.Cluster.Kyma.Installer = environment.InstallerReconciler
+
+	got, err := subject.Complete(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := environment.KymaComponent{Name: "dns", Namespace: "x", SourceURL: "https://dns.example.com"}
+	if diff := cmp.Diff(want, got.Installation.Components[len(got.Installation.Components)-1]); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 

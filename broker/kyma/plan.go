@@ -21,10 +21,13 @@ type planConfiguration struct {
 			URL string `json:"url"`
 		} `json:"source"`
 	} `json:"additional-components"`
+	// KymaTemplate is the Kyma resource for Lifecycle Manager, as YAML.
+	KymaTemplate string `json:"kyma-template"`
 }
 
-// parseComponents returns the additional components in the configuration of a plan. The text of its error follows a subject.
-func parseComponents(text string) ([]environment.KymaComponent, error) {
+// parseComponents returns the additional components in the configuration of a plan. Only some installers accept components with a source
+// outside the release. The text of its error follows a subject.
+func parseComponents(text string, sources bool) ([]environment.KymaComponent, error) {
 	var configured planConfiguration
 	if err := yaml.Unmarshal([]byte(text), &configured); err != nil {
 		return nil, errors.New("is not valid YAML")
@@ -36,40 +39,64 @@ func parseComponents(text string) ([]environment.KymaComponent, error) {
 		switch {
 		case component.Name == "" || component.Namespace == "":
 			return nil, errors.New("has a component without a name or a namespace")
-		case component.Source.URL != "":
+		case component.Source.URL != "" && !sources:
 			return nil, fmt.Errorf("has a source for component %s, but components come from the Provisioner's releases", component.Name)
 		}
 
-		components = append(components, environment.KymaComponent{Name: component.Name, Namespace: component.Namespace})
+		components = append(components, environment.KymaComponent{
+			Name: component.Name, Namespace: component.Namespace, SourceURL: component.Source.URL,
+		})
 	}
 
 	return components, nil
 }
 
-// addComponents adds the additional components of the plan for the version, from the ConfigMap with the labels keb-config=true and
-// runtime-version-VERSION=true. Its key is the name of the plan, or default. Without such a ConfigMap for the version, that for the
-// default version applies; without both, nothing is added. Components that the plan has already are skipped.
-func (k Kyma) addComponents(ctx context.Context, plan string, installation *environment.KymaInstallation) error {
-	for _, version := range []string{installation.Version, k.Version} {
-		found, err := k.ControlPlane.configMaps(ctx, "keb-config=true,runtime-version-"+strings.ToLower(version)+"=true")
+// planConfiguration returns the text of the plan's configuration for the version, and the name of its ConfigMap. Both are empty if there
+// is none. The ConfigMap has the label keb-config=true and, if a version is given, runtime-version-VERSION=true. Its key is the name of the
+// plan, or default.
+func (k Kyma) planConfiguration(ctx context.Context, plan, version string) (text, name string, err error) {
+	selector, which := "keb-config=true", ""
+	if version != "" {
+		selector, which = selector+",runtime-version-"+strings.ToLower(version)+"=true", " for Kyma "+version
+	}
 
-		switch {
-		case err != nil:
+	found, err := k.ControlPlane.configMaps(ctx, selector)
+
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(found) > 1:
+		return "", "", refused("%d ConfigMaps of the control plane configure the plans%s: remove all but one", len(found), which)
+	case len(found) == 0:
+		return "", "", nil
+	}
+
+	text, known := found[0].Data[plan]
+	if !known {
+		text = found[0].Data["default"]
+	}
+
+	return text, found[0].Name, nil
+}
+
+// addComponents adds the additional components of the plan for the version. Without a ConfigMap for the version, that for the default
+// version applies; without both, nothing is added. Components that the plan has already are skipped.
+func (k Kyma) addComponents(ctx context.Context, plan string, completed *environment.Kyma) error {
+	installation := completed.Installation
+
+	for _, version := range []string{installation.Version, k.Version} {
+		text, name, err := k.planConfiguration(ctx, plan, version)
+		if err != nil {
 			return err
-		case len(found) > 1:
-			return refused("%d ConfigMaps of the control plane configure the plans for Kyma %s: remove all but one", len(found), version)
-		case len(found) == 0:
+		}
+
+		if name == "" {
 			continue
 		}
 
-		text, known := found[0].Data[plan]
-		if !known {
-			text = found[0].Data["default"]
-		}
-
-		components, err := parseComponents(text)
+		components, err := parseComponents(text, completed.InstalledBy(environment.InstallerReconciler))
 		if err != nil {
-			return refused("the configuration of plan %s in the ConfigMap %s of the control plane %s", plan, found[0].Name, err)
+			return refused("the configuration of plan %s in the ConfigMap %s of the control plane %s", plan, name, err)
 		}
 
 		for _, component := range components {

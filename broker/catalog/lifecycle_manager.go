@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// lifecycleManagerPlan configures the Kyma that Lifecycle Manager installs on the runtimes of a plan.
+type lifecycleManagerPlan struct {
+	// Channel is the release channel of the modules, such as regular. If it is empty, that of the template applies.
+	Channel string `json:"channel"`
+	// Template is a Kyma resource as YAML. That in the control plane takes precedence. Without both, the resource is empty.
+	Template string `json:"template"`
+	// Modules are the modules that users choose from. If there are none, those of the template apply.
+	Modules []lifecycleManagerModule `json:"modules"`
+}
+
+// lifecycleManagerModule is a module of Lifecycle Manager.
+type lifecycleManagerModule struct {
+	Name string `json:"name"`
+	// DisplayName is the name in forms of marketplaces. The default is the name.
+	DisplayName string `json:"displayName"`
+	// Default reports whether orders without the parameter modules get the module.
+	Default bool `json:"default"`
+	// DependsOn lists modules that must be chosen, too.
+	DependsOn []string `json:"dependsOn"`
+	// Channel and CustomResourcePolicy are copied to the Kyma resource unless they are empty.
+	Channel              string `json:"channel"`
+	CustomResourcePolicy string `json:"customResourcePolicy"`
+}
+
+// offered returns the modules for users, and none without a plan.
+func (l *lifecycleManagerPlan) offered() []offeredModule {
+	if l == nil {
+		return nil
+	}
+
+	var modules []offeredModule
+	for _, module := range l.Modules {
+		modules = append(modules, offeredModule{module.Name, module.DisplayName, module.Default, module.DependsOn})
+	}
+
+	return modules
+}
+
+// channels matches valid channels, as the schema of the Kyma resource does.
+var channels = regexp.MustCompile(`^[a-z]{3,32}$`)
+
+// checkLifecycleManager reports the errors of a plan's lifecycleManager.
+func (p *Plan) checkLifecycleManager(errs *problems, place string) {
+	if p.LifecycleManager == nil {
+		return
+	}
+
+	place += ": lifecycleManager"
+	errs.require(!p.OwnCluster, "%s: a plan with ownCluster cannot have it", place)
+	errs.require(p.LifecycleManager.Channel == "" || channels.MatchString(p.LifecycleManager.Channel),
+		"%s: channel %q must have 3 to 32 lower-case letters", place, p.LifecycleManager.Channel)
+
+	if p.LifecycleManager.Template != "" {
+		_, err := lifecyclemanager.ParseTemplate(p.LifecycleManager.Template)
+		errs.require(err == nil, "%s: template %v", place, err)
+	}
+
+	names := map[string]bool{}
+
+	for _, module := range p.LifecycleManager.Modules {
+		errs.require(len(validation.IsDNS1123Label(module.Name)) == 0, "%s: %q is not a name of a module", place, module.Name)
+		errs.require(!names[module.Name], "%s: module %q appears twice", place, module.Name)
+		errs.require(module.Channel == "" || channels.MatchString(module.Channel),
+			"%s: module %s: channel %q must have 3 to 32 lower-case letters", place, module.Name, module.Channel)
+		errs.require(slices.Contains([]string{"", "CreateAndDelete", "Ignore"}, module.CustomResourcePolicy),
+			"%s: module %s: customResourcePolicy %q is neither CreateAndDelete nor Ignore", place, module.Name, module.CustomResourcePolicy)
+
+		names[module.Name] = true
+	}
+
+	p.checkModules(errs, place, p.LifecycleManager.offered())
+}
+
+// LifecycleManagerSettings returns what Lifecycle Manager gets for the Kyma of an instance. The error is failure.Permanent if the plan
+// has no lifecycleManager or lacks a module, because its files or the configuration of the broker have changed since the order.
+func (p *Plan) LifecycleManagerSettings(kyma environment.Kyma) (lifecyclemanager.Settings, error) {
+	plan := p.LifecycleManager
+	if plan == nil || !kyma.InstalledBy(environment.InstallerLifecycleManager) {
+		return lifecyclemanager.Settings{}, failure.New(failure.Permanent,
+			"plan %s has no lifecycleManager any more: an operator has to restore it in the catalog, and APP_LIFECYCLE_MANAGER_ENABLED", p.Name)
+	}
+
+	settings := lifecyclemanager.Settings{Template: plan.Template, Channel: plan.Channel}
+	if len(plan.Modules) == 0 && len(kyma.Modules) == 0 {
+		return settings, nil
+	}
+
+	settings.Modules = []lifecyclemanager.Module{}
+
+	for _, name := range kyma.Modules {
+		index := slices.IndexFunc(plan.Modules, func(module lifecycleManagerModule) bool { return module.Name == name })
+		if index < 0 {
+			return lifecyclemanager.Settings{}, failure.New(failure.Permanent, "plan %s has no module %q any more: choose other modules", p.Name, name)
+		}
+
+		module := plan.Modules[index]
+		settings.Modules = append(settings.Modules, lifecyclemanager.Module{
+			Name: name, Channel: module.Channel, CustomResourcePolicy: module.CustomResourcePolicy,
+		})
+	}
+
+	return settings, nil
+}

@@ -1,0 +1,173 @@
+package catalog_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// managerSection is the lifecycleManager of a plan that also has components for the Provisioner.
+const managerSection = moduleSection + `lifecycleManager:
+  channel: fast
+  template: "{apiVersion: operator.kyma-project.io/v1beta2, kind: Kyma}"
+  modules:
+    - {name: istio, default: true}
+    - {name: serverless, displayName: Functions, dependsOn: [istio], channel: regular, customResourcePolicy: Ignore}
+`
+
+// managerOptions returns the options of a broker with Lifecycle Manager.
+func managerOptions() catalog.Options {
+	configured := options()
+	configured.LifecycleManager = true
+
+	return configured
+}
+
+func managerPlan(tb testing.TB) *catalog.Plan {
+	tb.Helper()
+
+	plan, err := withKyma(tb, managerSection, managerOptions())
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return plan
+}
+
+func TestModulesOfLifecycleManager(t *testing.T) {
+	t.Parallel()
+
+	plan := managerPlan(t)
+
+	for parameters, want := range map[string][]lifecyclemanager.Module{
+		`{}`:                              {{Name: "istio"}},
+		`{"modules": {"default": false}}`: {},
+		`{"modules": {"list": [{"name": "serverless"}, {"name": "istio"}]}}`: {
+			{Name: "istio"}, {Name: "serverless", Channel: "regular", CustomResourcePolicy: "Ignore"},
+		},
+	} {
+		got, err := resolve(plan, order{Parameters: []byte(parameters)})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		kyma := got.Cluster.Kyma
+		if kyma.Installer != environment.InstallerLifecycleManager || kyma.Version != "" {
+			t.Errorf("%s: got %+v", parameters, kyma)
+		}
+
+		settings, err := plan.LifecycleManagerSettings(*kyma)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(want, settings.Modules); diff != "" || settings.Channel != "fast" || settings.Template == "" {
+			t.Errorf("%s: got %+v", parameters, settings)
+		}
+	}
+
+	for parameters, want := range map[string]string{
+		`{"modules": {"list": [{"name": "serverless"}]}}`: "serverless requires istio",
+		`{"modules": {"list": [{"name": "eventing"}]}}`:   "modules",
+		`{"kymaVersion": "1.1.0"}`:                        "kymaVersion",
+	} {
+		if _, err := resolve(plan, order{Parameters: []byte(parameters)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", parameters, err, want)
+		}
+	}
+
+	if _, err := plan.LifecycleManagerSettings(environment.Kyma{Installer: environment.InstallerLifecycleManager, Modules: []string{"gone"}}); !failure.Is(err, failure.Permanent) {
+		t.Errorf("a module that the plan has lost: %v", err)
+	}
+
+	if _, err := plan.LifecycleManagerSettings(environment.Kyma{}); !failure.Is(err, failure.Permanent) {
+		t.Errorf("Kyma of the Provisioner: %v", err)
+	}
+}
+
+func TestLifecycleManagerInCatalog(t *testing.T) {
+	t.Parallel()
+
+	read, err := catalog.Load(shipped(t, nil), managerOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	body := string(read.Published().Body)
+	if !strings.Contains(body, `"Kyma","Kyma modules to choose from: eventing (default), serverless (default)"`) || strings.Contains(body, "cluster-essentials") {
+		t.Error("the catalog does not promise the modules of Lifecycle Manager")
+	}
+
+	off, err := withKyma(t, managerSection, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got, err := resolve(off, order{Parameters: []byte(`{}`)}); err != nil || got.Cluster.Kyma != nil || slices.Contains(off.Parameters, "modules") {
+		t.Errorf("with Lifecycle Manager turned off: %+v, %v", got.Cluster.Kyma, err)
+	}
+
+	provisioner, err := withKyma(t, managerSection, kymaOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got, err := resolve(provisioner, order{Parameters: []byte(`{}`)}); err != nil || got.Cluster.Kyma.Installer != "" ||
+		!cmp.Equal(got.Cluster.Kyma.Modules, []string{"eventing"}) {
+		t.Errorf("with the Provisioner: %+v, %v", got.Cluster.Kyma, err)
+	}
+}
+
+// TestChangeOfInstaller checks that modules of an instance cannot be changed after another system became the installer.
+func TestChangeOfInstaller(t *testing.T) {
+	t.Parallel()
+
+	for _, former := range []bool{true, false} {
+		plan := managerPlan(t)
+		if former {
+			plan = moduleplan(t)
+		}
+
+		created, violations := plan.Resolve(order{InstanceID: "i", Parameters: []byte(`{}`)}.instance())
+		if len(violations) > 0 {
+			t.Fatal(violations.Err())
+		}
+
+		created.Request.Cluster.Kyma = &environment.Kyma{}
+
+		name := "istio"
+		if former {
+			created.Request.Cluster.Kyma.Installer, name = environment.InstallerLifecycleManager, "monitoring"
+		}
+
+		if _, _, err := plan.Update(created, []byte(`{"modules": {"list": [{"name": "`+name+`"}]}}`)); err == nil || !strings.Contains(err.Error(), "modules require a new instance") {
+			t.Errorf("former installer is Lifecycle Manager: %t, got %v", former, err)
+		}
+	}
+}
+
+func TestInvalidLifecycleManager(t *testing.T) {
+	t.Parallel()
+
+	for section, want := range map[string]string{
+		"{channel: Fast, modules: [{name: a, default: true}]}":              `channel "Fast"`,
+		"{template: 'kind: Kyma', modules: [{name: a, default: true}]}":     "template needs an apiVersion",
+		"{modules: [{name: A, default: true}]}":                             `"A" is not a name of a module`,
+		"{modules: [{name: a, default: true}, {name: a, default: true}]}":   `module "a" appears twice`,
+		"{modules: [{name: a, channel: x, default: true}]}":                 `channel "x"`,
+		"{modules: [{name: a, customResourcePolicy: Keep, default: true}]}": `customResourcePolicy "Keep"`,
+		"{modules: [{name: a, default: true, dependsOn: [b]}]}":             `module "a" depends on "b"`,
+		"{modules: [{name: a, namespace: b}]}":                              "namespace",
+	} {
+		if _, err := withKyma(t, moduleSection+"lifecycleManager: "+section+"\n", managerOptions()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", section, err, want)
+		}
+	}
+}

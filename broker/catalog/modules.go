@@ -1,0 +1,205 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// modulesParameters is the value of the parameter modules.
+type modulesParameters struct {
+	Default *bool `json:"default"`
+	// List is nil if it was not sent. An empty list chooses no module.
+	List []moduleChoice `json:"list"`
+}
+
+// moduleChoice is an element of the list of modules.
+type moduleChoice struct {
+	Name string `json:"name"`
+}
+
+// offeredModule is a module that users can choose.
+type offeredModule struct {
+	Name string
+	// DisplayName is the name in forms of marketplaces. The default is the name.
+	DisplayName string
+	// Default reports whether orders without the parameter modules get the module.
+	Default bool
+	// DependsOn lists modules that must be chosen, too.
+	DependsOn []string
+}
+
+// offeredModules returns the modules for users, in the order of the plan: those of Lifecycle Manager if it is on, or else the components
+// that users choose.
+func (p *Plan) offeredModules() []offeredModule {
+	if p.LifecycleManager != nil {
+		return p.LifecycleManager.offered()
+	}
+
+	return p.Kyma.offered()
+}
+
+// changeModules sets the modules of an update in the cluster.
+func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParameters, violations *Violations) {
+	if given.Default == nil && given.List == nil {
+		return
+	}
+
+	if cluster.Kyma == nil {
+		violations.require(false, paramModules, ruleModules, "the runtime was created without Kyma: modules require a new instance")
+
+		return
+	}
+
+	if cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) != (p.LifecycleManager != nil) {
+		violations.require(false, paramModules, ruleModules,
+			"the Kyma of the runtime was installed by another system than that of new runtimes: modules require a new instance")
+
+		return
+	}
+
+	changed := *cluster.Kyma
+	changed.Modules = p.modules(given, violations)
+	cluster.Kyma = &changed
+}
+
+// modules returns the names of the chosen modules, in the order of the plan: the listed ones, or else the defaults, unless the
+// user declines them.
+func (p *Plan) modules(given modulesParameters, violations *Violations) []string {
+	violations.require(given.List == nil || given.Default == nil || !*given.Default, paramModules, ruleModules,
+		"must contain either default: true or a list, not both")
+
+	chosen := []string{}
+
+	for _, module := range p.offeredModules() {
+		listed := slices.ContainsFunc(given.List, func(choice moduleChoice) bool { return choice.Name == module.Name })
+		if listed || module.Default && given.List == nil && (given.Default == nil || *given.Default) {
+			chosen = append(chosen, module.Name)
+		}
+	}
+
+	for _, module := range p.offeredModules() {
+		for _, needed := range module.DependsOn {
+			violations.require(!slices.Contains(chosen, module.Name) || slices.Contains(chosen, needed), paramModules, ruleModules,
+				"%s requires %s: add it to the list", module.Name, needed)
+		}
+	}
+
+	return chosen
+}
+
+// completeModules adds the modules of the plan to the schema of the parameter modules.
+func (p *Plan) completeModules() {
+	modules := p.offeredModules()
+	if len(modules) == 0 {
+		return
+	}
+
+	names, display, defaults := []string{}, map[string]string{}, []string{}
+
+	for _, module := range modules {
+		names = append(names, module.Name)
+		display[module.Name] = module.title()
+
+		if module.Default {
+			defaults = append(defaults, module.Name)
+		}
+	}
+
+	properties, _ := p.schemas[paramModules]["properties"].(map[string]any)
+	standard, _ := properties["default"].(map[string]any)
+	list, _ := properties["list"].(map[string]any)
+	items, _ := list["items"].(map[string]any)
+	fields, _ := items["properties"].(map[string]any)
+	name, _ := fields["name"].(map[string]any)
+
+	if len(defaults) > 0 {
+		standard["description"] = "Whether the default modules are installed: " + strings.Join(defaults, ", ") + "."
+	}
+
+	list["maxItems"] = len(names)
+	name["enum"], name["_enumDisplayName"] = names, display
+}
+
+// title returns the name of the module for users.
+func (m offeredModule) title() string { return cmp.Or(m.DisplayName, m.Name) }
+
+// bullets returns the texts of the plan for users.
+func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullets()) }
+
+// kymaBullets describes the installed Kyma for users, so that marketplaces promise exactly that.
+func (p *Plan) kymaBullets() []string {
+	switch {
+	case p.Kyma != nil:
+		return append([]string{p.Kyma.bullet()}, p.moduleBullets(p.offeredModules())...)
+	case p.LifecycleManager != nil:
+		return append([]string{"Kyma"}, p.moduleBullets(p.offeredModules())...)
+	default:
+		return nil
+	}
+}
+
+// moduleBullets describes modules for users.
+func (p *Plan) moduleBullets(offered []offeredModule) []string {
+	modules := []string{}
+
+	for _, module := range offered {
+		name := module.title()
+		if module.Default {
+			name += " (default)"
+		}
+
+		modules = append(modules, name)
+	}
+
+	switch {
+	case len(modules) == 0:
+		return nil
+	case p.takes(paramModules):
+		return []string{"Kyma modules to choose from: " + strings.Join(modules, ", ")}
+	default:
+		return []string{"Kyma modules: " + strings.Join(modules, ", ")}
+	}
+}
+
+// checkModules reports modules that can never be installed, and unknown or missing dependencies.
+func (p *Plan) checkModules(errs *problems, place string, modules []offeredModule) {
+	defaults := map[string]bool{}
+
+	for _, module := range modules {
+		if module.Default || !p.takes(paramModules) {
+			defaults[module.Name] = true
+		}
+
+		errs.require(module.Default || p.takes(paramModules), "%s: module %q can never be installed: make it a default, or list the parameter %s",
+			place, module.Name, paramModules)
+	}
+
+	for _, module := range modules {
+		for _, needed := range module.DependsOn {
+			known := slices.ContainsFunc(modules, func(other offeredModule) bool { return other.Name == needed })
+			errs.require(known, "%s: module %q depends on %q, which is not a module", place, module.Name, needed)
+			errs.require(!defaults[module.Name] || defaults[needed], "%s: module %q is a default, but %q, on which it depends, is not", place, module.Name, needed)
+		}
+	}
+
+	for _, bullet := range p.moduleBullets(modules) {
+		errs.text(place+": the text about the modules for users, made from their names,", bullet)
+	}
+}
+
+// checkModulesOf checks that a plan to which instances of another plan can be changed has all their modules, because a runtime keeps
+// its modules.
+func (p *Plan) checkModulesOf(errs *problems, other *Plan) {
+	check := func(own, required []offeredModule) {
+		for _, module := range required {
+			has := slices.ContainsFunc(own, func(each offeredModule) bool { return each.Name == module.Name })
+			errs.require(has, "plan %s: it cannot be changed to plan %s, which lacks the Kyma module %s", other.Name, p.Name, module.Name)
+		}
+	}
+
+	check(p.Kyma.offered(), other.Kyma.offered())
+	check(p.LifecycleManager.offered(), other.LifecycleManager.offered())
+}

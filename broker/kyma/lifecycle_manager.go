@@ -1,0 +1,66 @@
+package kyma
+
+import (
+	"context"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// Objects returns the objects with which Lifecycle Manager gets the runtime of the instance. Their template is kyma-template in the
+// configuration of the plan in the control plane, or else that of the plan's file. Errors are of package failure.
+func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifecyclemanager.Objects, error) {
+	plan, known := k.Catalog.ByID(instance.PlanID)
+	if !known {
+		return lifecyclemanager.Objects{}, failure.New(failure.Permanent, "the catalog no longer has plan %s: an operator has to restore it", instance.PlanName)
+	}
+
+	wanted := instance.Request.Cluster.Kyma
+	if wanted == nil {
+		return lifecyclemanager.Objects{}, failure.New(failure.Internal, "instance %s has no Kyma", instance.ID)
+	}
+
+	settings, err := plan.LifecycleManagerSettings(*wanted)
+	if err != nil {
+		return lifecyclemanager.Objects{}, err
+	}
+
+	if k.ControlPlane == nil {
+		return lifecyclemanager.Objects{}, failure.New(failure.Internal, "Lifecycle Manager is turned on without a control plane")
+	}
+
+	template, err := k.template(ctx, plan.Name, wanted.Version)
+	if err != nil {
+		return lifecyclemanager.Objects{}, err
+	}
+
+	if template != "" {
+		settings.Template = template
+	}
+
+	return lifecyclemanager.ObjectsOf(instance, settings, k.ControlPlane.Namespace, k.ShootDomain)
+}
+
+// template returns the template in the configuration of the plan, or an empty text if there is none.
+func (k Kyma) template(ctx context.Context, plan, version string) (string, error) {
+	text, name, err := k.planConfiguration(ctx, plan, version)
+	if err != nil || name == "" {
+		return "", err
+	}
+
+	var configured planConfiguration
+	if yaml.Unmarshal([]byte(text), &configured) != nil {
+		return "", refused("the configuration of plan %s in the ConfigMap %s of the control plane is not valid YAML", plan, name)
+	}
+
+	if configured.KymaTemplate != "" {
+		if _, err := lifecyclemanager.ParseTemplate(configured.KymaTemplate); err != nil {
+			return "", refused("kyma-template of plan %s in the ConfigMap %s of the control plane %s", plan, name, err)
+		}
+	}
+
+	return configured.KymaTemplate, nil
+}
