@@ -1,84 +1,33 @@
 package deprovisioning
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
-// avsRecords are the records of the instance in AvS by kind. lost makes all writes fail.
-type avsRecords struct {
-	fakeObjects
-
-	kinds map[string]environment.OutsideObject
-}
-
-func (r *avsRecords) ObjectsIn(context.Context, string, string) ([]environment.OutsideObject, error) {
-	var found []environment.OutsideObject
-	for _, object := range r.kinds {
-		found = append(found, object)
-	}
-
-	slices.SortFunc(found, func(one, other environment.OutsideObject) int { return strings.Compare(one.Kind, other.Kind) })
-
-	return found, nil
-}
-
-func (r *avsRecords) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	if r.lost {
-		return errLost
-	}
-
-	r.kinds[object.Kind] = object
-
-	return nil
-}
-
-func (r *avsRecords) RemoveObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	if r.lost {
-		return errLost
-	}
-
-	delete(r.kinds, object.Kind)
-
-	return nil
-}
-
-// states returns the states of the records by kind.
-func (r *avsRecords) states() map[string]environment.OutsideState {
-	states := map[string]environment.OutsideState{}
-	for kind, object := range r.kinds {
-		states[kind] = object.State
-	}
-
-	return states
-}
-
 // newAvS returns an AvS with both evaluations of the instance, a client, and the records of the evaluations.
-func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *avsRecords) {
+func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *stepstest.Objects) {
 	t.Helper()
 
 	simulated := fakeavs.New()
 	server := httptest.NewServer(simulated)
 	t.Cleanup(server.Close)
 
-	config := avs.DefaultConfig()
-	config.API, config.TokenURL = server.URL+fakeavs.API, server.URL+fakeavs.Token
-	config.ClientID, config.Username, config.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
-	config.ParentID, config.Timeout = 1, 200*time.Millisecond
+	config := fakeavs.Config(server.URL)
+	config.Timeout = 200 * time.Millisecond
 	client := avs.New(config, http.DefaultTransport)
 
 	internal, err := client.CreateInternal(t.Context(), avs.Cluster{InstanceID: instanceID})
@@ -91,11 +40,11 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *avsRecords) {
 		t.Fatal(err)
 	}
 
-	records := &avsRecords{kinds: map[string]environment.OutsideObject{}}
+	records := stepstest.New()
 	for kind, id := range map[string]string{environment.KindInternalEvaluation: internal, environment.KindExternalEvaluation: external} {
-		records.kinds[kind] = environment.OutsideObject{
+		records.Records = append(records.Records, environment.OutsideObject{
 			InstanceID: instanceID, System: environment.SystemAvS, Kind: kind, Key: id, State: environment.OutsideCreated,
-		}
+		})
 	}
 
 	return simulated, client, records
@@ -117,6 +66,7 @@ func TestAvSFaults(t *testing.T) {
 		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, avsInterval},
 		"401":      {"a token that ended early is replaced", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusUnauthorized}, 0},
 		"403":      {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, avsInterval},
+		"408":      {"AvS has not read the whole request", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusRequestTimeout}, avsInterval},
 		"409":      {"AvS may be busy with the evaluation", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusConflict}, avsInterval},
 		"429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
 		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, avsInterval},
@@ -137,7 +87,7 @@ func TestAvSFaults(t *testing.T) {
 			}
 
 			if wait > 0 {
-				if len(records.kinds) == 0 {
+				if len(records.Records) == 0 {
 					t.Errorf("%s: the records are gone before the evaluations", c.reason)
 				}
 
@@ -145,16 +95,49 @@ func TestAvSFaults(t *testing.T) {
 				done(t, step, newOperation(stored(t, first.Data)))
 			}
 
-			if len(simulated.Evaluations())+len(records.kinds) != 0 {
-				t.Errorf("%s: left over: %v, %v", c.reason, simulated.Holds(), records.states())
+			if len(simulated.Evaluations())+len(records.Records) != 0 {
+				t.Errorf("%s: left over: %v, %v", c.reason, simulated.Holds(), records.Lines())
 			}
 		})
 	}
 }
 
+// TestAvSBreaker checks that the circuit breaker keeps the step from calling AvS, and that the records stay.
+func TestAvSBreaker(t *testing.T) {
+	simulated, _, records := newAvS(t)
+	server := httptest.NewServer(simulated)
+	t.Cleanup(server.Close)
+
+	system := upstream.New(upstream.Options{Name: "avs", Title: "AvS", Component: "avs", Calls: 1})
+	step := removeEvaluations{client: avs.New(fakeavs.Config(server.URL), system.Transport(http.DefaultTransport)), objects: records}
+	simulated.Inject(simulator.Fault{Operation: "removeFromParent", Status: http.StatusInternalServerError, Times: -1})
+
+	runs := func(times int) {
+		for range times {
+			if _, wait, err := run(t, step, newOperation(environment.Data{Instance: instance()})); err != nil || wait <= 0 {
+				t.Fatalf("runs again after %s, %v", wait, err)
+			}
+		}
+	}
+
+	runs(5)
+
+	if got := system.Status().State; got != upstream.Open {
+		t.Fatalf("after five failed calls, the circuit breaker is %s", got)
+	}
+
+	calls := len(simulated.Calls())
+
+	runs(1)
+
+	if got := len(simulated.Calls()); got != calls || len(records.Records) != 2 {
+		t.Errorf("AvS was called %d times; the records are %v", got-calls, records.Lines())
+	}
+}
+
 func TestAvSIsEmptyAlready(t *testing.T) {
 	simulated, client, records := newAvS(t)
-	for _, object := range records.kinds {
+	for _, object := range records.Records {
 		if err := client.Remove(t.Context(), object.Key, "aws", true); err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +145,8 @@ func TestAvSIsEmptyAlready(t *testing.T) {
 
 	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
 
-	if len(records.kinds) != 0 || len(simulated.Holds()) != 0 {
-		t.Errorf("left over: %v, %v", simulated.Holds(), records.states())
+	if len(records.Records) != 0 || len(simulated.Holds()) != 0 {
+		t.Errorf("left over: %v, %v", simulated.Holds(), records.Lines())
 	}
 }
 
@@ -176,20 +159,20 @@ func TestAvSLeftOvers(t *testing.T) {
 		{Kind: environment.KindMaintenance(environment.KindInternalEvaluation), Key: "ACTIVE", State: environment.OutsideCreated},
 	} {
 		object.InstanceID, object.System = instanceID, environment.SystemAvS
-		records.kinds[object.Kind] = object
+		records.Records = append(records.Records, object)
 	}
 
-	external := records.kinds[environment.KindExternalEvaluation]
+	external := records.Of(environment.KindExternalEvaluation)
 	external.Key, external.State = "", environment.OutsideCreating
-	records.kinds[external.Kind] = external
+
+	if err := records.SetObject(t.Context(), process.Record{}, external); err != nil {
+		t.Fatal(err)
+	}
 
 	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
 
-	want := map[string]environment.OutsideState{
-		environment.KindWithoutID(environment.KindInternalEvaluation): environment.OutsideLeftOver,
-		environment.KindExternalEvaluation:                            environment.OutsideLeftOver,
-	}
-	if diff := cmp.Diff(want, records.states()); diff != "" || len(simulated.Holds()) != 1 {
+	want := []string{"external evaluation: left over", "internal evaluation without ID: left over 1"}
+	if diff := cmp.Diff(want, records.Lines()); diff != "" || len(simulated.Holds()) != 1 {
 		t.Errorf("AvS has %v; records -want +got\n%s", simulated.Holds(), diff)
 	}
 }
@@ -198,22 +181,20 @@ func TestAvSWithoutACall(t *testing.T) {
 	simulated, client, records := newAvS(t)
 	before := len(simulated.Calls())
 
-	records.lost = true
+	records.Lost = true
 	if _, _, err := run(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
 		t.Errorf("without its lease, the step returns %v", err)
 	}
 
-	records.lost = false
+	records.Lost = false
 	done(t, removeEvaluations{objects: records}, newOperation(environment.Data{}))
 
-	want := map[string]environment.OutsideState{
-		environment.KindInternalEvaluation: environment.OutsideLeftOver, environment.KindExternalEvaluation: environment.OutsideLeftOver,
-	}
-	if diff := cmp.Diff(want, records.states()); diff != "" {
+	want := []string{"external evaluation: left over 102", "internal evaluation: left over 101"}
+	if diff := cmp.Diff(want, records.Lines()); diff != "" {
 		t.Errorf("with AvS turned off, -want +got\n%s", diff)
 	}
 
-	clear(records.kinds)
+	records.Records = nil
 	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{}))
 
 	if got := len(simulated.Calls()); got != before {

@@ -1,7 +1,6 @@
 package deprovisioning
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -9,73 +8,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
-	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
-// fakeObjects records the objects of instances by instance. lost makes all writes fail.
-type fakeObjects struct {
-	records map[string]environment.OutsideObject
-	lost    bool
-}
-
-func (f *fakeObjects) FindObject(_ context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
-	object := f.records[instanceID]
-	object.InstanceID, object.System, object.Kind = instanceID, system, kind
-
-	return object, nil
-}
-
-func (f *fakeObjects) ObjectsIn(_ context.Context, instanceID, system string) ([]environment.OutsideObject, error) {
-	var found []environment.OutsideObject
-
-	for _, object := range f.records {
-		if object.InstanceID == instanceID && object.System == system {
-			found = append(found, object)
-		}
+// registration returns the record of an instance of the subaccount.
+func registration(instanceID string, state environment.OutsideState) environment.OutsideObject {
+	return environment.OutsideObject{
+		InstanceID: instanceID, System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: "sub-1", State: state,
 	}
-
-	return found, nil
-}
-
-func (f *fakeObjects) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	if f.lost {
-		return errLost
-	}
-
-	f.records[object.InstanceID] = object
-
-	return nil
-}
-
-func (f *fakeObjects) RemoveObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	if f.lost {
-		return errLost
-	}
-
-	delete(f.records, object.InstanceID)
-
-	return nil
-}
-
-func (f *fakeObjects) Sharing(_ context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error) {
-	var others []environment.OutsideObject
-
-	for id, other := range f.records {
-		if id != object.InstanceID && other.Key == object.Key {
-			others = append(others, other)
-		}
-	}
-
-	return others, nil
 }
 
 // newEDP returns an EDP in which the subaccount is registered, a client, and the record of the instance.
-func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *fakeObjects) {
+func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *stepstest.Objects) {
 	t.Helper()
 
 	simulated := fakeedp.New()
@@ -90,9 +39,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *fakeObjects) {
 		t.Fatal(err)
 	}
 
-	return simulated, client, &fakeObjects{records: map[string]environment.OutsideObject{
-		instanceID: {InstanceID: instanceID, Key: "sub-1", State: environment.OutsideCreated},
-	}}
+	return simulated, client, stepstest.New(registration(instanceID, environment.OutsideCreated))
 }
 
 // TestEDPFaults has a case for each row of the table "Deregistration" in docs/operator/integrations/edp.md.
@@ -129,8 +76,8 @@ func TestEDPFaults(t *testing.T) {
 			}
 
 			if wait == 0 {
-				if len(objects.records) != 0 {
-					t.Errorf("%s: the records %v are left", c.reason, objects.records)
+				if len(objects.Records) != 0 {
+					t.Errorf("%s: the records %v are left", c.reason, objects.Records)
 				}
 
 				return
@@ -139,38 +86,34 @@ func TestEDPFaults(t *testing.T) {
 			simulated.Reset()
 			done(t, step, newOperation(stored(t, first.Data)))
 
-			if len(simulated.Tenants())+len(objects.records) != 0 {
-				t.Errorf("%s: left over: %v, %v", c.reason, simulated.Tenants(), objects.records)
+			if len(simulated.Tenants())+len(objects.Records) != 0 {
+				t.Errorf("%s: left over: %v, %v", c.reason, simulated.Tenants(), objects.Records)
 			}
 		})
 	}
 }
 
 func TestEDPIsRemovedWithTheLastInstance(t *testing.T) {
-	other := func(state environment.OutsideState) environment.OutsideObject {
-		return environment.OutsideObject{InstanceID: "other", Key: "sub-1", State: state}
-	}
-
 	cases := map[string]struct {
 		reason string
-		other  environment.OutsideObject
+		other  environment.OutsideState
 		want   int // data tenants
 	}{
-		"used":     {"another instance of the subaccount needs the registration", other(environment.OutsideCreated), 1},
-		"creating": {"another instance is about to use it", other(environment.OutsideCreating), 1},
-		"removing": {"of two removals at the same time, one has to remove it", other(environment.OutsideRemoving), 0},
-		"left":     {"nobody uses what was left over", other(environment.OutsideLeftOver), 0},
+		"used":     {"another instance of the subaccount needs the registration", environment.OutsideCreated, 1},
+		"creating": {"another instance is about to use it", environment.OutsideCreating, 1},
+		"removing": {"of two removals at the same time, one has to remove it", environment.OutsideRemoving, 0},
+		"left":     {"nobody uses what was left over", environment.OutsideLeftOver, 0},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			simulated, client, objects := newEDP(t)
-			objects.records["other"] = c.other
+			objects.Records = append(objects.Records, registration("other", c.other))
 
 			done(t, deregisterEDP{client: client, objects: objects}, newOperation(environment.Data{Instance: instance()}))
 
-			if got := len(simulated.Tenants()); got != c.want || len(objects.records) != 1 {
-				t.Errorf("%s: %d data tenants, records %v", c.reason, got, objects.records)
+			if got := len(simulated.Tenants()); got != c.want || len(objects.Records) != 1 {
+				t.Errorf("%s: %d data tenants, records %v", c.reason, got, objects.Records)
 			}
 		})
 	}
@@ -180,19 +123,19 @@ func TestEDPWithoutACall(t *testing.T) {
 	simulated, client, objects := newEDP(t)
 	before := len(simulated.Calls())
 
-	objects.lost = true
+	objects.Lost = true
 	if _, _, err := run(t, deregisterEDP{client: client, objects: objects}, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
 		t.Errorf("without its lease, the step returns %v", err)
 	}
 
-	objects.lost = false
+	objects.Lost = false
 	done(t, deregisterEDP{objects: objects}, newOperation(environment.Data{}))
 
-	if got := objects.records[instanceID].State; got != environment.OutsideLeftOver {
+	if got := objects.Of(environment.KindDataTenant).State; got != environment.OutsideLeftOver {
 		t.Errorf("with EDP turned off, the record is %q", got)
 	}
 
-	delete(objects.records, instanceID)
+	objects.Records = nil
 	done(t, deregisterEDP{client: client, objects: objects}, newOperation(environment.Data{}))
 
 	if diff := cmp.Diff(before, len(simulated.Calls())); diff != "" {

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
 const (
@@ -169,8 +170,8 @@ func (w *fixture) waiter() provisionerwait.Waiter {
 
 func (w *fixture) process() process.Process[environment.Data] {
 	return Process(Options{
-		Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
-		Objects: &fakeObjects{records: map[string]environment.OutsideObject{}}, Kind: ours, Limit: 24 * time.Hour,
+		Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(), Runtimes: &fakeRuntimes{},
+		Objects: stepstest.New(), Kind: ours, Limit: 24 * time.Hour,
 	})
 }
 

@@ -9,11 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
 // newIAS returns an IAS with the service providers of the instance and of another one, and a client.
@@ -80,7 +81,7 @@ func TestIASFaults(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			simulated, client := newIAS(t)
-			objects := &fakeObjects{records: map[string]environment.OutsideObject{}}
+			objects := stepstest.New()
 			step := deregisterIAS{client: client, objects: objects}
 
 			simulated.Inject(c.fault)
@@ -106,8 +107,8 @@ func TestIASFaults(t *testing.T) {
 			done(t, step, newOperation(stored(t, first.Data)))
 
 			want := []string{"service provider sp-1: SKR Grafana (instanceID: other)"}
-			if diff := cmp.Diff(want, simulated.Holds()); diff != "" || len(objects.records) != 0 {
-				t.Errorf("%s: records %v, -want +got\n%s", c.reason, objects.records, diff)
+			if diff := cmp.Diff(want, simulated.Holds()); diff != "" || len(objects.Records) != 0 {
+				t.Errorf("%s: records %v, -want +got\n%s", c.reason, objects.Records, diff)
 			}
 		})
 	}

@@ -12,19 +12,26 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// notCompleted returns the steps that the operation has skipped or given up and that may have left something. It omits the release
-// of the account: the sweep of the account pool completes it, and knows whether a new instance uses the account. It also omits the
-// cleanup of the BTP service operator, which needs the runtime that the operation has removed.
+// notCompleted returns the steps that the operation has skipped or given up and that may have left something.
 func notCompleted(operation Operation) []string {
 	var steps []string
 
 	for _, step := range operation.SkippedSteps {
-		if step != stepRelease && step != (cleanBTP{}).Name() && (!ofRuntime(step) || operation.Data.Instance.RuntimeID != "" || operation.Data.Ordered) {
+		if !slices.Contains(leavingNothing(), step) && (!ofRuntime(step) || operation.Data.Instance.RuntimeID != "" || operation.Data.Ordered) {
 			steps = append(steps, step)
 		}
 	}
 
 	return steps
+}
+
+// leavingNothing returns the steps that a cleanup does not repeat. The sweep of the account pool completes the release of the account,
+// and knows whether a new instance uses the account. The others need the runtime, which the operation has removed.
+func leavingNothing() []string {
+	return []string{
+		stepRelease,
+		cleanBTP{}.Name(),
+	}
 }
 
 // runtimeNotRemoved returns the steps of a suspension that may have left the runtime. The deletion of the instance repeats the other
@@ -42,12 +49,23 @@ func StepsFor(objects []environment.OutsideObject) []string {
 		environment.SystemAvS: removeEvaluations{}.Name(),
 		environment.SystemEDP: deregisterEDP{}.Name(),
 		environment.SystemIAS: deregisterIAS{}.Name(),
+
+		environment.SystemReconciler: stepDeregister,
+	}
+	ofControlPlane := map[string]string{
+		environment.KindKymaResource: deleteKyma{}.Name(),
+		environment.KindKubeconfig:   deleteKubeconfig{}.Name(),
 	}
 
 	var steps []string
 
 	for _, object := range objects {
-		if step, known := bySystem[object.System]; known && !slices.Contains(steps, step) {
+		step, known := bySystem[object.System]
+		if object.System == environment.SystemLifecycleManager {
+			step, known = ofControlPlane[object.Kind]
+		}
+
+		if known && !slices.Contains(steps, step) {
 			steps = append(steps, step)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -49,7 +49,7 @@ type Options struct {
 	Instances     Instances
 	Provisionings Provisionings
 	Waiter        provisionerwait.Waiter
-	// Accounts is the account pool, or nil if there is none. Deletions then have no stage Release_Subscription.
+	// Accounts is the account pool, or nil if there is none.
 	Accounts Accounts
 	// Kind returns which Provisioner the broker is connected to. It returns KindUnknown until the Provisioner has responded for
 	// the first time.
@@ -63,8 +63,12 @@ type Options struct {
 	// IAS is nil if Identity Authentication is switched off.
 	IAS IAS
 	// AvS is nil if the availability service is switched off.
-	AvS     AvS
-	Objects Objects
+	AvS AvS
+	// LifecycleManager is nil if Lifecycle Manager is switched off.
+	LifecycleManager LifecycleManager
+	// Reconciler is nil if the Reconciler is switched off.
+	Reconciler Reconciler
+	Objects    Objects
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -148,17 +152,53 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	}
 	ias.Steps[0].Notes = process.Notes{System: "IAS", Limit: cleanupWindow, Optional: true}
 
-	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings)), btp, avs, edp, ias, remove, check}
+	deleteKyma, checkKyma, deleteSecret := kymaStages(options, stage)
+	deregister, deregistered := reconcilerStages(options, stage)
 
-	if options.Accounts != nil && kind == environment.KindDeprovision {
+	stages := []process.Stage[environment.Data]{
+		stage(start(options.Provisionings)),
+		btp,
+		avs,
+		edp,
+		ias,
+		deleteKyma,
+		checkKyma,
+		deregister,
+		deregistered,
+		remove,
+		check,
+		deleteSecret,
+	}
+
+	if kind == environment.KindDeprovision { // a suspended instance keeps its account
 		release := stage(releaseSubscription(options.Accounts))
 		release.Steps[0].Skippable = true
 		release.Steps[0].When = process.Condition[environment.Data]{
-			Text: "not own_cluster", Holds: func(operation Operation) bool { return operation.Data.Instance.Provider != "" },
+			Text: "not own_cluster, APP_ACCOUNT_POOL_RULES_FILE is set", Off: options.Accounts == nil,
+			Holds: func(operation Operation) bool { return operation.Data.Instance.Provider != "" },
 		}
 		release.Steps[0].Notes = process.Notes{System: "Gardener", Limit: releaseWindow, Optional: true}
 		stages = append(stages, release)
 	}
 
 	return process.Process[environment.Data]{Kind: kind, Limit: options.Limit, Stages: append(stages, stage(last))}
+}
+
+// kymaStages returns the stages that remove the objects of the runtime from the control plane: two for its Kyma resource, and one for the
+// Secret with its kubeconfig.
+func kymaStages(options Options, stage func(Step) process.Stage[environment.Data]) (deletion, check, secret process.Stage[environment.Data]) {
+	kyma := kymaObject{client: options.LifecycleManager, objects: options.Objects, kind: environment.KindKymaResource}
+	kubeconfig := kyma
+	kubeconfig.kind = environment.KindKubeconfig
+
+	deletion, check, secret = stage(deleteKyma{kyma}), stage(checkKymaDeleted{kyma}), stage(deleteKubeconfig{kubeconfig})
+	check.RetryFrom = deletion.Name
+
+	for _, each := range []process.Stage[environment.Data]{deletion, check, secret} {
+		each.Steps[0].Skippable = true
+		each.Steps[0].When = process.Condition[environment.Data]{Text: "Lifecycle Manager installed Kyma"}
+		each.Steps[0].Notes = process.Notes{System: "control plane", Limit: cleanupWindow, Optional: true}
+	}
+
+	return deletion, check, secret
 }

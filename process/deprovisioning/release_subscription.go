@@ -27,7 +27,7 @@ type Accounts interface {
 }
 
 // releaseSubscription gives the account of the instance back to the account pool. The last instance of the tenant in an account
-// marks it as dirty. Suspensions do not run this step, so that a resumed instance has the same account as before.
+// marks it as dirty.
 func releaseSubscription(accounts Accounts) Step {
 	return process.StepFunc(stepRelease,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -2,6 +2,7 @@ package deprovisioning
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,17 +47,16 @@ func TestReleaseSubscription(t *testing.T) {
 func TestOnlyDeletionsReleaseTheAccount(t *testing.T) {
 	options := Options{Accounts: &fakePool{}, Kind: ours, Limit: time.Hour}
 
-	want := []string{"Init_Step", "BTPOperator_Cleanup", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Release_Subscription", "Remove_Instance"}
-	if diff := cmp.Diff(want, Process(options).StageNames()); diff != "" {
-		t.Errorf("deletion, -want +got:\n%s", diff)
+	stages := Process(options).StageNames()
+	if want := []string{"Check_Runtime_Removal", "Delete_Kubeconfig", stepRelease, "Remove_Instance"}; !slices.Equal(stages[len(stages)-len(want):], want) {
+		t.Errorf("a deletion releases the account once the cluster is gone: %v", stages)
 	}
 
-	want = []string{"Init_Step", "BTPOperator_Cleanup", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Suspend_Instance"}
-	if diff := cmp.Diff(want, Suspension(options).StageNames()); diff != "" {
-		t.Errorf("suspension, -want +got:\n%s", diff)
+	if stages := Suspension(options).StageNames(); slices.Contains(stages, stepRelease) {
+		t.Errorf("a suspension releases the account: %v", stages)
 	}
 
-	release := Process(options).Stages[7].Steps[0]
+	release := Process(options).Stages[len(stages)-2].Steps[0]
 	if !release.Skippable || !release.When.Met(newOperation(environment.Data{Instance: instance()})) || release.When.Met(newOperation(environment.Data{})) {
 		t.Errorf("operators may skip the release, and a cluster that the tenant brings has no account: %+v", release)
 	}

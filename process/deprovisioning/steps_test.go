@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -21,7 +21,22 @@ func TestEachStepIsAStage(t *testing.T) {
 		t.Error(err)
 	}
 
-	want := []string{"Init_Step", "BTPOperator_Cleanup", "De-provision_AVS_Evaluations", "EDP_Deregistration", "IAS_Deregistration", "Remove_Runtime", "Check_Runtime_Removal", "Remove_Instance"}
+	want := []string{
+		"Init_Step",
+		"BTPOperator_Cleanup",
+		"De-provision_AVS_Evaluations",
+		"EDP_Deregistration",
+		"IAS_Deregistration",
+		"Delete_Kyma_Resource",
+		"Check_Kyma_Resource_Deleted",
+		"Deregister_Cluster",
+		"Check_Cluster_Deregistration",
+		"Remove_Runtime",
+		"Check_Runtime_Removal",
+		"Delete_Kubeconfig",
+		"Release_Subscription",
+		"Remove_Instance",
+	}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
 		t.Errorf("running operations name their stages, -want +got:\n%s", diff)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 

@@ -2,20 +2,19 @@ package maintenance_test
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
 // abandoned implements maintenance.Abandoned with the records of one instance.
 type abandoned struct {
-	*records
+	*stepstest.Objects
 
 	// upgrading reports that another upgrade has begun.
 	upgrading bool
@@ -24,9 +23,8 @@ type abandoned struct {
 func (a abandoned) Abandoned(_ context.Context, after string, _ int) ([]environment.OutsideObject, error) {
 	var marks []environment.OutsideObject
 
-	for _, kind := range slices.Sorted(maps.Keys(a.kinds)) {
-		object := a.kinds[kind]
-		evaluation := kind == environment.KindInternalEvaluation || kind == environment.KindExternalEvaluation
+	for _, object := range a.Records {
+		evaluation := object.Kind == environment.KindInternalEvaluation || object.Kind == environment.KindExternalEvaluation
 
 		if !evaluation && object.InstanceID > after && !a.upgrading {
 			marks = append(marks, object)
@@ -51,7 +49,7 @@ func TestRestoreAbandoned(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	found := abandoned{records: rows, upgrading: true}
+	found := abandoned{Objects: rows, upgrading: true}
 	want := func(reason string, want ...avs.Lifecycle) {
 		t.Helper()
 
@@ -67,7 +65,7 @@ func TestRestoreAbandoned(t *testing.T) {
 	want("the upgrade runs", avs.Maintenance, avs.Maintenance)
 
 	found.upgrading = false
-	rows.broken = rows.writes + 1 // the first record cannot be removed
+	rows.Broken = rows.Writes + 1 // the first record cannot be removed
 
 	if err := maintained.RestoreAbandoned(t.Context(), found); !failure.Is(err, failure.Transient) {
 		t.Errorf("an error is not returned: %v", err)
@@ -75,12 +73,12 @@ func TestRestoreAbandoned(t *testing.T) {
 
 	want("an error does not stop the other restorations", avs.Inactive, avs.Active)
 
-	if len(rows.kinds) != 3 {
-		t.Errorf("the records are %v, want one mark", rows.kinds)
+	if len(rows.Records) != 3 {
+		t.Errorf("the records are %v, want one mark", rows.Records)
 	}
 
-	if err := maintained.RestoreAbandoned(t.Context(), found); err != nil || len(rows.kinds) != 2 {
-		t.Errorf("the next run: %v, records %v", err, rows.kinds)
+	if err := maintained.RestoreAbandoned(t.Context(), found); err != nil || len(rows.Records) != 2 {
+		t.Errorf("the next run: %v, records %v", err, rows.Records)
 	}
 
 	want("a repeated restoration changes nothing", avs.Inactive, avs.Active)

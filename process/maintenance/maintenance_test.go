@@ -3,71 +3,40 @@ package maintenance_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/maintenance"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
-
-// records are the records of one instance in AvS by kind. The write with the number broken fails, counted from 1.
-type records struct {
-	kinds          map[string]environment.OutsideObject
-	broken, writes int
-}
-
-func (r *records) ObjectsIn(context.Context, string, string) ([]environment.OutsideObject, error) {
-	return slices.Collect(maps.Values(r.kinds)), nil
-}
-
-func (r *records) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	return r.write(func() { r.kinds[object.Kind] = object })
-}
-
-func (r *records) RemoveObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	return r.write(func() { delete(r.kinds, object.Kind) })
-}
-
-func (r *records) write(change func()) error {
-	if r.writes++; r.writes == r.broken {
-		return failure.New(failure.Transient, "another replica has taken over the operation")
-	}
-
-	change()
-
-	return nil
-}
 
 func operation() process.Record {
 	return process.Record{ID: "op-1", InstanceID: "instance-1"}
 }
 
 // newMaintenance returns an AvS with both evaluations of the instance, in the given states.
-func newMaintenance(t *testing.T, internal, external avs.Lifecycle) (*fakeavs.AvS, *records, maintenance.Maintenance) {
+func newMaintenance(t *testing.T, internal, external avs.Lifecycle) (*fakeavs.AvS, *stepstest.Objects, maintenance.Maintenance) {
 	t.Helper()
 
 	simulated := fakeavs.New()
 	server := httptest.NewServer(simulated)
 	t.Cleanup(server.Close)
 
-	config := avs.DefaultConfig()
-	config.API, config.TokenURL = server.URL+fakeavs.API, server.URL+fakeavs.Token
-	config.ClientID, config.Username, config.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
-	config.ParentID, config.Timeout = 1, 10*time.Second
+	config := fakeavs.Config(server.URL)
+	config.Timeout = 10 * time.Second
 	client := avs.New(config, http.DefaultTransport)
 
-	rows := &records{kinds: map[string]environment.OutsideObject{}}
+	rows := stepstest.New()
 
 	for kind, lifecycle := range map[string]avs.Lifecycle{environment.KindInternalEvaluation: internal, environment.KindExternalEvaluation: external} {
 		id, err := client.CreateInternal(t.Context(), avs.Cluster{InstanceID: "instance-1", Name: kind})
@@ -79,17 +48,19 @@ func newMaintenance(t *testing.T, internal, external avs.Lifecycle) (*fakeavs.Av
 			t.Fatal(err)
 		}
 
-		rows.kinds[kind] = environment.OutsideObject{InstanceID: "instance-1", System: environment.SystemAvS, Kind: kind, Key: id, State: environment.OutsideCreated}
+		rows.Records = append(rows.Records, environment.OutsideObject{
+			InstanceID: "instance-1", System: environment.SystemAvS, Kind: kind, Key: id, State: environment.OutsideCreated,
+		})
 	}
 
 	return simulated, rows, maintenance.Maintenance{AvS: client, Objects: rows}
 }
 
 // states returns the states of the evaluations: the internal one, then the external one.
-func states(simulated *fakeavs.AvS, rows *records) []avs.Lifecycle {
+func states(simulated *fakeavs.AvS, rows *stepstest.Objects) []avs.Lifecycle {
 	all := simulated.Lifecycles()
 
-	return []avs.Lifecycle{all[rows.kinds[environment.KindInternalEvaluation].Key], all[rows.kinds[environment.KindExternalEvaluation].Key]}
+	return []avs.Lifecycle{all[rows.Of(environment.KindInternalEvaluation).Key], all[rows.Of(environment.KindExternalEvaluation).Key]}
 }
 
 func TestMaintenance(t *testing.T) {
@@ -122,8 +93,8 @@ func TestMaintenance(t *testing.T) {
 				}
 			}
 
-			if diff := cmp.Diff([]avs.Lifecycle{c.internal, c.external}, states(simulated, rows)); diff != "" || len(rows.kinds) != 2 {
-				t.Errorf("%s: records %v, -want +got\n%s", c.reason, rows.kinds, diff)
+			if diff := cmp.Diff([]avs.Lifecycle{c.internal, c.external}, states(simulated, rows)); diff != "" || len(rows.Records) != 2 {
+				t.Errorf("%s: records %v, -want +got\n%s", c.reason, rows.Records, diff)
 			}
 		})
 	}
@@ -149,7 +120,7 @@ func TestEveryFault(t *testing.T) {
 		return failed
 	}
 
-	check := func(t *testing.T, inject func(*fakeavs.AvS, *records)) (reached bool) {
+	check := func(t *testing.T, inject func(*fakeavs.AvS, *stepstest.Objects)) (reached bool) {
 		t.Helper()
 
 		simulated, rows, maintained := newMaintenance(t, avs.Inactive, avs.Active)
@@ -163,8 +134,8 @@ func TestEveryFault(t *testing.T) {
 
 		reached = repeat(t, maintained.End) || reached
 
-		if diff := cmp.Diff([]avs.Lifecycle{avs.Inactive, avs.Active}, states(simulated, rows)); diff != "" || len(rows.kinds) != 2 {
-			t.Errorf("after End: records %v, -want +got\n%s", rows.kinds, diff)
+		if diff := cmp.Diff([]avs.Lifecycle{avs.Inactive, avs.Active}, states(simulated, rows)); diff != "" || len(rows.Records) != 2 {
+			t.Errorf("after End: records %v, -want +got\n%s", rows.Records, diff)
 		}
 
 		return reached
@@ -174,7 +145,7 @@ func TestEveryFault(t *testing.T) {
 
 	for broken := range writes {
 		t.Run(fmt.Sprintf("write %d", broken+1), func(t *testing.T) {
-			if !check(t, func(_ *fakeavs.AvS, rows *records) { rows.broken = broken + 1 }) {
+			if !check(t, func(_ *fakeavs.AvS, rows *stepstest.Objects) { rows.Broken = broken + 1 }) {
 				t.Error("the fault was not reached")
 			}
 		})
@@ -188,7 +159,7 @@ func TestEveryFault(t *testing.T) {
 		{Operation: "setLifecycle", Status: http.StatusServiceUnavailable},
 	} {
 		t.Run(fmt.Sprint(fault), func(t *testing.T) {
-			if !check(t, func(simulated *fakeavs.AvS, _ *records) { simulated.Inject(fault) }) {
+			if !check(t, func(simulated *fakeavs.AvS, _ *stepstest.Objects) { simulated.Inject(fault) }) {
 				t.Error("the fault was not reached")
 			}
 		})
@@ -204,17 +175,17 @@ func TestMaintenanceWithoutEvaluations(t *testing.T) {
 	}
 	simulated.Inject(gone(http.StatusNotFound))
 
-	if err := maintained.Begin(t.Context(), operation()); err != nil || len(rows.kinds) != 3 {
-		t.Errorf("records %v, %v", rows.kinds, err)
+	if err := maintained.Begin(t.Context(), operation()); err != nil || len(rows.Records) != 3 {
+		t.Errorf("records %v, %v", rows.Records, err)
 	}
 
 	simulated.Inject(simulator.Fault{Operation: "setLifecycle", Status: http.StatusNotFound})
 
-	if err := maintained.End(t.Context(), operation()); err != nil || len(rows.kinds) != 2 {
-		t.Errorf("records %v, %v", rows.kinds, err)
+	if err := maintained.End(t.Context(), operation()); err != nil || len(rows.Records) != 2 {
+		t.Errorf("records %v, %v", rows.Records, err)
 	}
 
-	clear(rows.kinds)
+	rows.Records = nil
 
 	before := len(simulated.Calls())
 	for _, work := range []func(context.Context, process.Record) error{maintained.Begin, maintained.End} {
@@ -228,7 +199,7 @@ func TestMaintenanceWithAvSSwitchedOff(t *testing.T) {
 	_, rows, maintained := newMaintenance(t, avs.Active, avs.Active)
 	off := maintenance.Maintenance{Objects: rows}
 
-	if err := off.Begin(t.Context(), operation()); err != nil || len(rows.kinds) != 2 {
+	if err := off.Begin(t.Context(), operation()); err != nil || len(rows.Records) != 2 {
 		t.Errorf("without AvS: %v", err)
 	}
 
@@ -236,7 +207,7 @@ func TestMaintenanceWithAvSSwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := off.End(t.Context(), operation()); !failure.Is(err, failure.Permanent) || len(rows.kinds) != 4 {
+	if err := off.End(t.Context(), operation()); !failure.Is(err, failure.Permanent) || len(rows.Records) != 4 {
 		t.Errorf("if AvS was switched off during the maintenance, End must not forget it: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 )
 
 // tenant contains the polls of one tenant. The mutex of the Poller guards all types in this file.

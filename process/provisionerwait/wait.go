@@ -12,9 +12,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -58,6 +58,22 @@ func Event(provisionerOperationID string) string {
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)
+}
+
+// Ordered ends a step that has sent an order to the Provisioner, with the result of the request. The next Await waits for the order.
+// While the Provisioner is busy with another operation of the runtime, the step runs again later.
+func (w Waiter) Ordered(operation process.Operation[environment.Data], ordered provisionerclient.Operation, err error,
+) (process.Operation[environment.Data], time.Duration, error) {
+	switch {
+	case failure.Is(err, failure.Waiting):
+		return w.AwaitIdle(operation)
+	case err != nil:
+		return operation, 0, err
+	}
+
+	operation.Data.ProvisionerOperationID, operation.WaitingFor = ordered.ID, Event(ordered.ID)
+
+	return operation, 0, nil
 }
 
 // Await polls the operation that Data.ProvisionerOperationID names. The step is done when that operation has succeeded, runs

@@ -12,53 +12,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
-
-// records are the records of one instance in AvS by kind.
-type records map[string]environment.OutsideObject
-
-func (r records) FindObject(_ context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
-	object := r[kind]
-	object.InstanceID, object.System, object.Kind = instanceID, system, kind
-
-	return object, nil
-}
-
-func (r records) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	r[object.Kind] = object
-
-	return nil
-}
-
-func (r records) RemoveObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	delete(r, object.Kind)
-
-	return nil
-}
-
-func (r records) Sharing(context.Context, environment.OutsideObject) ([]environment.OutsideObject, error) {
-	return nil, nil
-}
-
-// text lists the records as kind: state key.
-func (r records) text() []string {
-	var lines []string
-	for kind, object := range r {
-		lines = append(lines, strings.TrimSpace(kind+": "+string(object.State)+" "+object.Key))
-	}
-
-	slices.Sort(lines)
-
-	return lines
-}
 
 func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *httptest.Server) {
 	t.Helper()
@@ -67,11 +31,8 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *httptest.Server) {
 	server := httptest.NewServer(simulated)
 	t.Cleanup(server.Close)
 
-	config := avs.DefaultConfig()
-	config.API, config.TokenURL = server.URL+fakeavs.API, server.URL+fakeavs.Token
-	config.ClientID, config.Username, config.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
-	config.ParentID, config.Timeout = 1, 200*time.Millisecond
-	config.Tags = avs.TagClasses{ShootName: 11, SeedName: 12, Region: 13}
+	config := fakeavs.Config(server.URL)
+	config.Timeout = 200 * time.Millisecond
 
 	return simulated, avs.New(config, http.DefaultTransport), server
 }
@@ -155,6 +116,11 @@ func TestAvSFaults(t *testing.T) {
 			simulator.Fault{Operation: create, Status: http.StatusInternalServerError},
 			"AvS could not create the evaluation: it returned HTTP status 500 Internal Server Error", avsInterval, false, 0,
 		},
+		"408": {
+			"AvS has not read the whole request",
+			simulator.Fault{Operation: create, Status: http.StatusRequestTimeout},
+			"AvS could not create the evaluation: it returned HTTP status 408 Request Timeout", avsInterval, false, 0,
+		},
 		"409": {
 			"another attempt would be rejected as well",
 			simulator.Fault{Operation: create, Status: http.StatusConflict},
@@ -182,7 +148,7 @@ func TestAvSFaults(t *testing.T) {
 				simulated, client, _ := newAvS(t)
 				simulated.Inject(c.fault)
 
-				objects := records{}
+				objects := stepstest.New()
 				step := newEvaluation(client, objects, external)
 
 				first, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
@@ -191,7 +157,7 @@ func TestAvSFaults(t *testing.T) {
 				}
 
 				wantRecords := map[bool][]string{true: {step.kind() + ": creating"}}[c.uncertain]
-				if diff := cmp.Diff(wantRecords, objects.text()); diff != "" || len(simulated.Evaluations()) != c.exists {
+				if diff := cmp.Diff(wantRecords, objects.Lines()); diff != "" || len(simulated.Evaluations()) != c.exists {
 					t.Errorf("%s: %d evaluations, records -want +got\n%s", c.reason, len(simulated.Evaluations()), diff)
 				}
 
@@ -203,7 +169,7 @@ func TestAvSFaults(t *testing.T) {
 					wantRecords = slices.Insert(wantRecords, 0, step.kind()+" without ID: may exist twice 1")
 				}
 
-				if diff := cmp.Diff(wantRecords, objects.text()); diff != "" || len(simulated.Evaluations()) != c.exists+1 {
+				if diff := cmp.Diff(wantRecords, objects.Lines()); diff != "" || len(simulated.Evaluations()) != c.exists+1 {
 					t.Errorf("%s: then %d evaluations, records -want +got\n%s", c.reason, len(simulated.Evaluations()), diff)
 				}
 			}
@@ -215,13 +181,49 @@ func TestAvSAway(t *testing.T) {
 	_, client, server := newAvS(t)
 	server.Close()
 
-	objects := records{}
+	objects := stepstest.New()
 	if _, wait, err := newEvaluation(client, objects, false).Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != avsInterval {
 		t.Errorf("without a connection: %s, %v", wait, err)
 	}
 
-	if len(objects) != 0 {
-		t.Errorf("no request was sent, but the records are %v", objects.text())
+	if len(objects.Records) != 0 {
+		t.Errorf("no request was sent, but the records are %v", objects.Lines())
+	}
+}
+
+// TestAvSBreaker checks that the circuit breaker keeps the step from calling AvS, and that nothing is recorded as uncertain.
+func TestAvSBreaker(t *testing.T) {
+	simulated, _, server := newAvS(t)
+	system := upstream.New(upstream.Options{Name: "avs", Title: "AvS", Component: "avs", Calls: 1})
+	client := avs.New(fakeavs.Config(server.URL), system.Transport(http.DefaultTransport))
+	simulated.Inject(simulator.Fault{Operation: "createEvaluation", Status: http.StatusInternalServerError, Times: -1})
+
+	for range 5 {
+		if _, err := client.CreateInternal(t.Context(), avs.Cluster{}); err == nil {
+			t.Fatal("the evaluation was created")
+		}
+	}
+
+	if got := system.Status().State; got != upstream.Open {
+		t.Fatalf("after five failed calls, the circuit breaker is %s", got)
+	}
+
+	calls := len(simulated.Calls())
+	if _, err := client.CreateInternal(t.Context(), avs.Cluster{}); err == nil || !strings.HasPrefix(failure.Of(err).Text, "AvS is unavailable: ") {
+		t.Errorf("shows %v", err)
+	}
+
+	for _, external := range []bool{false, true} {
+		objects := stepstest.New()
+
+		_, wait, err := newEvaluation(client, objects, external).Run(t.Context(), newOperation(), logging.Discard())
+		if err != nil || wait <= 0 || len(objects.Records) != 0 {
+			t.Errorf("external %t: runs again after %s, %v; records %v", external, wait, err, objects.Lines())
+		}
+	}
+
+	if got := len(simulated.Calls()); got != calls {
+		t.Errorf("AvS was called %d times", got-calls)
 	}
 }
 
@@ -229,10 +231,10 @@ func TestAvSTokenExpires(t *testing.T) {
 	simulated, client, _ := newAvS(t)
 
 	for _, id := range []string{"101", "102"} {
-		objects := records{}
+		objects := stepstest.New()
 		runStage(t, newOperation(), newEvaluation(client, objects, false))
 
-		if diff := cmp.Diff([]string{"internal evaluation: created " + id}, objects.text()); diff != "" {
+		if diff := cmp.Diff([]string{"internal evaluation: created " + id}, objects.Lines()); diff != "" {
 			t.Errorf("a token that ended early is replaced: -want +got\n%s", diff)
 		}
 
@@ -247,7 +249,7 @@ func TestAvSLosesManyResponses(t *testing.T) {
 		simulated, client, _ := newAvS(t)
 		simulated.Inject(simulator.Fault{Operation: "createEvaluation", Lost: true, Times: -1})
 
-		operation, objects := newOperation(), records{}
+		operation, objects := newOperation(), stepstest.New()
 		step := newEvaluation(client, objects, external)
 
 		var (
@@ -267,7 +269,7 @@ func TestAvSLosesManyResponses(t *testing.T) {
 		}
 
 		want := []string{step.kind() + " without ID: may exist twice 2", step.kind() + ": creating"}
-		if diff := cmp.Diff(want, objects.text()); diff != "" || len(simulated.Evaluations()) != maxUnanswered+1 {
+		if diff := cmp.Diff(want, objects.Lines()); diff != "" || len(simulated.Evaluations()) != maxUnanswered+1 {
 			t.Errorf("%s: %d evaluations, records -want +got\n%s", step.Name(), len(simulated.Evaluations()), diff)
 		}
 	}
@@ -275,16 +277,14 @@ func TestAvSLosesManyResponses(t *testing.T) {
 
 func TestAvSReplacesALeftOver(t *testing.T) {
 	simulated, client, _ := newAvS(t)
-	objects := records{}
+	objects := stepstest.New()
 	runStage(t, newOperation(), newEvaluation(client, objects, false))
 
-	left := objects[environment.KindInternalEvaluation]
-	left.State = environment.OutsideLeftOver
-	objects[left.Kind] = left
+	objects.Records[0].State = environment.OutsideLeftOver
 
 	runStage(t, newOperation(), newEvaluation(client, objects, false))
 
-	if diff := cmp.Diff([]string{"internal evaluation: created 102"}, objects.text()); diff != "" || len(simulated.Evaluations()) != 1 {
+	if diff := cmp.Diff([]string{"internal evaluation: created 102"}, objects.Lines()); diff != "" || len(simulated.Evaluations()) != 1 {
 		t.Errorf("AvS has %v, records -want +got\n%s", simulated.Holds(), diff)
 	}
 }
@@ -311,7 +311,7 @@ func TestExternalEvaluationNeedsADomain(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			simulated, client, _ := newAvS(t)
-			step := newEvaluation(client, records{}, true)
+			step := newEvaluation(client, stepstest.New(), true)
 			step.instances = c.instances
 
 			operation := newOperation()
@@ -356,6 +356,8 @@ func TestAvSTags(t *testing.T) {
 		"Garbled":     {"a proxy may answer with HTML", simulator.Fault{Operation: "getEvaluation", Body: "<html>"}, nil, avsInterval, tags},
 		"401":         {"a token that ended early is replaced", simulator.Fault{Operation: "getEvaluation", Status: http.StatusUnauthorized}, nil, 0, tags},
 		"403":         {"an operator can correct the rights", simulator.Fault{Operation: "addTag", Status: http.StatusForbidden}, nil, avsInterval, tags},
+		"408":         {"a gateway may have lost the request", simulator.Fault{Operation: "addTag", Status: http.StatusRequestTimeout}, nil, avsInterval, tags},
+		"503":         {"an overloaded system can recover", simulator.Fault{Operation: "addTag", Status: http.StatusServiceUnavailable}, nil, avsInterval, tags},
 		"409":         {"AvS may reject a tag", simulator.Fault{Operation: "addTag", Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
 		"429":         {"the pause of the system counts", simulator.Fault{Operation: "addTag", Status: http.StatusTooManyRequests, RetryAfter: 42}, nil, 42 * time.Second, tags},
 		"Gone":        {"somebody has removed the evaluation", simulator.Fault{Operation: "getEvaluation", Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
@@ -365,7 +367,7 @@ func TestAvSTags(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			simulated, client, _ := newAvS(t)
-			objects := records{}
+			objects := stepstest.New()
 			runStage(t, newOperation(), newEvaluation(client, objects, false))
 			simulated.Inject(c.fault)
 
@@ -393,7 +395,7 @@ func TestAvSTags(t *testing.T) {
 	}
 
 	simulated, client, _ := newAvS(t)
-	runStage(t, newOperation(), tagEvaluation{monitoring: Monitoring{AvS: client}, clusters: clusters{}, objects: records{}})
+	runStage(t, newOperation(), tagEvaluation{monitoring: Monitoring{AvS: client}, clusters: clusters{}, objects: stepstest.New()})
 
 	if calls := simulated.Calls(); len(calls) != 0 {
 		t.Errorf("without an evaluation, AvS was called: %v", calls)

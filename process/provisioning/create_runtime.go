@@ -6,10 +6,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -55,7 +55,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 
 	operation.Data.Instance.RuntimeID = ordered.RuntimeID
 	operation.Data.Instance.Request = environment.Request{Cluster: environment.Cluster{ // later steps need only this part of the request
-		ServiceManager: instance.Request.Cluster.ServiceManager,
+		ServiceManager: instance.Request.Cluster.ServiceManager, Kyma: instance.Request.Cluster.Kyma,
 	}}
 	operation.Data.ProvisionerOperationID = ordered.ID
 	operation.WaitingFor = provisionerwait.Event(ordered.ID)

@@ -1,7 +1,6 @@
 package provisioning
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,47 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
-	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
-
-// fakeObjects records the object of the instance, and the objects of others.
-type fakeObjects struct {
-	own    environment.OutsideObject
-	others []environment.OutsideObject
-	lost   bool
-}
-
-func (f *fakeObjects) FindObject(_ context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
-	f.own.InstanceID, f.own.System, f.own.Kind = instanceID, system, kind
-
-	return f.own, nil
-}
-
-func (f *fakeObjects) SetObject(_ context.Context, _ process.Record, object environment.OutsideObject) error {
-	if f.lost {
-		return failure.Wrap(failure.Transient, errAway, "another replica has taken over the operation")
-	}
-
-	f.own = object
-
-	return nil
-}
-
-func (f *fakeObjects) RemoveObject(context.Context, process.Record, environment.OutsideObject) error {
-	f.own = environment.OutsideObject{}
-
-	return nil
-}
-
-func (f *fakeObjects) Sharing(context.Context, environment.OutsideObject) ([]environment.OutsideObject, error) {
-	return f.others, nil
-}
 
 func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client) {
 	t.Helper()
@@ -128,7 +94,7 @@ func TestEDPFaults(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			simulated, client := newEDP(t)
-			objects := &fakeObjects{}
+			objects := stepstest.New()
 			step := registerEDP{client: client, objects: objects, required: true}
 
 			simulated.Inject(c.fault)
@@ -148,8 +114,8 @@ func TestEDPFaults(t *testing.T) {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 
-			if objects.own.State != environment.OutsideCreating {
-				t.Errorf("%s: the object is recorded as %q", c.reason, objects.own.State)
+			if objects.Of(environment.KindDataTenant).State != environment.OutsideCreating {
+				t.Errorf("%s: the object is recorded as %q", c.reason, objects.Of(environment.KindDataTenant).State)
 			}
 
 			if c.wantKind != "" { // without the registration, the operation continues if it is not required
@@ -187,14 +153,16 @@ func TestEDPTokenExpires(t *testing.T) {
 
 func TestEDPWaitsForARemoval(t *testing.T) {
 	simulated, client := newEDP(t)
-	objects := &fakeObjects{others: []environment.OutsideObject{{InstanceID: "other", Key: "sub-1", State: environment.OutsideRemoving}}}
+	objects := stepstest.New(environment.OutsideObject{
+		InstanceID: "other", System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: "sub-1", State: environment.OutsideRemoving,
+	})
 	step := registerEDP{client: client, objects: objects}
 
 	if _, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard()); err != nil || wait != edpInterval {
 		t.Errorf("during a removal by another instance: %s, %v", wait, err)
 	}
 
-	objects.others, objects.lost = nil, true
+	objects.Records, objects.Lost = nil, true
 	if _, _, err := step.Run(t.Context(), edpOperation(), logging.Discard()); !failure.Is(err, failure.Transient) {
 		t.Errorf("without its lease, the step returns %v", err)
 	}

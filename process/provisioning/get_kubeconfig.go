@@ -41,11 +41,16 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 			}
 
 			if !integratesBTP(operation) {
-				operation.Data.Instance.Request = environment.Request{} // no later step needs the request, and the instance's row has it
+				operation.Data.Instance.Request = afterwards(operation)
 			}
 
 			operation.Description = "Runtime is ready"
 
 			return operation, 0, nil
 		})
+}
+
+// afterwards returns the part of the request that the steps after those on the runtime need. The row of the instance has the rest.
+func afterwards(operation Operation) environment.Request {
+	return environment.Request{Cluster: environment.Cluster{Kyma: operation.Data.Instance.Request.Cluster.Kyma}}
 }

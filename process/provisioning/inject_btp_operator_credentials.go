@@ -6,12 +6,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
 
 // injectCredentials writes the tenant's credentials for Service Manager to the runtime, where the SAP BTP service operator uses them.
-// No later step needs the order.
 func injectCredentials(access RuntimeAccess) Step {
 	return process.StepFunc("Inject_BTP_Operator_Credentials",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
@@ -20,7 +18,7 @@ func injectCredentials(access RuntimeAccess) Step {
 				return operation, 0, err
 			}
 
-			operation.Data.Instance.Request = environment.Request{}
+			operation.Data.Instance.Request = afterwards(operation)
 
 			return operation, 0, nil
 		})

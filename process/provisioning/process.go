@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/kymaresource"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
 // Operation is the input and the result of the steps.
@@ -58,11 +60,16 @@ type Options struct {
 	EDPRequired bool
 	Objects     Objects
 	Monitoring  Monitoring
+	// Installer installs Kyma on new runtimes.
+	Installer  environment.KymaInstaller
+	Reconciler reconciling.Reconciler
 	// Consoles is nil if instances keep the dashboards that they have. Kind returns the kind of the Provisioner: the Kyma Provisioner
 	// knows no consoles.
 	Consoles Consoles
 	Kind     func() provisionerclient.Kind
 	Clusters Clusters
+	// KymaResource are the dependencies of the steps of Lifecycle Manager, except Instance.
+	KymaResource kymaresource.Options
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -87,6 +94,11 @@ func integratesBTP(operation Operation) bool {
 	return operation.Data.Instance.Request.Cluster.ServiceManager != nil
 }
 
+// ordersKyma reports whether the order of the runtime contains Kyma.
+func ordersKyma(operation Operation) bool {
+	return operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner)
+}
+
 // ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
@@ -104,6 +116,7 @@ const avsName = "AvS"
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 	notOwn := Condition{Text: "not own_cluster", Holds: managed}
+	withKyma := Condition{Text: "the Provisioner installs Kyma", Holds: ordersKyma}
 	monitoring, off := options.Monitoring, options.Monitoring.AvS == nil
 
 	return process.Process[environment.Data]{
@@ -114,7 +127,7 @@ func Process(options Options) process.Process[environment.Data] {
 				start(options.Instances),
 			)},
 			{Name: "create_runtime", Retry: retry, Steps: []process.Task[environment.Data]{
-				{Step: initialization(options.Kyma), When: notOwn},
+				{Step: initialization(options.Kyma, options.Installer), When: notOwn},
 				{Step: resolveTargetSecret(options.Accounts), When: notOwn},
 				{
 					Step:      createEvaluation{monitoring: monitoring, instances: options.Instances, objects: options.Objects},
@@ -131,11 +144,12 @@ func Process(options Options) process.Process[environment.Data] {
 						Optional: !options.EDPRequired,
 					},
 				},
-				{Step: overrides(options.Kyma), When: notOwn, Notes: process.Notes{System: "control plane"}},
+				{Step: overrides(options.Kyma), When: withKyma, Notes: process.Notes{System: "control plane"}},
 				{Step: btpOperatorOverrides(), When: Condition{
-					Text:  "not own_cluster, the context has sm_operator_credentials",
-					Holds: func(operation Operation) bool { return managed(operation) && integratesBTP(operation) },
+					Text:  withKyma.Text + ", the context has sm_operator_credentials",
+					Holds: func(operation Operation) bool { return ordersKyma(operation) && integratesBTP(operation) },
 				}},
+				{Step: busolaMigratorOverrides(), When: withKyma},
 				{
 					Step: createRuntime{provisioner: options.Provisioner, instances: options.Instances}, When: notOwn,
 					Notes: process.Notes{System: provisioner, Creates: "the runtime and its cluster"},
@@ -153,6 +167,10 @@ func Process(options Options) process.Process[environment.Data] {
 func onRuntime(options Options) []process.Stage[environment.Data] {
 	retry := process.DefaultRetry()
 	monitoring, off := options.Monitoring, options.Monitoring.AvS == nil
+	kyma := options.KymaResource
+	kyma.Instance = func(ctx context.Context, operation Operation) (environment.Instance, error) {
+		return options.Instances.Find(ctx, operation.InstanceID)
+	}
 
 	return []process.Stage[environment.Data]{
 		{Name: "get_kubeconfig", Retry: retry, Steps: []process.Task[environment.Data]{{
@@ -162,6 +180,29 @@ func onRuntime(options Options) []process.Stage[environment.Data] {
 			Step: injectCredentials(options.Access), When: Condition{Text: "the context has sm_operator_credentials", Holds: integratesBTP},
 			Skippable: true,
 			Notes:     process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
+		}}},
+		{Name: "create_kyma", Retry: retry, Steps: []process.Task[environment.Data]{{
+			Step:  createClusterConfiguration(options.Reconciler, options.Instances, options.Kyma),
+			When:  reconciling.Installs(),
+			Notes: process.Notes{System: reconciling.System, Creates: "the cluster with its configuration of Kyma"},
+		}}},
+		{Name: "check_kyma", Retry: retry, RetryFrom: "create_kyma", Steps: []process.Task[environment.Data]{{
+			Step: checkClusterConfiguration(options.Reconciler), When: reconciling.Installs(),
+			Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
+		}}},
+		{Name: "create_kyma_resource", Retry: retry, Steps: []process.Task[environment.Data]{
+			{
+				Step: kymaresource.SyncKubeconfig(kyma), When: kymaresource.Condition(), Skippable: true,
+				Notes: process.Notes{System: kymaresource.System, Creates: "the Secret kubeconfig-RUNTIME with an admin kubeconfig"},
+			},
+			{
+				Step: kymaresource.ApplyKyma(kyma), When: kymaresource.Condition(), Skippable: true,
+				Notes: process.Notes{System: kymaresource.System, Creates: "the Kyma resource of the runtime"},
+			},
+		}},
+		{Name: "check_kyma_resource", Retry: retry, RetryFrom: "create_kyma_resource", Steps: []process.Task[environment.Data]{{
+			Step: kymaresource.CheckKyma(kyma), When: kymaresource.Condition(), Skippable: true,
+			Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
 		}}},
 		{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{
 			{

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -119,7 +119,7 @@ func runStage(t *testing.T, operation Operation, steps ...process.Step[environme
 
 func createStage(provisioner *fakeProvisioner, instances *fakeInstances) []process.Step[environment.Data] {
 	return []process.Step[environment.Data]{
-		initialization(fakeKyma{}),
+		initialization(fakeKyma{}, ""),
 		resolveTargetSecret(StaticAccounts{"aws": "aws-account"}),
 		createRuntime{provisioner: provisioner, instances: instances},
 	}
@@ -175,7 +175,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(StaticAccounts{"aws": "s"}))
+			operation := runStage(t, newOperation(), initialization(fakeKyma{}, ""), resolveTargetSecret(StaticAccounts{"aws": "s"}))
 
 			got, wait, err := createRuntime{provisioner: c.provisioner, instances: c.instances}.Run(t.Context(), operation, logging.Discard())
 			if !failure.Is(err, c.want) || wait != 0 {
@@ -190,8 +190,8 @@ func TestCreateRuntimeFailures(t *testing.T) {
 }
 
 func TestTargetSecretIsChosenOnce(t *testing.T) {
-	operation := runStage(t, newOperation(), initialization(fakeKyma{}), resolveTargetSecret(StaticAccounts{"aws": "old"}))
-	operation = runStage(t, operation, initialization(fakeKyma{}), resolveTargetSecret(StaticAccounts{"aws": "new"}))
+	operation := runStage(t, newOperation(), initialization(fakeKyma{}, ""), resolveTargetSecret(StaticAccounts{"aws": "old"}))
+	operation = runStage(t, operation, initialization(fakeKyma{}, ""), resolveTargetSecret(StaticAccounts{"aws": "new"}))
 
 	if operation.Data.TargetSecret != "old" {
 		t.Errorf("the credentials changed to %q", operation.Data.TargetSecret)
@@ -398,10 +398,10 @@ func TestKymaVersionIsChosenOnce(t *testing.T) {
 	operation := newOperation()
 	operation.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{Modules: []string{"eventing"}}
 
-	first := runStage(t, operation, initialization(fakeKyma{"1.0.0"}))
+	first := runStage(t, operation, initialization(fakeKyma{"1.0.0"}, ""))
 	again := first
 	again.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}} // as stored
-	again = runStage(t, again, initialization(fakeKyma{"2.0.0"}))
+	again = runStage(t, again, initialization(fakeKyma{"2.0.0"}, ""))
 
 	for name, got := range map[string]Operation{"first": first, "again": again} {
 		kyma := got.Data.Instance.Request.Cluster.Kyma
@@ -412,14 +412,14 @@ func TestKymaVersionIsChosenOnce(t *testing.T) {
 
 	retried := again
 	retried.ID = "retry"
-	retried = runStage(t, retried, initialization(fakeKyma{"2.0.0"}))
+	retried = runStage(t, retried, initialization(fakeKyma{"2.0.0"}, ""))
 
 	if got := retried.Data.Instance.Request.Cluster.Kyma.Version; got != "2.0.0" {
 		t.Errorf("the retry chose %s", got)
 	}
 
 	operation.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.5.0", Ordered: true}
-	ordered := runStage(t, operation, initialization(fakeKyma{"2.0.0"}))
+	ordered := runStage(t, operation, initialization(fakeKyma{"2.0.0"}, ""))
 
 	if got := ordered.Data.Instance.Request.Cluster.Kyma.Version; got != "1.5.0" {
 		t.Errorf("the ordered version became %s", got)

@@ -7,19 +7,21 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/kymachange"
 )
 
-// initKymaVersion completes the changed Kyma with the version of the runtime and with what the plan installs.
-func initKymaVersion(kyma Kyma) Step {
+// initKymaVersion completes the changed Kyma with the version and the installer of the runtime and with what the plan installs.
+func initKymaVersion(kyma kymachange.Kyma) Step {
 	return process.StepFunc("Update_Init_Kyma_Version",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			changed, err := updated(operation)
+			changed, err := operation.Data.Changed()
 			if err != nil {
 				return operation, 0, err
 			}
 
 			wanted := *changed.Request.Cluster.Kyma
-			wanted.Version = operation.Data.Instance.Request.Cluster.Kyma.Version
+			present := operation.Data.Instance.Request.Cluster.Kyma
+			wanted.Version, wanted.Installer = present.Version, present.Installer
 			changed.Request.Cluster.Kyma = &wanted
 
 			completed, err := kyma.Complete(ctx, changed)

@@ -9,8 +9,10 @@ import (
 // injectCredentials writes the changed credentials for Service Manager to the runtime.
 func injectCredentials(access RuntimeAccess) Step {
 	return process.Action("Inject_BTP_Operator_Credentials", "", func(ctx context.Context, operation Operation) error {
-		changed := operation.Data.Instance
-		changed.Request.Cluster = operation.Data.Update.Cluster
+		changed, err := operation.Data.Changed()
+		if err != nil {
+			return err
+		}
 
 		return access.ApplyServiceManager(ctx, changed, *changed.Request.Cluster.ServiceManager)
 	})

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/kymachange"
+	"github.com/environment-broker/environment-broker/process/kymaresource"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
 // Operation is the input and the result of the steps.
@@ -23,14 +25,6 @@ type Step = process.Step[environment.Data]
 type Provisioner interface {
 	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance, changed environment.Instance) (provisionerclient.Operation, error)
 	UpgradeKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
-}
-
-// Kyma decides which Kyma the runtime of an instance gets.
-type Kyma interface {
-	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
-	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
-	// Overrides returns the completed Kyma of the instance with the values that operators have set.
-	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 }
 
 // Instances reads instances and records updates.
@@ -51,9 +45,12 @@ type RuntimeAccess interface {
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
-	Kyma        Kyma
+	Kyma        kymachange.Kyma
 	Access      RuntimeAccess
 	Waiter      provisionerwait.Waiter
+	// KymaResource are the dependencies of the steps of Lifecycle Manager, except Instance.
+	KymaResource kymaresource.Options
+	Reconciler   reconciling.Reconciler
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -66,21 +63,20 @@ func ownCluster(operation Operation) bool {
 // managed reports whether the Provisioner created the runtime.
 func managed(operation Operation) bool { return !ownCluster(operation) }
 
-// updated returns the instance as it will be after the operation.
-func updated(operation Operation) (environment.Instance, error) {
-	changed, err := operation.Data.Update.Apply(operation.Data.Instance)
-	if err != nil {
-		return changed, failure.Wrap(failure.Internal, err, "the change of instance %s cannot be applied", operation.InstanceID)
-	}
-
-	return changed, nil
-}
-
-// changesKyma reports whether the update changes the modules of a runtime with Kyma.
-func changesKyma(operation Operation) bool {
+// changesModules reports whether the update changes the modules of a runtime with Kyma.
+func changesModules(operation Operation) bool {
 	before, after := operation.Data.Instance.Request.Cluster.Kyma, operation.Data.Update.Cluster.Kyma
 
 	return before != nil && after != nil && !slices.Equal(before.Modules, after.Modules)
+}
+
+// changesKymaResource reports whether the Kyma resource of the runtime has to change: it has the modules, and labels with the plan and the
+// account.
+func changesKymaResource(operation Operation) bool {
+	instance, update := operation.Data.Instance, operation.Data.Update
+
+	return instance.InLifecycleManager() &&
+		(changesModules(operation) || update.PlanID != instance.PlanID || update.GlobalAccountID != instance.GlobalAccountID)
 }
 
 // changesCredentials reports whether the update brings other credentials for Service Manager.
@@ -90,6 +86,18 @@ func changesCredentials(operation Operation) bool {
 	return after != nil && (before == nil || *before != *after)
 }
 
+// ordersKyma reports whether the update changes the modules of a runtime whose Kyma the Provisioner installs.
+func ordersKyma(operation Operation) bool {
+	return changesModules(operation) && operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner)
+}
+
+// reconcilesKyma reports whether the update changes the configuration of Kyma in the Reconciler. It contains the credentials for Service
+// Manager.
+func reconcilesKyma(operation Operation) bool {
+	return (changesModules(operation) || changesCredentials(operation)) && operation.Data.Update.Cluster.Kyma != nil &&
+		reconciling.Installs().Holds(operation)
+}
+
 // changesShoot reports whether the update changes the cluster. An update that changes only the modules or the credentials for Service
 // Manager does not.
 func changesShoot(operation Operation) bool {
@@ -97,7 +105,7 @@ func changesShoot(operation Operation) bool {
 	before.Kyma, after.Kyma = nil, nil
 	before.ServiceManager, after.ServiceManager = nil, nil
 
-	return managed(operation) && (!changesKyma(operation) && !changesCredentials(operation) || !reflect.DeepEqual(before, after))
+	return managed(operation) && (!changesModules(operation) && !changesCredentials(operation) || !reflect.DeepEqual(before, after))
 }
 
 // Process returns the process that changes a runtime. For a tenant's own cluster, the process only checks that the
@@ -107,12 +115,10 @@ func Process(options Options) process.Process[environment.Data] {
 	shootChanged := process.Condition[environment.Data]{
 		Text: "not own_cluster, not only the modules or BTP credentials change", Holds: changesShoot,
 	}
-	kymaChanged := process.Condition[environment.Data]{Text: "the modules change", Holds: changesKyma}
-
 	return process.Process[environment.Data]{
 		Kind:  environment.KindUpdate,
 		Limit: options.Limit,
-		Stages: []process.Stage[environment.Data]{
+		Stages: slices.Concat([]process.Stage[environment.Data]{
 			{Name: "cluster", Retry: retry, Steps: []process.Task[environment.Data]{
 				{Step: start(options.Instances)},
 				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: shootChanged, Notes: process.Notes{System: "Provisioner"}},
@@ -125,24 +131,64 @@ func Process(options Options) process.Process[environment.Data] {
 					Notes: process.Notes{System: "runtime"},
 				},
 			}},
-			{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
-				{Step: initKymaVersion(options.Kyma), When: kymaChanged},
-				{Step: overrides(options.Kyma), When: kymaChanged, Notes: process.Notes{System: "control plane"}},
-				{Step: btpOperatorOverrides(), When: kymaChanged},
-				{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaChanged, Notes: process.Notes{System: "Provisioner"}},
-			}},
-			{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{{
-				Step: checkKyma(options.Waiter), When: kymaChanged,
-				Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit},
-			}}},
-			{Name: "btp-operator", Retry: retry, Steps: []process.Task[environment.Data]{{
-				Step:  injectCredentials(options.Access),
-				When:  process.Condition[environment.Data]{Text: "the BTP credentials in the context change", Holds: changesCredentials},
-				Notes: process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
-			}}},
+		}, kymaStages(options), []process.Stage[environment.Data]{
 			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
 				recordUpdate(options.Instances),
 			)},
-		},
+		}),
+	}
+}
+
+// kymaStages returns the stages that change Kyma and the credentials for Service Manager.
+func kymaStages(options Options) []process.Stage[environment.Data] {
+	retry := process.DefaultRetry()
+	kymaChanged := process.Condition[environment.Data]{
+		Text:  "the modules change, or the BTP credentials if the Reconciler installs Kyma; not with Lifecycle Manager",
+		Holds: func(operation Operation) bool { return ordersKyma(operation) || reconcilesKyma(operation) },
+	}
+	kymaOrdered := process.Condition[environment.Data]{Text: "the modules change, the Provisioner installs Kyma", Holds: ordersKyma}
+	kymaReconciled := process.Condition[environment.Data]{
+		Text: "the modules or the BTP credentials change, the Reconciler installs Kyma", Holds: reconcilesKyma,
+	}
+	resourceChanged := process.Condition[environment.Data]{
+		Text: "the modules, the plan or the account change, Lifecycle Manager installs Kyma", Holds: changesKymaResource,
+	}
+	kyma := options.KymaResource
+	kyma.Instance = func(_ context.Context, operation Operation) (environment.Instance, error) {
+		return operation.Data.Changed()
+	}
+
+	return []process.Stage[environment.Data]{
+		{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
+			{Step: initKymaVersion(options.Kyma), When: kymaChanged},
+			{Step: kymachange.Overrides(options.Kyma), When: kymaChanged, Notes: process.Notes{System: "control plane"}},
+			{Step: kymachange.BTPOperatorOverrides(), When: kymaChanged},
+			{Step: kymachange.BusolaMigratorOverrides(), When: kymaChanged},
+			{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaOrdered, Notes: process.Notes{System: "Provisioner"}},
+			{
+				Step: kymachange.ApplyConfiguration("Apply_Reconciler_Configuration", options.Reconciler), When: kymaReconciled,
+				Notes: process.Notes{System: reconciling.System},
+			},
+			{Step: kymaresource.ApplyKyma(kyma), When: resourceChanged, Notes: process.Notes{System: kymaresource.System}},
+		}},
+		{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
+			{
+				Step: checkKyma(options.Waiter), When: kymaOrdered,
+				Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit},
+			},
+			{
+				Step: kymaresource.CheckKyma(kyma), When: resourceChanged,
+				Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
+			},
+		}},
+		{Name: "btp-operator", Retry: retry, Steps: []process.Task[environment.Data]{{
+			Step:  injectCredentials(options.Access),
+			When:  process.Condition[environment.Data]{Text: "the BTP credentials in the context change", Holds: changesCredentials},
+			Notes: process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
+		}}},
+		{Name: "btp-operator-check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{{
+			Step: checkReconcilerState(options.Reconciler), When: kymaReconciled,
+			Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
+		}}},
 	}
 }

@@ -3,17 +3,18 @@ package update
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
 // fixture has a fake Provisioner, which creates one operation for each idempotency key, and the broker's row of the instance.
@@ -104,10 +105,8 @@ func (w *fixture) Find(context.Context, string) (environment.Instance, error) {
 	return w.instance, w.lost
 }
 
-type effect func() error
-
 func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
-	return effect(func() error {
+	return stepstest.Effect(func() error {
 		if w.lost != nil {
 			return w.lost
 		}
@@ -152,32 +151,10 @@ func updating(w *fixture) Operation {
 func run(t *testing.T, w *fixture, stage string, operation Operation) (Operation, time.Duration, error) {
 	t.Helper()
 
-	var (
-		wait time.Duration
-		err  error
-	)
+	stages := w.process().Stages
+	at := slices.IndexFunc(stages, func(each process.Stage[environment.Data]) bool { return each.Name == stage })
 
-	for _, each := range w.process().Stages {
-		if each.Name != stage {
-			continue
-		}
-
-		for _, task := range each.Steps {
-			if !task.When.Met(operation) {
-				continue
-			}
-
-			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
-				return operation, wait, err
-			}
-
-			if made, is := operation.Effect.(effect); is {
-				err = made()
-			}
-		}
-	}
-
-	return operation, wait, err
+	return stepstest.Run(t, stages[at:at+1], operation)
 }
 
 func TestUpdate(t *testing.T) {

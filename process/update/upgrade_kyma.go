@@ -6,8 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -19,7 +18,7 @@ const kymaKey = "-kyma"
 func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 	return process.StepFunc("Upgrade_Kyma",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			changed, err := updated(operation)
+			changed, err := operation.Data.Changed()
 			if err != nil {
 				return operation, 0, err
 			}
@@ -28,16 +27,6 @@ func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 				Tenant: changed.RuntimeTenant(), IdempotencyKey: operation.ID + kymaKey,
 			}, changed)
 
-			switch {
-			case failure.Is(err, failure.Waiting):
-				return waiter.AwaitIdle(operation)
-			case err != nil:
-				return operation, 0, err
-			}
-
-			operation.Data.ProvisionerOperationID = upgrade.ID
-			operation.WaitingFor = provisionerwait.Event(upgrade.ID)
-
-			return operation, 0, nil
+			return waiter.Ordered(operation, upgrade, err)
 		})
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -30,7 +30,7 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	changed, err := updated(operation)
+	changed, err := operation.Data.Changed()
 	if err != nil {
 		return operation, 0, err
 	}
@@ -39,15 +39,5 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 		Tenant: instance.RuntimeTenant(), IdempotencyKey: operation.ID,
 	}, instance, changed)
 
-	switch {
-	case failure.Is(err, failure.Waiting):
-		return s.waiter.AwaitIdle(operation)
-	case err != nil:
-		return operation, 0, err
-	}
-
-	operation.Data.ProvisionerOperationID = upgrade.ID
-	operation.WaitingFor = provisionerwait.Event(upgrade.ID)
-
-	return operation, 0, nil
+	return s.waiter.Ordered(operation, upgrade, err)
 }

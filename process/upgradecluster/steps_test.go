@@ -2,17 +2,19 @@ package upgradecluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/stepstest"
+	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
 // fixture has a fake Provisioner and the broker's row of the instance.
@@ -24,6 +26,14 @@ type fixture struct {
 	polls   int
 	ending  bool
 	refusal error
+	// announced are the IDs of the upgrades of which customers are informed, each with the number of orders at that time.
+	announced []string
+}
+
+func (w *fixture) Announce(_ context.Context, by process.Record) error {
+	w.announced = append(w.announced, fmt.Sprintf("%s before order %d", by.ID, len(w.orders)+1))
+
+	return nil
 }
 
 func (w *fixture) Find(context.Context, string) (environment.Instance, error) { return w.instance, nil }
@@ -46,10 +56,8 @@ func (w *fixture) OperationStatus(context.Context, string, string) (provisionerc
 	return w.status, nil
 }
 
-type effect func() error
-
 func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
-	return effect(func() error {
+	return stepstest.Effect(func() error {
 		var err error
 
 		w.instance, err = change.Apply(w.instance)
@@ -68,6 +76,12 @@ func newFixture() *fixture {
 	}
 }
 
+func (w *fixture) process() process.Process[environment.Data] {
+	return Process(Options{Provisioner: w, Options: upgrading.Options{Instances: w, Notifications: w, Waiter: provisionerwait.Waiter{
+		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return time.Second },
+	}}})
+}
+
 // run runs all steps, as the engine does, until one of them waits or fails.
 func run(t *testing.T, w *fixture, upgrade environment.Upgrade) (Operation, time.Duration, error) {
 	t.Helper()
@@ -75,30 +89,7 @@ func run(t *testing.T, w *fixture, upgrade environment.Upgrade) (Operation, time
 	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Upgrade: &upgrade},
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-	var (
-		wait time.Duration
-		err  error
-	)
-
-	for _, stage := range Process(Options{Provisioner: w, Instances: w, Waiter: provisionerwait.Waiter{
-		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return time.Second },
-	}}).Stages {
-		for _, task := range stage.Steps {
-			if !task.When.Met(operation) {
-				continue
-			}
-
-			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
-				return operation, wait, err
-			}
-		}
-	}
-
-	if made, is := operation.Effect.(effect); is {
-		err = made()
-	}
-
-	return operation, 0, err
+	return stepstest.Run(t, w.process().Stages, operation)
 }
 
 func TestUpgrade(t *testing.T) {
@@ -108,6 +99,7 @@ func TestUpgrade(t *testing.T) {
 		change  func(*fixture)
 
 		orders               map[string]string
+		announced            []string
 		polls                int
 		version, maintenance string // in the row, after the upgrade
 		description          string
@@ -117,6 +109,7 @@ func TestUpgrade(t *testing.T) {
 			environment.Upgrade{Version: "1.35.4", MaintenanceVersion: "1.1.0"},
 			func(*fixture) {},
 			map[string]string{"op-2 account-1": "1.34.2 1.35.4"},
+			[]string{"op-2 before order 1"},
 			1, "1.35.4", "1.1.0", "The cluster is upgraded to Kubernetes 1.35.4",
 		},
 		"version": {
@@ -124,6 +117,7 @@ func TestUpgrade(t *testing.T) {
 			environment.Upgrade{Version: "1.35"},
 			func(*fixture) {},
 			map[string]string{"op-2 account-1": "1.34.2 1.35"},
+			[]string{"op-2 before order 1"},
 			1, "1.35", "1.0.0", "The cluster is upgraded to Kubernetes 1.35",
 		},
 		"dry run": {
@@ -131,6 +125,7 @@ func TestUpgrade(t *testing.T) {
 			environment.Upgrade{Version: "1.35", DryRun: true},
 			func(*fixture) {},
 			map[string]string{},
+			nil,
 			0, "1.34.2", "1.0.0", "Dry run, nothing was called: the cluster would be upgraded from Kubernetes 1.34.2 to 1.35",
 		},
 		"deleting": {
@@ -138,6 +133,7 @@ func TestUpgrade(t *testing.T) {
 			environment.Upgrade{Version: "1.35"},
 			func(w *fixture) { w.ending = true },
 			map[string]string{},
+			nil,
 			0, "1.34.2", "1.0.0", "Preempted: the runtime is being removed",
 		},
 	}
@@ -154,6 +150,10 @@ func TestUpgrade(t *testing.T) {
 
 			if diff := cmp.Diff(c.orders, w.orders); diff != "" || w.polls != c.polls {
 				t.Errorf("%s: %d polls, orders -want +got\n%s", c.reason, w.polls, diff)
+			}
+
+			if diff := cmp.Diff(c.announced, w.announced); diff != "" {
+				t.Errorf("%s: notifications -want +got\n%s", c.reason, diff)
 			}
 
 			if got := w.instance; got.Request.Cluster.KubernetesVersion != c.version || got.MaintenanceVersion != c.maintenance {

@@ -9,12 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/kymachange"
 	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
 // initialization reads the instance and chooses the version and the components of Kyma. A chosen version never changes within an
 // operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again.
-func initialization(instances upgrading.Instances, kyma Kyma) Step {
+func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 	start := upgrading.Start("Upgrade_Kyma_Initialization", "Kyma is being upgraded", instances, changeVersion)
 
 	return process.StepFunc(start.Name(),
@@ -24,7 +25,7 @@ func initialization(instances upgrading.Instances, kyma Kyma) Step {
 				return operation, wait, err
 			}
 
-			changed, err := upgrading.Updated(operation)
+			changed, err := operation.Data.Changed()
 			if err != nil {
 				return operation, 0, err
 			}

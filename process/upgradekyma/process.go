@@ -1,12 +1,16 @@
 package upgradekyma
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/kymachange"
+	"github.com/environment-broker/environment-broker/process/kymaresource"
+	"github.com/environment-broker/environment-broker/process/reconciling"
 	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
@@ -21,14 +25,6 @@ type Provisioner interface {
 	UpgradeKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
 }
 
-// Kyma decides which Kyma the runtime of an instance gets.
-type Kyma interface {
-	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
-	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
-	// Overrides returns the completed Kyma of the instance with the values that operators have set.
-	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
-}
-
 // RuntimeAccess checks whether an instance's runtime responds.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
@@ -36,45 +32,81 @@ type RuntimeAccess interface {
 
 // Options are the dependencies of the process.
 type Options struct {
+	upgrading.Options
+
 	Provisioner Provisioner
-	Instances   upgrading.Instances
-	Kyma        Kyma
+	Kyma        kymachange.Kyma
 	Access      RuntimeAccess
-	Waiter      provisionerwait.Waiter
-	// Maintenance is nil if AvS is switched off.
-	Maintenance upgrading.Maintenance
+	// KymaResource are the dependencies of the steps of Lifecycle Manager, except Instance.
+	KymaResource kymaresource.Options
+	Reconciler   reconciling.Reconciler
 }
 
 // Process returns the process that upgrades Kyma. The version and the overrides are chosen in the stage that sends the order,
 // because overrides can be secret and are never stored.
 func Process(options Options) process.Process[environment.Data] {
-	retry, noDryRun := process.DefaultRetry(), upgrading.NoDryRun()
-	monitored := upgrading.Monitored(options.Maintenance)
-	preemptible := func(step Step) Step { return upgrading.Preemptible(options.Instances, step) }
+	noDryRun, controlPlane := upgrading.NoDryRun(), process.Notes{System: "control plane"}
+	byManager := installedBy("Lifecycle Manager", environment.InstallerLifecycleManager)
+	byReconciler := installedBy("the Reconciler", environment.InstallerReconciler)
+	byProvisioner := installedBy("the Provisioner", environment.InstallerProvisioner)
+	overridden := installedBy("the Provisioner or the Reconciler", environment.InstallerProvisioner, environment.InstallerReconciler)
+	kyma := options.KymaResource
+	kyma.Instance = func(_ context.Context, operation Operation) (environment.Instance, error) {
+		return operation.Data.Changed()
+	}
 
-	return process.Process[environment.Data]{
-		Kind:  environment.KindUpgradeKyma,
-		Limit: upgrading.Limit,
-		Stages: []process.Stage[environment.Data]{
-			{Name: "upgrade", Retry: retry, Steps: []process.Task[environment.Data]{
-				{Step: initialization(options.Instances, options.Kyma), Notes: process.Notes{System: "control plane"}},
-				{Step: preemptible(getKubeconfig(options.Access)), When: noDryRun, Skippable: true, Notes: process.Notes{System: "runtime"}},
-				{
-					Step: preemptible(upgrading.BeginMaintenance(options.Maintenance)), When: monitored, Skippable: true,
-					Notes: upgrading.MaintenanceNotes(),
-				},
-				{Step: preemptible(overrides(options.Kyma)), When: noDryRun, Notes: process.Notes{System: "control plane"}},
-				{Step: preemptible(btpOperatorOverrides()), When: noDryRun},
-				{Step: preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: noDryRun, Notes: process.Notes{System: "Provisioner"}},
-			}},
-			{Name: "check", Retry: retry, RetryFrom: "upgrade", Steps: []process.Task[environment.Data]{{
-				Step: preemptible(checkKyma(options.Waiter)), When: noDryRun,
-				Notes: process.Notes{System: "Provisioner", Limit: min(options.Waiter.Limit, upgrading.Limit)},
-			}}},
-			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{
-				{Step: upgrading.EndMaintenance(options.Maintenance), When: monitored, Skippable: true, Notes: upgrading.MaintenanceNotes()},
-			}},
-			{Name: "record", Retry: retry, Steps: process.Steps(recordUpgrade(options.Instances))},
+	check := options.Check("Check_Kyma")
+	check.When = byProvisioner
+
+	return options.Process(environment.KindUpgradeKyma, upgrading.Tasks{
+		Order: []process.Task[environment.Data]{
+			{Step: initialization(options.Instances, options.Kyma), Notes: controlPlane},
+			{Step: options.Preemptible(getKubeconfig(options.Access)), When: noDryRun, Skippable: true, Notes: process.Notes{System: "runtime"}},
+			options.BeginMaintenance(),
+			{Step: options.Preemptible(kymachange.Overrides(options.Kyma)), When: overridden, Notes: controlPlane},
+			{Step: options.Preemptible(kymachange.BTPOperatorOverrides()), When: overridden},
+			{Step: options.Preemptible(kymachange.BusolaMigratorOverrides()), When: overridden},
+			options.SendNotification(),
+			{
+				Step: options.Preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: byProvisioner,
+				Notes: process.Notes{System: "Provisioner"},
+			},
+			{
+				Step: options.Preemptible(kymachange.ApplyConfiguration("Apply_Cluster_Configuration", options.Reconciler)), When: byReconciler,
+				Notes: process.Notes{System: reconciling.System},
+			},
+			{Step: options.Preemptible(kymaresource.SyncKubeconfig(kyma)), When: byManager, Notes: controlPlane},
+			{Step: options.Preemptible(kymaresource.ApplyKyma(kyma)), When: byManager, Notes: controlPlane},
+		},
+		Check: []process.Task[environment.Data]{
+			check,
+			{
+				Step: options.Preemptible(process.StepFunc("Check_Cluster_Configuration", options.Reconciler.Await)), When: byReconciler,
+				Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
+			},
+			{
+				Step: options.Preemptible(kymaresource.CheckKyma(kyma)), When: byManager,
+				Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
+			},
+		},
+		Record: recordUpgrade(options.Instances),
+	})
+}
+
+// installedBy returns the condition of the steps for Kyma that one of the installers installs. An upgrade that is preempted before it has
+// read the instance has the steps of the Provisioner, which then do nothing.
+func installedBy(title string, installers ...environment.KymaInstaller) process.Condition[environment.Data] {
+	noDryRun := upgrading.NoDryRun()
+
+	return process.Condition[environment.Data]{
+		Text: noDryRun.Text + ", " + title + " installs Kyma",
+		Holds: func(operation Operation) bool {
+			installer := environment.InstallerProvisioner
+			if kyma := operation.Data.Instance.Request.Cluster.Kyma; kyma != nil {
+				installer = cmp.Or(kyma.Installer, installer)
+			}
+
+			return noDryRun.Holds(operation) && slices.Contains(installers, installer)
 		},
 	}
 }

@@ -11,9 +11,17 @@ import (
 func recordUpgrade(instances upgrading.Instances) Step {
 	return upgrading.Record(instances,
 		func(operation Operation) string {
+			if operation.Data.Instance.InLifecycleManager() {
+				return "The Kyma resource is applied"
+			}
+
 			return "Kyma is upgraded to " + operation.Data.Update.Cluster.Kyma.Version
 		},
 		func(operation Operation) string {
+			if operation.Data.Instance.InLifecycleManager() {
+				return "the Kyma resource would be applied with the channel and the template of the plan"
+			}
+
 			return fmt.Sprintf("Kyma would be upgraded from %s to %s", operation.Data.Instance.Request.Cluster.Kyma.Version,
 				cmp.Or(operation.Data.Upgrade.Version, "the version of the account, or the default"))
 		})

@@ -3,18 +3,21 @@ package upgradekyma
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/stepstest"
+	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
 const pace = 7 * time.Second
@@ -28,8 +31,17 @@ type fixture struct {
 	// standard is the default version of Kyma. ending makes the runtime end after the named call.
 	standard, endsAfter string
 	ending              bool
+	// component is a component of the version, or empty.
+	component string
 
 	refusal, lost, silent, unmonitored error // the errors of the Provisioner, of the database, of the runtime and of AvS
+	unannounced                        error // the error of the notifications
+}
+
+func (w *fixture) Announce(context.Context, process.Record) error {
+	w.call("announce")
+
+	return w.unannounced
 }
 
 func (w *fixture) Begin(context.Context, process.Record) error {
@@ -70,6 +82,9 @@ func (w *fixture) Complete(_ context.Context, instance environment.Instance) (*e
 	}
 
 	completed.Installation = &environment.KymaInstallation{Version: completed.Version}
+	if w.component != "" {
+		completed.Installation.Add(environment.KymaComponent{Name: w.component})
+	}
 
 	return &completed, nil
 }
@@ -79,6 +94,7 @@ func (w *fixture) Overrides(_ context.Context, instance environment.Instance) (*
 
 	overridden := *instance.Request.Cluster.Kyma
 	overridden.Installation.Set("", environment.KymaEntry{Key: "k", Value: "overridden"})
+	overridden.Installation.Set("btp-operator", environment.KymaEntry{Key: "manager.secret.clientsecret", Value: "overridden"})
 
 	return &overridden, nil
 }
@@ -103,10 +119,8 @@ func (w *fixture) OperationStatus(context.Context, string, string) (provisionerc
 	return w.status, nil
 }
 
-type effect func() error
-
 func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
-	return effect(func() error {
+	return stepstest.Effect(func() error {
 		var err error
 
 		w.instance, err = change.Apply(w.instance)
@@ -126,9 +140,11 @@ func newFixture() *fixture {
 }
 
 func (w *fixture) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, Maintenance: w, Waiter: provisionerwait.Waiter{
-		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
-	}})
+	waiter := provisionerwait.Waiter{Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace }}
+
+	return Process(Options{
+		Options: upgrading.Options{Instances: w, Maintenance: w, Notifications: w, Waiter: waiter}, Provisioner: w, Kyma: w, Access: w,
+	})
 }
 
 func ordered(upgrade environment.Upgrade) Operation {
@@ -140,28 +156,7 @@ func ordered(upgrade environment.Upgrade) Operation {
 func run(t *testing.T, w *fixture, operation Operation, done ...string) (Operation, time.Duration, error) {
 	t.Helper()
 
-	var (
-		wait time.Duration
-		err  error
-	)
-
-	for _, stage := range w.process().Stages[len(done):] {
-		for _, task := range stage.Steps {
-			if !task.When.Met(operation) {
-				continue
-			}
-
-			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
-				return operation, wait, err
-			}
-		}
-	}
-
-	if made, is := operation.Effect.(effect); is {
-		err = made()
-	}
-
-	return operation, 0, err
+	return stepstest.Run(t, w.process().Stages[len(done):], operation)
 }
 
 func TestUpgrade(t *testing.T) {
@@ -178,14 +173,14 @@ func TestUpgrade(t *testing.T) {
 			"without a version, the default is installed",
 			environment.Upgrade{},
 			func(*fixture) {},
-			[]string{"complete", "probe", "begin", "overrides", "order of ordered-by", "status", "end"},
+			[]string{"complete", "probe", "begin", "overrides", "announce", "order of ordered-by", "status", "end"},
 			"2.0.0", "Kyma is upgraded to 2.0.0",
 		},
 		"version": {
 			"the operator chooses the version",
 			environment.Upgrade{Version: "1.5.0"},
 			func(*fixture) {},
-			[]string{"complete", "probe", "begin", "overrides", "order of ordered-by", "status", "end"},
+			[]string{"complete", "probe", "begin", "overrides", "announce", "order of ordered-by", "status", "end"},
 			"1.5.0", "Kyma is upgraded to 1.5.0",
 		},
 		"dry run": {
@@ -225,7 +220,7 @@ func TestUpgrade(t *testing.T) {
 			"the deletion need not wait for the Provisioner",
 			environment.Upgrade{},
 			func(w *fixture) { w.endsAfter = "order of ordered-by" },
-			[]string{"complete", "probe", "begin", "overrides", "order of ordered-by"},
+			[]string{"complete", "probe", "begin", "overrides", "announce", "order of ordered-by"},
 			"1.0.0", "Preempted: the runtime is being removed",
 		},
 	}
@@ -262,6 +257,22 @@ func TestTheOrderHasTheOverrides(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, w.orders); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestCredentialsReplaceOverrides checks that the credentials of the tenant replace overrides with the same keys, as in a creation.
+func TestCredentialsReplaceOverrides(t *testing.T) {
+	w := newFixture()
+	w.component = "btp-operator"
+	w.instance.Request.Cluster.ServiceManager = &environment.ServiceManager{ClientSecret: "tenant"}
+
+	if _, _, err := run(t, w, ordered(environment.Upgrade{})); err != nil {
+		t.Fatal(err)
+	}
+
+	want := environment.KymaEntry{Key: "manager.secret.clientsecret", Value: "tenant", Secret: true}
+	if got := w.orders["op-2"].Installation.Components[0].Configuration; !slices.Contains(got, want) {
+		t.Errorf("btp-operator gets %v, want %v", got, want)
 	}
 }
 
@@ -366,12 +377,40 @@ func TestMaintenance(t *testing.T) {
 		}
 	}
 
-	off := Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w})
+	off := Process(Options{Options: upgrading.Options{Instances: w}, Provisioner: w, Kyma: w, Access: w})
 	for _, stage := range off.Stages {
 		for _, task := range stage.Steps {
-			if task.When.Off != (task.Notes.System == "AvS") {
-				t.Errorf("without AvS, %s is off: %t", task.Step.Name(), task.When.Off)
+			if task.When.Off != (task.Notes.System == "AvS" || task.Step.Name() == "Send_Notification") {
+				t.Errorf("without AvS and notifications, %s is off: %t", task.Step.Name(), task.When.Off)
 			}
+		}
+	}
+}
+
+// TestNotification upgrades an instance while the messages cannot be recorded. After five minutes the upgrade continues without them.
+func TestNotification(t *testing.T) {
+	w := newFixture()
+	w.unannounced = failure.New(failure.Transient, "the database is away")
+
+	_, wait, err := run(t, w, ordered(environment.Upgrade{}))
+	if err != nil || wait != 10*time.Second || len(w.orders) > 0 {
+		t.Errorf("the upgrade does not wait for the messages: %s, %v, orders %v", wait, err, w.orders)
+	}
+
+	operation := ordered(environment.Upgrade{})
+	failing := process.NewFailingOperation(operation.Record, operation.Data, operation.Now(), operation.Now().Add(5*time.Minute))
+
+	for _, task := range w.process().Stages[0].Steps {
+		if task.Step.Name() != "Send_Notification" {
+			continue
+		}
+
+		if !task.Notes.Optional || !task.Skippable || task.Notes.Limit != 5*time.Minute {
+			t.Errorf("%+v", task)
+		}
+
+		if _, wait, err := task.Step.Run(t.Context(), failing, logging.Discard()); err != nil || wait != 0 {
+			t.Errorf("the upgrade still waits after five minutes: %s, %v", wait, err)
 		}
 	}
 }

@@ -6,11 +6,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
-	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
 // upgradeKyma asks the Provisioner to install the chosen version. The ID of the operation is the idempotency key. The chosen version
@@ -18,7 +16,7 @@ import (
 func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 	return process.StepFunc("Upgrade_Kyma",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			changed, err := upgrading.Updated(operation)
+			changed, err := operation.Data.Changed()
 			if err != nil {
 				return operation, 0, err
 			}
@@ -31,16 +29,6 @@ func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 				Tenant: changed.RuntimeTenant(), IdempotencyKey: operation.ID,
 			}, changed)
 
-			switch {
-			case failure.Is(err, failure.Waiting):
-				return waiter.AwaitIdle(operation)
-			case err != nil:
-				return operation, 0, err
-			}
-
-			operation.Data.ProvisionerOperationID = upgrade.ID
-			operation.WaitingFor = provisionerwait.Event(upgrade.ID)
-
-			return operation, 0, nil
+			return waiter.Ordered(operation, upgrade, err)
 		})
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -23,22 +22,8 @@ type Maintenance interface {
 	End(ctx context.Context, by process.Record) error
 }
 
-// Monitored is the condition of the steps of AvS. It is off without a Maintenance.
-func Monitored(maintenance Maintenance) process.Condition[environment.Data] {
-	condition := NoDryRun()
-	condition.Text += ", APP_AVS_API_ENDPOINT is set"
-	condition.Off = maintenance == nil
-
-	return condition
-}
-
-// MaintenanceNotes describe the steps of AvS.
-func MaintenanceNotes() process.Notes {
-	return process.Notes{System: "AvS", Limit: maintenanceWindow, Optional: true}
-}
-
-// BeginMaintenance returns the step that suppresses alerts about the instance before the upgrade changes anything.
-func BeginMaintenance(maintenance Maintenance) Step {
+// beginMaintenance suppresses alerts about the instance before the upgrade changes anything.
+func beginMaintenance(maintenance Maintenance) Step {
 	return process.StepFunc("AVS_Set_Maintenance",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			if err := maintenance.Begin(ctx, operation.Record); err != nil {
@@ -49,9 +34,9 @@ func BeginMaintenance(maintenance Maintenance) Step {
 		})
 }
 
-// EndMaintenance returns the step that restores the states of the evaluations. If the runtime is being removed, the removal also removes
+// endMaintenance restores the states of the evaluations. If the runtime is being removed, the removal also removes
 // the evaluations. After an upgrade that ends otherwise, and after the window, a background job restores the states.
-func EndMaintenance(maintenance Maintenance) Step {
+func endMaintenance(maintenance Maintenance) Step {
 	return process.StepFunc("AVS_Restore_Status",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			if operation.Data.Upgrade.Preempted {

@@ -11,9 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Limit is the maximum duration of an upgrade.
-const Limit = 3 * time.Hour
-
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
@@ -38,27 +35,6 @@ func NoDryRun() process.Condition[environment.Data] {
 		Text:  "not a dry run",
 		Holds: func(operation Operation) bool { return operation.Data.Upgrade != nil && !operation.Data.Upgrade.DryRun },
 	}
-}
-
-// Preemptible returns the step with a check before each attempt. If the runtime is being removed, the step does nothing and marks
-// the operation as preempted. This is no condition of the step, because a step that has failed before must still end.
-func Preemptible(instances Instances, step Step) Step {
-	return process.StepFunc(step.Name(),
-		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
-			ending := operation.Data.Upgrade.Preempted
-			if !ending {
-				var err error
-				if ending, err = instances.RuntimeEnding(ctx, operation.InstanceID); err != nil {
-					return operation, 0, err
-				}
-			}
-
-			if ending {
-				return preempted(operation), 0, nil
-			}
-
-			return step.Run(ctx, operation, log)
-		})
 }
 
 // preempted returns the operation marked as preempted.
@@ -106,16 +82,6 @@ func Start(name, description string, instances Instances, change func(operation 
 
 			return operation, 0, nil
 		})
-}
-
-// Updated returns the instance as it will be after the upgrade.
-func Updated(operation Operation) (environment.Instance, error) {
-	changed, err := operation.Data.Update.Apply(operation.Data.Instance)
-	if err != nil {
-		return changed, failure.Wrap(failure.Internal, err, "the upgrade of instance %s cannot be applied", operation.InstanceID)
-	}
-
-	return changed, nil
 }
 
 // Record returns the last step, which applies the upgrade to the instance's row. A dry run ends with the plan as its description.

@@ -1,4 +1,4 @@
-package update
+package kymachange
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// overrides reads the values of Kyma that operators have set. They can be secret, so they are never stored: the order follows in the
-// same stage, and a repeated stage reads them again.
-func overrides(kyma Kyma) Step {
+// Overrides returns the step that reads the values of Kyma that operators have set. They can be secret, so they are never stored: the
+// order must follow in the same stage, and a repeated stage reads them again.
+func Overrides(kyma Kyma) Step {
 	return process.StepFunc("Overrides_From_Secrets_And_Config_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			changed, err := updated(operation)
+			changed, err := operation.Data.Changed()
 			if err != nil {
 				return operation, 0, err
 			}
@@ -24,8 +24,8 @@ func overrides(kyma Kyma) Step {
 				return operation, 0, err
 			}
 
-			change := *operation.Data.Update
-			change.Cluster.Kyma, operation.Data.Update = overridden, &change
+			update := *operation.Data.Update
+			update.Cluster.Kyma, operation.Data.Update = overridden, &update
 
 			return operation, 0, nil
 		})

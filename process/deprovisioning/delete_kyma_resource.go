@@ -1,0 +1,126 @@
+package deprovisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// kymaInterval is the pause between two attempts to remove an object of Lifecycle Manager.
+const kymaInterval = 10 * time.Second
+
+// LifecycleManager deletes the objects of runtimes in the control plane. Both calls can be repeated.
+type LifecycleManager interface {
+	// Delete deletes an object. It succeeds if the object does not exist.
+	Delete(ctx context.Context, ref lifecyclemanager.Ref) error
+	// Status returns the status of the Kyma resource. If it does not exist, the error is failure.NotFound.
+	Status(ctx context.Context, kyma lifecyclemanager.Ref) (lifecyclemanager.Status, error)
+}
+
+// kymaObject is an object of the instance in the control plane.
+type kymaObject struct {
+	// client is nil if Lifecycle Manager is switched off. The objects then stay and are recorded as left over.
+	client  LifecycleManager
+	objects Objects
+	kind    string
+}
+
+// removal starts or continues the removal of the object: it calls remove, unless there is no object. Whatever fails is repeated for
+// cleanupWindow; after that, the object is left over.
+func (k kymaObject) removal(ctx context.Context, operation Operation, log logrus.FieldLogger,
+	remove func(object environment.OutsideObject, ref lifecyclemanager.Ref) error,
+) (Operation, time.Duration, error) {
+	object, err := k.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, k.kind)
+	if err != nil || object.State == "" {
+		return operation, 0, err
+	}
+
+	if object.State != environment.OutsideRemoving {
+		object.State = environment.OutsideRemoving
+		if err := k.objects.SetObject(ctx, operation.Record, object); err != nil {
+			return operation, 0, err
+		}
+	}
+
+	ref, err := lifecyclemanager.ParseRef(object.Key)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	if k.client == nil {
+		err = failure.New(failure.Permanent, "Lifecycle Manager is turned off: an operator has to set APP_LIFECYCLE_MANAGER_ENABLED").
+			WithReason(failure.ReasonInternal, failure.ComponentBroker)
+	} else {
+		err = remove(object, ref)
+	}
+
+	if err != nil {
+		return cleanup{objects: k.objects, object: object, cause: err, interval: kymaInterval, off: k.client == nil}.retry(ctx, operation, log)
+	}
+
+	return operation, 0, nil
+}
+
+// deleteKyma deletes the Kyma resource of the runtime. Lifecycle Manager then removes its modules from the runtime.
+type deleteKyma struct{ kymaObject }
+
+// Name implements process.Step.
+func (deleteKyma) Name() string { return "Delete_Kyma_Resource" }
+
+// Run implements process.Step.
+func (s deleteKyma) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	return s.removal(ctx, operation, log, func(_ environment.OutsideObject, ref lifecyclemanager.Ref) error {
+		return s.client.Delete(ctx, ref)
+	})
+}
+
+// checkKymaDeleted waits until Lifecycle Manager has removed the Kyma resource.
+type checkKymaDeleted struct{ kymaObject }
+
+// Name implements process.Step.
+func (checkKymaDeleted) Name() string { return "Check_Kyma_Resource_Deleted" }
+
+// Run implements process.Step.
+func (s checkKymaDeleted) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, s.kind)
+	if err != nil || object.State == environment.OutsideLeftOver { // the deletion was given up
+		return operation, 0, err
+	}
+
+	return s.removal(ctx, operation, log, func(object environment.OutsideObject, ref lifecyclemanager.Ref) error {
+		status, err := s.client.Status(ctx, ref)
+
+		switch {
+		case failure.Is(err, failure.NotFound):
+			return s.objects.RemoveObject(ctx, operation.Record, object)
+		case err != nil:
+			return err
+		default:
+			return failure.New(failure.Transient, "Lifecycle Manager has not removed Kyma from the runtime yet").
+				WithReason(failure.ReasonInternal, failure.ComponentLifecycleManager).WithDetail(status.Describe())
+		}
+	})
+}
+
+// deleteKubeconfig deletes the Secret with the kubeconfig of the runtime. It runs after the runtime was removed, because Lifecycle Manager
+// needs the kubeconfig to remove its modules. Without the Secret, it gives up a Kyma resource that is being deleted.
+type deleteKubeconfig struct{ kymaObject }
+
+// Name implements process.Step.
+func (deleteKubeconfig) Name() string { return "Delete_Kubeconfig" }
+
+// Run implements process.Step.
+func (s deleteKubeconfig) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	return s.removal(ctx, operation, log, func(object environment.OutsideObject, ref lifecyclemanager.Ref) error {
+		if err := s.client.Delete(ctx, ref); err != nil {
+			return err
+		}
+
+		return s.objects.RemoveObject(ctx, operation.Record, object)
+	})
+}

@@ -1,0 +1,207 @@
+package deprovisioning
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
+)
+
+// kymaStates returns the recorded states by kind.
+func kymaStates(records *stepstest.Objects) map[string]environment.OutsideState {
+	states := map[string]environment.OutsideState{}
+	for _, object := range records.Records {
+		states[object.Kind] = object.State
+	}
+
+	return states
+}
+
+// handedOver returns a control plane with the two objects of a runtime, their records, and the three steps.
+func handedOver(t *testing.T) (*fakecontrolplane.ControlPlane, *stepstest.Objects, []Step) {
+	t.Helper()
+
+	plane, records := fakecontrolplane.New(), stepstest.New()
+	server := httptest.NewServer(plane)
+	t.Cleanup(server.Close)
+
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client := lifecyclemanager.New(fakecontrolplane.Transport(address), 200*time.Millisecond)
+
+	objects, err := lifecyclemanager.ObjectsOf(withRuntime("r-1"), lifecyclemanager.Settings{}, "kcp-system", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for kind, ref := range map[string]lifecyclemanager.Ref{environment.KindKymaResource: objects.Kyma, environment.KindKubeconfig: objects.Secret} {
+		records.Records = append(records.Records, environment.OutsideObject{
+			InstanceID: instanceID, System: environment.SystemLifecycleManager, Kind: kind, Key: ref.String(), State: environment.OutsideCreated,
+		})
+	}
+
+	if err := client.ApplySecret(t.Context(), objects, "kubeconfig"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := client.ApplyKyma(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+
+	return plane, records, kymaSteps(client, records)
+}
+
+func kymaSteps(client LifecycleManager, records Objects) []Step {
+	kyma := kymaObject{client: client, objects: records, kind: environment.KindKymaResource}
+	kubeconfig := kyma
+	kubeconfig.kind = environment.KindKubeconfig
+
+	return []Step{deleteKyma{kyma}, checkKymaDeleted{kyma}, deleteKubeconfig{kubeconfig}}
+}
+
+func TestDeletionOfKymaResource(t *testing.T) {
+	plane, records, steps := handedOver(t)
+	deletion, check, kubeconfig := steps[0], steps[1], steps[2]
+	operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
+
+	done(t, deletion, operation)
+	done(t, deletion, operation)
+
+	if _, wait, err := run(t, check, operation); err != nil || wait != kymaInterval {
+		t.Errorf("while Lifecycle Manager removes Kyma, the step runs again after %s, %v", wait, err)
+	}
+
+	for _, step := range []Step{check, check, kubeconfig, kubeconfig, deletion} { // each can run again
+		done(t, step, operation)
+	}
+
+	if left := plane.Holds(); len(left)+len(records.Records) > 0 {
+		t.Errorf("left: %v, %v", left, records.Lines())
+	}
+}
+
+// TestDeletionFaults has a case for each row of the table "Removal" in docs/operator/integrations/lifecycle-manager.md.
+func TestDeletionFaults(t *testing.T) {
+	const lasting = -1
+
+	created, left := environment.OutsideCreated, environment.OutsideLeftOver
+
+	cases := map[string]struct {
+		reason string
+		fault  simulator.Fault
+		stuck  bool
+		// step is the step that gives up. kyma and kubeconfig are the recorded states afterwards.
+		step             int
+		kyma, kubeconfig environment.OutsideState
+	}{
+		"Away":         {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, false, 0, left, created},
+		"Forbidden":    {"an operator can correct permissions", simulator.Fault{Status: http.StatusForbidden, Times: lasting}, false, 0, left, created},
+		"Unreadable":   {"the check repeats every error", simulator.Fault{Operation: "getKyma", Status: http.StatusBadRequest, Times: lasting}, false, 1, left, created},
+		"Stuck":        {"Lifecycle Manager may never remove the resource", simulator.Fault{}, true, 1, left, created},
+		"StuckSecret":  {"the Secret is deleted after the runtime", simulator.Fault{Operation: "deleteSecret", Status: http.StatusInternalServerError, Times: lasting}, false, 2, "", left},
+		"SecretIsGone": {"a 404 means that the object is gone", simulator.Fault{}, false, 3, "", ""},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			plane, records, steps := handedOver(t)
+			operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
+			if c.fault != (simulator.Fault{}) {
+				plane.Inject(c.fault)
+			} else if !c.stuck {
+				plane.Remove("Secret", "kcp-system", "kubeconfig-r-1")
+			}
+
+			if c.stuck {
+				plane.Hold("Deleting", "a module is stuck", true)
+			}
+
+			for i, step := range steps {
+				_, wait, err := run(t, step, operation)
+				if i == 1 && i != c.step && wait > 0 { // the first read of a deleted resource still finds it
+					_, wait, err = run(t, step, operation)
+				}
+
+				if i != c.step {
+					if err != nil || wait > 0 {
+						t.Fatalf("%s: %s runs again after %s, %v", c.reason, step.Name(), wait, err)
+					}
+
+					continue
+				}
+
+				if err != nil || wait != kymaInterval {
+					t.Fatalf("%s: %s runs again after %s, %v", c.reason, step.Name(), wait, err)
+				}
+
+				late := process.NewFailingOperation(operation.Record, operation.Data, began, began.Add(cleanupWindow))
+				if _, wait, err = step.Run(t.Context(), late, logging.Discard()); err != nil || wait > 0 {
+					t.Fatalf("%s: after the limit, %s runs again after %s, %v", c.reason, step.Name(), wait, err)
+				}
+
+				break
+			}
+
+			want := map[string]environment.OutsideState{environment.KindKymaResource: c.kyma, environment.KindKubeconfig: c.kubeconfig}
+			maps.DeleteFunc(want, func(_ string, state environment.OutsideState) bool { return state == "" })
+
+			if diff := cmp.Diff(want, kymaStates(records)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+
+			// A cleanup completes the removal. Without the Secret, Lifecycle Manager gives up the resource.
+			plane.Reset()
+
+			for _, step := range slices.Concat(steps, steps, steps) {
+				if _, wait, err := run(t, step, operation); err != nil || wait > time.Minute {
+					t.Fatalf("cleanup: %s runs again after %s, %v", step.Name(), wait, err)
+				}
+			}
+
+			if rest := plane.Holds(); len(rest)+len(records.Records) > 0 {
+				t.Errorf("%s: after the cleanup: %v, %v", c.reason, rest, records.Lines())
+			}
+		})
+	}
+}
+
+func TestDeletionWithoutLifecycleManager(t *testing.T) {
+	plane, records, _ := handedOver(t)
+	operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
+
+	for _, step := range kymaSteps(nil, records) {
+		done(t, step, operation)
+	}
+
+	want := map[string]environment.OutsideState{
+		environment.KindKymaResource: environment.OutsideLeftOver, environment.KindKubeconfig: environment.OutsideLeftOver,
+	}
+	if diff := cmp.Diff(want, kymaStates(records)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	if calls := plane.Operations(); len(calls) != 2 {
+		t.Errorf("the control plane was called: %v", calls)
+	}
+
+	empty := stepstest.New()
+	for _, step := range kymaSteps(nil, empty) { // an instance without Lifecycle Manager
+		done(t, step, operation)
+	}
+}

@@ -1,0 +1,30 @@
+package kymachange
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/reconciling"
+)
+
+// ApplyConfiguration returns the step that sends the Reconciler the changed configuration of Kyma. Data is stored before, because a
+// repeated step must send, and the operation must record, the version that it has chosen.
+func ApplyConfiguration(name string, reconciler reconciling.Reconciler) Step {
+	return process.StepFunc(name,
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			changed, err := operation.Data.Changed()
+			if err != nil {
+				return operation, 0, err
+			}
+
+			if err := operation.Save(ctx); err != nil {
+				return operation, 0, failure.Wrap(failure.Transient, err, "could not store the change of Kyma before sending it")
+			}
+
+			return reconciler.Apply(ctx, operation, changed)
+		})
+}

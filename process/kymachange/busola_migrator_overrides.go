@@ -1,0 +1,21 @@
+package kymachange
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// BusolaMigratorOverrides returns the step that sets the values of the component busola-migrator of Kyma.
+func BusolaMigratorOverrides() Step {
+	return process.Action("BusolaMigratorOverrides", "", func(_ context.Context, operation Operation) error {
+		changed, err := operation.Data.Changed()
+		if err != nil {
+			return err
+		}
+
+		changed.OverrideBusola()
+
+		return nil
+	})
+}

@@ -1,0 +1,24 @@
+// Package kymachange contains the steps that the processes update and upgradekyma share: both send another Kyma for an existing
+// runtime to its installer. Each step has its own file.
+package kymachange
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Operation is the input and the result of the steps. Its data has an update with the changed Kyma.
+type Operation = process.Operation[environment.Data]
+
+// Step is a step that changes Kyma.
+type Step = process.Step[environment.Data]
+
+// Kyma decides which Kyma the runtime of an instance gets.
+type Kyma interface {
+	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
+	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+	// Overrides returns the completed Kyma of the instance with the values that operators have set.
+	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+}

@@ -1,0 +1,57 @@
+package kymaresource
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// checkInterval is the pause between two reads of the status.
+const checkInterval = 10 * time.Second
+
+// CheckKyma returns the step that waits until Lifecycle Manager has installed Kyma. Lifecycle Manager repeats what failed, so the step
+// waits also in the state Error. The step has nothing to do if Apply_Kyma was skipped.
+func CheckKyma(options Options) Step {
+	return process.StepFunc("Check_Kyma_Resource",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			object, err := options.Records.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, environment.KindKymaResource)
+			if err != nil || object.State == "" || options.Client == nil {
+				return operation, 0, err
+			}
+
+			ref, err := lifecyclemanager.ParseRef(object.Key)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			status, err := options.Client.Status(ctx, ref)
+
+			switch {
+			case failure.Is(err, failure.NotFound):
+				return process.RetryOperation(operation, "", failure.Wrap(failure.Transient, err,
+					"the Kyma resource of the runtime is missing in the control plane: somebody has deleted it").
+					WithReason(failure.ReasonInternal, failure.ComponentLifecycleManager), checkInterval, options.Limit)
+			case err != nil:
+				return operation, 0, err
+			case status.Done():
+				if status.State != lifecyclemanager.Ready {
+					operation = process.Noted(operation, status.Describe())
+				}
+
+				operation.Description = "Kyma is installed"
+
+				return operation, 0, nil
+			case operation.Elapsed() >= options.Limit:
+				return operation, 0, failure.New(failure.Permanent, "Lifecycle Manager has not installed Kyma within %s", options.Limit).
+					WithReason(failure.ReasonTimeout, failure.ComponentLifecycleManager).WithDetail(status.Describe())
+			default:
+				return process.Await(operation, status.Describe(), checkInterval, options.Limit)
+			}
+		})
+}

@@ -1,0 +1,137 @@
+package kymaresource
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Operation is the input and the result of the steps.
+type Operation = process.Operation[environment.Data]
+
+// Step is a step of a process.
+type Step = process.Step[environment.Data]
+
+// System is the name of the system in the description of the processes.
+const System = "control plane"
+
+// Client writes and reads the objects in the control plane. ApplySecret and ApplyKyma change nothing if they are repeated.
+type Client interface {
+	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
+	ApplyKyma(ctx context.Context, objects lifecyclemanager.Objects) error
+	// Status returns the status of the Kyma resource. If it does not exist, the error is failure.NotFound.
+	Status(ctx context.Context, kyma lifecyclemanager.Ref) (lifecyclemanager.Status, error)
+	// Delete deletes an object. It succeeds if the object does not exist.
+	Delete(ctx context.Context, ref lifecyclemanager.Ref) error
+}
+
+// Kyma decides which objects a runtime has in the control plane.
+type Kyma interface {
+	Objects(ctx context.Context, instance environment.Instance) (lifecyclemanager.Objects, error)
+}
+
+// Access issues admin kubeconfigs of runtimes.
+type Access interface {
+	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
+}
+
+// Records records the objects of instances in other systems. SetObject fails if the operation has lost its lease; the step must then not
+// call the system. Errors are of package failure.
+type Records interface {
+	// FindObject returns the object of the instance, or an object without a state if there is none.
+	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+}
+
+// Options are the dependencies of the steps.
+type Options struct {
+	// Client is nil if Lifecycle Manager is switched off. The steps then fail.
+	Client  Client
+	Kyma    Kyma
+	Access  Access
+	Records Records
+	// Instance returns the instance with its request, as it will be after the operation.
+	Instance func(ctx context.Context, operation Operation) (environment.Instance, error)
+	// Limit is how long an operation waits for Lifecycle Manager.
+	Limit time.Duration
+}
+
+// Condition is the condition of the steps, for processes whose data has the Kyma of the instance.
+func Condition() process.Condition[environment.Data] {
+	return process.Condition[environment.Data]{
+		Text:  "Lifecycle Manager installs Kyma",
+		Holds: func(operation Operation) bool { return operation.Data.Instance.InLifecycleManager() },
+	}
+}
+
+// objects returns the instance of the operation and its objects.
+func (o Options) objects(ctx context.Context, operation Operation) (environment.Instance, lifecyclemanager.Objects, error) {
+	if o.Client == nil {
+		return environment.Instance{}, lifecyclemanager.Objects{}, failure.New(failure.Permanent,
+			"Lifecycle Manager is turned off, but installs the Kyma of this instance: an operator has to set APP_LIFECYCLE_MANAGER_ENABLED").
+			WithReason(failure.ReasonInternal, failure.ComponentBroker)
+	}
+
+	instance, err := o.Instance(ctx, operation)
+	if err != nil {
+		return instance, lifecyclemanager.Objects{}, err
+	}
+
+	objects, err := o.Kyma.Objects(ctx, instance)
+
+	return instance, objects, err
+}
+
+// recorded calls apply, which creates or changes the object ref. It records the object before the first call. An object of a former
+// runtime of the instance, whose removal was given up, is deleted first.
+func (o Options) recorded(ctx context.Context, operation Operation, kind string, ref lifecyclemanager.Ref, apply func() error) error {
+	object, err := o.Records.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, kind)
+	if err != nil {
+		return err
+	}
+
+	if object.Key != "" {
+		if err := o.replaces(ctx, object, ref); err != nil {
+			return err
+		}
+	}
+
+	if object.State != environment.OutsideCreated || object.Key != ref.String() {
+		object.Key, object.State = ref.String(), environment.OutsideCreating
+		if err := o.Records.SetObject(ctx, operation.Record, object); err != nil {
+			return err
+		}
+	}
+
+	if err := apply(); err != nil || object.State == environment.OutsideCreated {
+		return err
+	}
+
+	object.State = environment.OutsideCreated
+
+	return o.Records.SetObject(ctx, operation.Record, object)
+}
+
+// replaces prepares that the object ref takes the place of the recorded one. A runtime cannot have a second object in another place,
+// because Lifecycle Manager would remove Kyma with the first one.
+func (o Options) replaces(ctx context.Context, recorded environment.OutsideObject, ref lifecyclemanager.Ref) error {
+	former, err := lifecyclemanager.ParseRef(recorded.Key)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case former.Name != ref.Name:
+		return o.Client.Delete(ctx, former)
+	case former.Namespace != ref.Namespace || former.Resource.GroupResource() != ref.Resource.GroupResource():
+		return failure.New(failure.Permanent, "the runtime already has the object %s, but the Kyma template asks for %s: an operator has to restore the template",
+			former, ref).WithReason(failure.ReasonInternal, failure.ComponentBroker)
+	default:
+		return nil
+	}
+}

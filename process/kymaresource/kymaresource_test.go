@@ -1,0 +1,336 @@
+package kymaresource
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
+)
+
+const (
+	limit      = time.Hour
+	kubeconfig = "the kubeconfig of the runtime"
+	lasting    = -1
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// fixture has the dependencies of the steps: a simulated control plane, and the records of one instance.
+type fixture struct {
+	*fakecontrolplane.ControlPlane
+
+	records  *stepstest.Objects
+	instance environment.Instance
+	settings lifecyclemanager.Settings
+	options  Options
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+
+	f := &fixture{
+		ControlPlane: fakecontrolplane.New(), records: stepstest.New(),
+		instance: environment.Instance{
+			ID: "instance-1", RuntimeID: "R-1", PlanName: "aws", GlobalAccountID: "an account", Provider: "aws", ShootName: "c-1",
+			Request: environment.Request{Cluster: environment.Cluster{Kyma: &environment.Kyma{Installer: environment.InstallerLifecycleManager}}},
+		},
+		settings: lifecyclemanager.Settings{Channel: "fast", Modules: []lifecyclemanager.Module{{Name: "eventing"}}},
+	}
+
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f.options = Options{
+		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), 200*time.Millisecond), Kyma: f, Access: f, Records: f.records, Limit: limit,
+		Instance: func(context.Context, Operation) (environment.Instance, error) { return f.instance, nil },
+	}
+
+	return f
+}
+
+func (f *fixture) Objects(_ context.Context, instance environment.Instance) (lifecyclemanager.Objects, error) {
+	return lifecyclemanager.ObjectsOf(instance, f.settings, "kcp-system", "example.com")
+}
+
+func (f *fixture) AdminKubeconfig(context.Context, environment.Instance) (secret.String, error) {
+	return kubeconfig, nil
+}
+
+// objects returns the names of the objects in the control plane.
+func (f *fixture) objects() []string {
+	var names []string
+
+	for _, kind := range []string{"Secret", "Kyma"} {
+		for _, object := range f.ControlPlane.Objects(kind) {
+			names = append(names, kind+" "+object.GetNamespace()+"/"+object.GetName())
+		}
+	}
+
+	return names
+}
+
+func operation() Operation {
+	return process.NewOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began)
+}
+
+// done runs steps that must be done.
+func (f *fixture) done(t *testing.T, steps ...Step) Operation {
+	t.Helper()
+
+	after := operation()
+
+	for _, step := range steps {
+		var (
+			wait time.Duration
+			err  error
+		)
+
+		if after, wait, err = step.Run(t.Context(), after, logging.Discard()); err != nil || wait > 0 {
+			t.Fatalf("%s: runs again after %s, %v", step.Name(), wait, err)
+		}
+	}
+
+	return after
+}
+
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	sync, apply := SyncKubeconfig(f.options), ApplyKyma(f.options)
+
+	f.done(t, sync, apply, sync, apply) // twice, because a stage can run again
+
+	if diff := cmp.Diff([]string{"Secret kcp-system/kubeconfig-r-1", "Kyma kcp-system/r-1"}, f.objects()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	if data, _, _ := unstructured.NestedString(f.ControlPlane.Objects("Secret")[0].Object, "data", "config"); data != "dGhlIGt1YmVjb25maWcgb2YgdGhlIHJ1bnRpbWU=" {
+		t.Errorf("the Secret has %q", data)
+	}
+
+	kyma := f.ControlPlane.Objects("Kyma")[0]
+	if diff := cmp.Diff([]string{"eventing"}, fakecontrolplane.Modules(kyma)); diff != "" {
+		t.Errorf("modules: -want +got\n%s", diff)
+	}
+
+	labels := kyma.GetLabels()
+	if labels["kyma-project.io/instance-id"] != "instance-1" || labels["kyma-project.io/runtime-id"] != "R-1" ||
+		labels["operator.kyma-project.io/kyma-name"] != "r-1" || labels["operator.kyma-project.io/managed-by"] != "lifecycle-manager" {
+		t.Errorf("labels: %v", labels)
+	}
+
+	for _, kind := range []string{environment.KindKubeconfig, environment.KindKymaResource} {
+		if f.records.Of(kind).State != environment.OutsideCreated {
+			t.Errorf("the %s is recorded as %q", kind, f.records.Of(kind).State)
+		}
+	}
+
+	check := CheckKyma(f.options)
+	if _, wait, err := check.Run(t.Context(), operation(), logging.Discard()); err != nil || wait != checkInterval {
+		t.Errorf("while Lifecycle Manager works, the step runs again after %s, %v", wait, err)
+	}
+
+	if after := f.done(t, check); after.Description != "Kyma is installed" {
+		t.Errorf("the description is %q", after.Description)
+	}
+
+	f.settings.Modules = []lifecyclemanager.Module{}
+	f.done(t, apply)
+
+	if modules := fakecontrolplane.Modules(f.ControlPlane.Objects("Kyma")[0]); len(modules) > 0 {
+		t.Errorf("after all modules were removed, the resource has %v", modules)
+	}
+}
+
+// TestCallFaults has a case for each row of the table "Writes" in docs/operator/integrations/lifecycle-manager.md.
+func TestCallFaults(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		fault    simulator.Fault
+		wantText string
+		wantKind failure.Kind
+	}{
+		"Away":     {simulator.Fault{Unsent: true, Times: lasting}, "the control plane cannot be reached", failure.Transient},
+		"Lost":     {simulator.Fault{Operation: "patchKyma", Lost: true}, "the control plane cannot be reached", failure.Transient},
+		"Slow":     {simulator.Fault{Operation: "patchKyma", Delay: time.Minute, Times: lasting}, "the control plane did not respond within 200ms", failure.Transient},
+		"401":      {simulator.Fault{Status: http.StatusUnauthorized, Times: lasting}, "the control plane rejects our credentials with HTTP status 401: an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user", failure.Transient},
+		"Rejected": {simulator.Fault{Status: http.StatusForbidden, Times: lasting}, "the control plane rejects our credentials with HTTP status 403: an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user", failure.Transient},
+		"Missing":  {simulator.Fault{Status: http.StatusNotFound, Times: lasting}, "the control plane has no kymas.operator.kyma-project.io or no namespace kcp-system: an operator must install Lifecycle Manager, or correct the Kyma template", failure.Transient},
+		"Conflict": {simulator.Fault{Status: http.StatusConflict, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: the object has changed at the same time", failure.Transient},
+		"Busy":     {simulator.Fault{Status: http.StatusTooManyRequests, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: it returned HTTP status 429 Too Many Requests", failure.Transient},
+		"Failing":  {simulator.Fault{Status: http.StatusInternalServerError, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: it returned HTTP status 500 Internal Server Error", failure.Transient},
+		"Invalid":  {simulator.Fault{Status: http.StatusUnprocessableEntity, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: it rejects the request with HTTP status 422 Unprocessable Entity", failure.Permanent},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t)
+			f.Inject(c.fault)
+
+			step := ApplyKyma(f.options)
+
+			_, _, err := step.Run(t.Context(), operation(), logging.Discard())
+			if !failure.Is(err, c.wantKind) || failure.Of(err).Text != c.wantText {
+				t.Errorf("got %v of kind %s, want %q", err, failure.Of(err).Kind, c.wantText)
+			}
+
+			if state := f.records.Of(environment.KindKymaResource).State; state != environment.OutsideCreating {
+				t.Errorf("the object is recorded as %q", state)
+			}
+
+			f.Reset()
+			f.done(t, step)
+
+			if got := f.objects(); len(got) != 1 || f.records.Of(environment.KindKymaResource).State != environment.OutsideCreated {
+				t.Errorf("after the fault: %v", got)
+			}
+		})
+	}
+}
+
+// TestStates has a case for each row of the table "States" in docs/operator/integrations/lifecycle-manager.md.
+func TestStates(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		state, message string
+		since          time.Duration
+		want           time.Duration // zero: done
+		wantText       string        // of the error
+	}{
+		"Processing": {"Processing", "", 0, checkInterval, ""},
+		"Error":      {"Error", "no space left", 0, checkInterval, ""},
+		"Deleting":   {"Deleting", "", 0, checkInterval, ""},
+		"Unknown":    {"Sleeping", "", 0, checkInterval, ""},
+		"TooLong":    {"Error", "no space left", limit, 0, "Lifecycle Manager has not installed Kyma within 1h0m0s"},
+		"Ready":      {"Ready", "", 0, 0, ""},
+		"Warning":    {"Warning", "a user has to act", 0, 0, ""},
+		"Unmanaged":  {"Unmanaged", "", 0, 0, ""},
+		"LateReady":  {"Ready", "", limit, 0, ""},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t)
+			f.done(t, SyncKubeconfig(f.options), ApplyKyma(f.options))
+			f.Hold(c.state, c.message, false)
+
+			late := process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(c.since))
+
+			_, wait, err := CheckKyma(f.options).Run(t.Context(), late, logging.Discard())
+			if wait != c.want || (err != nil) != (c.wantText != "") {
+				t.Fatalf("runs again after %s, %v", wait, err)
+			}
+
+			if err == nil {
+				return
+			}
+
+			if ferr := failure.Of(err); ferr.Text != c.wantText || ferr.Kind != failure.Permanent || !strings.Contains(ferr.Detail, c.message) {
+				t.Errorf("got %q with %q", ferr.Text, ferr.Detail)
+			}
+		})
+	}
+}
+
+func TestMissingResource(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	f.done(t, CheckKyma(f.options)) // an operator has skipped Apply_Kyma
+	f.done(t, ApplyKyma(f.options))
+	f.Remove("Kyma", "kcp-system", "r-1")
+
+	if _, wait, err := CheckKyma(f.options).Run(t.Context(), operation(), logging.Discard()); err != nil || wait != checkInterval {
+		t.Errorf("a deleted resource: runs again after %s, %v", wait, err)
+	}
+
+	late := process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(limit))
+	if _, _, err := CheckKyma(f.options).Run(t.Context(), late, logging.Discard()); err == nil || !strings.Contains(failure.Of(err).Text, "somebody has deleted it") {
+		t.Errorf("a deleted resource, after the limit: %v", err)
+	}
+}
+
+func TestReplacedObjects(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	f.done(t, SyncKubeconfig(f.options), ApplyKyma(f.options))
+
+	f.settings.Template = "{apiVersion: operator.kyma-project.io/v1beta2, kind: Kyma, metadata: {namespace: elsewhere}}"
+	if _, _, err := ApplyKyma(f.options).Run(t.Context(), operation(), logging.Discard()); !failure.Is(err, failure.Permanent) ||
+		!strings.Contains(err.Error(), "restore the template") {
+		t.Errorf("a template with another namespace: %v", err)
+	}
+
+	f.settings.Template, f.instance.RuntimeID = "", "r-2" // resumed after a suspension that left the objects
+	f.done(t, SyncKubeconfig(f.options), ApplyKyma(f.options), readDeleted(f))
+
+	if diff := cmp.Diff([]string{"Secret kcp-system/kubeconfig-r-2", "Kyma kcp-system/r-2"}, f.objects()); diff != "" {
+		t.Errorf("objects of a former runtime: -want +got\n%s", diff)
+	}
+}
+
+// readDeleted returns a step that reads the deleted resource once, which lets Lifecycle Manager remove it.
+func readDeleted(f *fixture) Step {
+	return process.Action("Read", "", func(ctx context.Context, _ Operation) error {
+		former := f.ControlPlane.Objects("Kyma")[0]
+		resource, err := lifecyclemanager.ParseRef("kymas.v1beta2.operator.kyma-project.io/kcp-system/" + former.GetName())
+
+		if err == nil {
+			_, err = f.options.Client.Status(ctx, resource)
+		}
+
+		return err
+	})
+}
+
+func TestSwitchedOffOrLost(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	f.records.Lost = true
+
+	for _, step := range []Step{SyncKubeconfig(f.options), ApplyKyma(f.options)} {
+		if _, _, err := step.Run(t.Context(), operation(), logging.Discard()); !failure.Is(err, failure.Transient) {
+			t.Errorf("%s without its lease returns %v", step.Name(), err)
+		}
+	}
+
+	if calls := f.Calls(); len(calls) > 0 {
+		t.Errorf("the control plane was called: %v", calls)
+	}
+
+	f.options.Client = nil
+	if _, _, err := ApplyKyma(f.options).Run(t.Context(), operation(), logging.Discard()); !failure.Is(err, failure.Permanent) ||
+		!strings.Contains(err.Error(), "APP_LIFECYCLE_MANAGER_ENABLED") {
+		t.Errorf("with Lifecycle Manager turned off: %v", err)
+	}
+}

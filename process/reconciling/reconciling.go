@@ -1,0 +1,143 @@
+// Package reconciling contains what the broker's processes do with the Reconciler, which installs Kyma on runtimes: they register a
+// runtime with its configuration of Kyma, and wait until the Reconciler has installed it.
+//
+// The configuration and the kubeconfig contain secrets, so they are never stored. The step that sends them reads them, and a repeated
+// step reads them again. The registration is recorded before it is sent, so that a deletion always finds it.
+package reconciling
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// System is the name of the Reconciler in the descriptions of processes.
+const System = "Reconciler"
+
+// A registration is repeated every applyInterval for at most applyWindow.
+const (
+	applyInterval = 10 * time.Second
+	applyWindow   = time.Hour
+)
+
+// Operation is the input and the result of the steps.
+type Operation = process.Operation[environment.Data]
+
+// Client calls the Reconciler. All calls can be repeated.
+type Client interface {
+	Apply(ctx context.Context, cluster reconciler.Cluster) (reconciler.State, error)
+	Find(ctx context.Context, runtimeID string, version int64) (reconciler.State, error)
+	Remove(ctx context.Context, runtimeID string) (reconciler.State, error)
+}
+
+// Objects records the objects of instances in other systems. SetObject fails if the operation has lost its lease.
+type Objects interface {
+	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
+}
+
+// Kubeconfigs issues admin kubeconfigs of runtimes.
+type Kubeconfigs interface {
+	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
+}
+
+// Reconciler installs Kyma. All processes share one.
+type Reconciler struct {
+	// Client is nil if the Reconciler is switched off.
+	Client      Client
+	Objects     Objects
+	Kubeconfigs Kubeconfigs
+	// ShootDomain is the domain below which the clusters have their domains, or empty.
+	ShootDomain string
+	// Limit is how long an operation waits for the Reconciler.
+	Limit time.Duration
+}
+
+// Off returns the error of a step that needs the Reconciler while it is switched off.
+func Off() error {
+	return failure.New(failure.Permanent, "the Reconciler is turned off: an operator has to set APP_RECONCILER_URL").
+		WithReason(failure.ReasonInternal, failure.ComponentReconciler)
+}
+
+// Installs returns the condition that the Reconciler installs Kyma on the runtime.
+func Installs() process.Condition[environment.Data] {
+	return process.Condition[environment.Data]{
+		Text: "the Reconciler installs Kyma",
+		Holds: func(operation Operation) bool {
+			return operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerReconciler)
+		},
+	}
+}
+
+// Apply registers the runtime with the installation of Kyma in the instance. The Reconciler takes over a new kubeconfig only with
+// another description, so the description is the ID of the operation. A step that calls Apply is a step that sends an order: when it
+// has ended, Await waits for the result.
+func (r Reconciler) Apply(ctx context.Context, operation Operation, instance environment.Instance) (Operation, time.Duration, error) {
+	if r.Client == nil {
+		return operation, 0, Off()
+	}
+
+	if kyma := instance.Request.Cluster.Kyma; kyma == nil || kyma.Installation == nil {
+		return operation, 0, failure.New(failure.Internal, "instance %s has no Kyma to install", instance.ID)
+	}
+
+	kubeconfig, err := r.Kubeconfigs.AdminKubeconfig(ctx, instance)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	object, err := r.Objects.FindObject(ctx, operation.InstanceID, environment.SystemReconciler, environment.KindCluster)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	if object.Key != "" && object.Key != instance.RuntimeID { // the removal of a former runtime was given up
+		if _, err := r.Client.Remove(ctx, object.Key); err != nil {
+			return retry(operation, "removing the former runtime", err)
+		}
+
+		object.State = ""
+	}
+
+	if object.State != environment.OutsideCreated {
+		object.Key, object.State = instance.RuntimeID, environment.OutsideCreating
+		if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
+			return operation, 0, err
+		}
+	}
+
+	domain := ""
+	if r.ShootDomain != "" {
+		domain = instance.ShootName + "." + r.ShootDomain
+	}
+
+	applied, err := r.Client.Apply(ctx, reconciler.NewCluster(instance, kubeconfig, domain, "operation "+operation.ID))
+	if err != nil {
+		return retry(operation, "", err)
+	}
+
+	operation.Data.ConfigurationVersion = applied.ConfigurationVersion
+
+	if object.State == environment.OutsideCreated {
+		return operation, 0, nil
+	}
+
+	object.State = environment.OutsideCreated
+
+	return operation, 0, r.Objects.SetObject(ctx, operation.Record, object)
+}
+
+// retry repeats a step after an error that can pass. Other errors fail the operation.
+func retry(operation Operation, reason string, err error) (Operation, time.Duration, error) {
+	if !failure.Is(err, failure.Transient) {
+		return operation, 0, err
+	}
+
+	return process.RetryOperation(operation, reason, err, restclient.RetryAfter(err, applyInterval), applyWindow)
+}

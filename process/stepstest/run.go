@@ -1,0 +1,43 @@
+package stepstest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Effect is the effect of an operation in a test.
+type Effect func() error
+
+// Run runs the steps of the stages in order, as the engine does, until one of them waits or fails. After the last step it executes the
+// effect.
+func Run(t *testing.T, stages []process.Stage[environment.Data], operation process.Operation[environment.Data],
+) (process.Operation[environment.Data], time.Duration, error) {
+	t.Helper()
+
+	var (
+		wait time.Duration
+		err  error
+	)
+
+	for _, stage := range stages {
+		for _, task := range stage.Steps {
+			if !task.When.Met(operation) {
+				continue
+			}
+
+			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
+				return operation, wait, err
+			}
+		}
+	}
+
+	if made, is := operation.Effect.(Effect); is {
+		err = made()
+	}
+
+	return operation, 0, err
+}

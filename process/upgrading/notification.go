@@ -1,0 +1,35 @@
+package upgrading
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// The messages are written to the database at this interval for at most notificationWindow. After that the upgrade continues without them.
+const (
+	notificationInterval = 10 * time.Second
+	notificationWindow   = 5 * time.Minute
+)
+
+// Notifications records messages to customers. The call can be repeated. The message about the end of the maintenance is recorded with the
+// end of the operation, if Announce has succeeded before.
+type Notifications interface {
+	Announce(ctx context.Context, by process.Record) error
+}
+
+// sendNotification returns the step that informs customers of the beginning of the maintenance. It only records the messages, so it does
+// not wait for the notification service.
+func sendNotification(notifications Notifications) Step {
+	return process.StepFunc("Send_Notification",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if err := notifications.Announce(ctx, operation.Record); err != nil {
+				return process.RetryOperationWithoutFail(operation, "", err, notificationInterval, notificationWindow)
+			}
+
+			return operation, 0, nil
+		})
+}

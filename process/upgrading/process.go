@@ -1,0 +1,110 @@
+package upgrading
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// limit is the maximum duration of an upgrade.
+const limit = 3 * time.Hour
+
+// Options are the dependencies that both processes have.
+type Options struct {
+	Instances Instances
+	Waiter    provisionerwait.Waiter
+	// Maintenance is nil if AvS is switched off.
+	Maintenance Maintenance
+	// Notifications is nil if the notification service is switched off.
+	Notifications Notifications
+}
+
+// Tasks are the steps that differ between the processes. Those that call other systems must be preemptible.
+type Tasks struct {
+	// Order ends with the step that orders the change.
+	Order []process.Task[environment.Data]
+	// Check waits for the change.
+	Check []process.Task[environment.Data]
+	// Record is the last step.
+	Record Step
+}
+
+// Process returns the process of an upgrade: the order, the check, the end of the maintenance in AvS, and the record. If the check
+// fails, a retry of the operation orders again.
+func (o Options) Process(kind string, tasks Tasks) process.Process[environment.Data] {
+	retry := process.DefaultRetry()
+
+	return process.Process[environment.Data]{
+		Kind:  kind,
+		Limit: limit,
+		Stages: []process.Stage[environment.Data]{
+			{Name: "upgrade", Retry: retry, Steps: tasks.Order},
+			{Name: "check", Retry: retry, RetryFrom: "upgrade", Steps: tasks.Check},
+			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{o.monitoring(endMaintenance(o.Maintenance))}},
+			{Name: "record", Retry: retry, Steps: process.Steps(tasks.Record)},
+		},
+	}
+}
+
+// Preemptible returns the step with a check before each attempt. If the runtime is being removed, the step does nothing and marks
+// the operation as preempted. This is no condition of the step, because a step that has failed before must still end.
+func (o Options) Preemptible(step Step) Step {
+	return process.StepFunc(step.Name(),
+		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+			ending := operation.Data.Upgrade.Preempted
+			if !ending {
+				var err error
+				if ending, err = o.Instances.RuntimeEnding(ctx, operation.InstanceID); err != nil {
+					return operation, 0, err
+				}
+			}
+
+			if ending {
+				return preempted(operation), 0, nil
+			}
+
+			return step.Run(ctx, operation, log)
+		})
+}
+
+// BeginMaintenance returns the step that suppresses alerts about the instance before the upgrade changes anything.
+func (o Options) BeginMaintenance() process.Task[environment.Data] {
+	return o.monitoring(o.Preemptible(beginMaintenance(o.Maintenance)))
+}
+
+// SendNotification returns the step that informs customers before the upgrade changes anything.
+func (o Options) SendNotification() process.Task[environment.Data] {
+	when := NoDryRun()
+	when.Text += ", APP_NOTIFICATION_URL is set"
+	when.Off = o.Notifications == nil
+
+	return process.Task[environment.Data]{
+		Step: o.Preemptible(sendNotification(o.Notifications)), When: when, Skippable: true,
+		Notes: process.Notes{System: "notification service", Limit: notificationWindow, Optional: true},
+	}
+}
+
+// Check returns a step that waits for the Provisioner.
+func (o Options) Check(name string) process.Task[environment.Data] {
+	return process.Task[environment.Data]{
+		Step: o.Preemptible(process.StepFunc(name, o.Waiter.Await)), When: NoDryRun(),
+		Notes: process.Notes{System: "Provisioner", Limit: min(o.Waiter.Limit, limit)},
+	}
+}
+
+// monitoring returns a step that calls AvS, unless AvS is switched off.
+func (o Options) monitoring(step Step) process.Task[environment.Data] {
+	when := NoDryRun()
+	when.Text += ", APP_AVS_API_ENDPOINT is set"
+	when.Off = o.Maintenance == nil
+
+	return process.Task[environment.Data]{
+		Step: step, When: when, Skippable: true,
+		Notes: process.Notes{System: "AvS", Limit: maintenanceWindow, Optional: true},
+	}
+}
