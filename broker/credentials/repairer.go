@@ -1,0 +1,254 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/reports"
+)
+
+const (
+	// repairID is the ID in package reports under which one replica at a time checks, and which has the progress of a pass.
+	repairID = "service-manager"
+	// checkBatch bounds the runtimes that are checked every repairEvery.
+	checkBatch  = 25
+	repairEvery = 10 * time.Second
+	// firstRetry is the time until a failed check is repeated. It doubles with each failure, up to the interval of the passes.
+	firstRetry = 5 * time.Minute
+	// maxRetries bounds the failed checks that are remembered. The next pass repeats the others.
+	maxRetries = 1000
+)
+
+// Runtimes compares and repairs the Secret of the SAP BTP service operator in runtimes.
+type Runtimes interface {
+	// RepairServiceManager writes the credentials if the Secret has other values or is missing, and reports whether it has.
+	RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) (repaired bool, err error)
+}
+
+// Repairer looks at the Secret of the SAP BTP service operator in all runtimes whose instances have credentials, and repairs those that were
+// changed or deleted. Tenants' own clusters, which are no runtimes of the Provisioner, are not checked. All fields are required.
+type Repairer struct {
+	DB         *storage.DB
+	Instances  *instances.Store
+	Operations *operations.Store
+	Reports    *reports.Store
+	Runtimes   Runtimes
+	Results    *Results
+	// Interval is the time between the starts of two passes over all runtimes.
+	Interval time.Duration
+	Clock    clock.WithTicker
+	Log      logrus.FieldLogger
+}
+
+// pass is the stored progress.
+type pass struct {
+	// After is the ID of the last checked instance. Between two passes it is empty.
+	After string `json:"after,omitempty"`
+	// Began is the start of the newest pass.
+	Began time.Time `json:"began,omitzero"`
+	// Retries are failed checks by instance.
+	Retries map[string]retry `json:"retries,omitempty"`
+}
+
+// retry is a failed check that is repeated.
+type retry struct {
+	Failures int       `json:"failures"`
+	At       time.Time `json:"at"`
+}
+
+// Part returns the background work of the repairer. Without an interval, it does nothing.
+func (r Repairer) Part() lifecycle.Part {
+	if r.Interval == 0 {
+		return lifecycle.Part{Name: "repair of credentials", Run: func(ctx context.Context) error {
+			<-ctx.Done()
+
+			return nil
+		}}
+	}
+
+	return lifecycle.Periodic{Name: "repair of credentials", Every: repairEvery, Work: r.Repair, Clock: r.Clock, Log: r.Log}.Part()
+}
+
+// Repair checks the next runtimes, at most checkBatch, unless another replica does.
+func (r Repairer) Repair(ctx context.Context) error {
+	now := r.Clock.Now()
+
+	claimed, err := r.Reports.Claim(ctx, repairID, now, now.Add(repairEvery))
+	if err != nil || !claimed {
+		return err
+	}
+
+	var progress pass
+	if _, err := r.Reports.Get(ctx, repairID, &progress); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+
+	due, moved, err := r.next(ctx, &progress, now)
+	if err != nil || len(due) == 0 && !moved {
+		return err
+	}
+
+	outcomes, err := r.checkAll(ctx, due)
+
+	for i, id := range due {
+		progress.record(id, outcomes[i], now, r.Interval)
+	}
+
+	return errors.Join(err, r.Reports.Save(ctx, repairID, progress, now))
+}
+
+// next returns the instances to check: those whose retry is due, and then the next ones of the pass. It reports whether it has moved the
+// cursor.
+func (r Repairer) next(ctx context.Context, progress *pass, now time.Time) (due []string, moved bool, err error) {
+	for _, id := range slices.Sorted(maps.Keys(progress.Retries)) {
+		if len(due) < checkBatch && !progress.Retries[id].At.After(now) {
+			due = append(due, id)
+		}
+	}
+
+	if progress.After == "" {
+		if now.Sub(progress.Began) < r.Interval {
+			return due, false, nil
+		}
+
+		progress.Began = now
+	}
+
+	limit := checkBatch - len(due)
+	if limit == 0 {
+		return due, true, nil
+	}
+
+	page, err := r.Instances.WithRuntime(ctx, progress.After, limit)
+	if err != nil {
+		return nil, false, err
+	}
+
+	progress.After = ""
+	if len(page) == limit {
+		progress.After = page[limit-1]
+	}
+
+	for _, id := range page {
+		if _, waiting := progress.Retries[id]; !waiting {
+			due = append(due, id)
+		}
+	}
+
+	return due, true, nil
+}
+
+// outcome is the result of a check.
+type outcome int
+
+const (
+	settled outcome = iota
+	// busy: an operation of the instance is unfinished, and may change the Secret.
+	busy
+	failed
+)
+
+// record notes when the check is repeated.
+func (p *pass) record(id string, result outcome, now time.Time, interval time.Duration) {
+	former := p.Retries[id]
+	delete(p.Retries, id)
+
+	if result == settled || len(p.Retries) >= maxRetries {
+		return
+	}
+
+	if p.Retries == nil {
+		p.Retries = map[string]retry{}
+	}
+
+	pause := firstRetry
+	if result == failed {
+		former.Failures++
+		pause = min(firstRetry<<min(former.Failures-1, 10), max(interval, firstRetry)) //nolint:mnd // prevents an overflow
+	}
+
+	p.Retries[id] = retry{Failures: former.Failures, At: now.Add(pause)}
+}
+
+// checkAll checks the instances, at most concurrency at once. The error is of the database; the checks that it has prevented count as busy.
+func (r Repairer) checkAll(ctx context.Context, ids []string) ([]outcome, error) {
+	var (
+		running  sync.WaitGroup
+		outcomes = make([]outcome, len(ids))
+		errs     = make([]error, len(ids))
+		free     = make(chan struct{}, concurrency)
+	)
+
+	for i, id := range ids {
+		free <- struct{}{}
+
+		running.Go(func() {
+			defer func() { <-free }()
+
+			outcomes[i], errs[i] = r.check(ctx, id)
+		})
+	}
+
+	running.Wait()
+
+	return outcomes, errors.Join(errs...)
+}
+
+// check checks one instance.
+func (r Repairer) check(ctx context.Context, id string) (outcome, error) {
+	past, err := r.Operations.OfInstance(ctx, r.DB.Reader(), id)
+	if err != nil || len(environment.Unfinished(past)) > 0 {
+		return busy, err
+	}
+
+	instance, err := r.Instances.Get(ctx, r.DB.Reader(), id)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return settled, nil
+	case err != nil:
+		return busy, err
+	case instance.RuntimeID == "" || instance.Request.Cluster.ServiceManager == nil:
+		return settled, nil
+	}
+
+	credentials := *instance.Request.Cluster.ServiceManager
+	fields := logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}
+
+	repaired, err := r.Runtimes.RepairServiceManager(ctx, instance, credentials)
+	if err != nil {
+		if ctx.Err() != nil {
+			return busy, nil //nolint:nilerr // the replica stops
+		}
+
+		r.Results.count(resultFailed)
+		r.Log.WithError(err).WithFields(fields).Info("checking the Secret of the BTP service operator failed; the check is repeated")
+
+		return failed, nil
+	}
+
+	if !repaired {
+		r.Results.count(resultCurrent)
+
+		return settled, nil
+	}
+
+	r.Results.count(resultRepaired)
+	r.Log.WithFields(fields).Warn("the Secret of the BTP service operator had other values than the instance and was repaired")
+
+	// An update may have changed the credentials since they were read: the next check, soon, sees the newer ones.
+	return busy, nil
+}
