@@ -90,6 +90,9 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 		answer(w, http.StatusOK, operatorapi.CloudAccountList{Data: scenario.CloudAccounts})
 	})
 	broker.routes.HandleFunc("POST /cloudaccounts/{name}/release", broker.releaseAccount)
+	broker.routes.HandleFunc("POST /cloudaccounts/{name}/cleanup", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, http.StatusOK, operatorapi.CloudAccountCleanup{Account: r.PathValue("name"), Attempts: 3, State: "clean", Message: "the account is empty"})
+	})
 	broker.routes.HandleFunc("GET /differences", broker.listDifferences)
 	broker.routes.HandleFunc("POST /differences/restore", broker.restore)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)

@@ -16,9 +16,10 @@ import (
 
 // newCloudAccountCommand returns the group of commands about the account pool.
 func newCloudAccountCommand(session *session) *cobra.Command {
-	return group("accounts", "Show and release the cloud accounts of the account pool",
+	return group("accounts", "Show, clean up and release the cloud accounts of the account pool",
 		newCloudAccountListCommand(session),
 		newCloudAccountExplainCommand(session),
+		newCloudAccountCleanupCommand(session),
 		newCloudAccountReleaseCommand(session),
 	)
 }

@@ -81,6 +81,15 @@ func (c *Client) ListCloudAccounts(ctx context.Context) (operatorapi.CloudAccoun
 	})
 }
 
+// CleanCloudAccount calls POST /cloudaccounts/{cloud_account}/cleanup: ask the cleanup hook about a dirty account.
+func (c *Client) CleanCloudAccount(ctx context.Context, cloudAccount string, body operatorapi.Justification) (operatorapi.CloudAccountCleanup, error) {
+	return callFor[operatorapi.CloudAccountCleanup](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/cloudaccounts/%s/cleanup", url.PathEscape(cloudAccount)),
+		body:   body,
+	})
+}
+
 // ReleaseCloudAccount calls POST /cloudaccounts/{cloud_account}/release: make a dirty account free for another tenant.
 func (c *Client) ReleaseCloudAccount(ctx context.Context, cloudAccount string, body operatorapi.Justification) (operatorapi.CloudAccount, error) {
 	return callFor[operatorapi.CloudAccount](ctx, c, request{

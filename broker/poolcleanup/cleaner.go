@@ -1,0 +1,200 @@
+package poolcleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/reports"
+)
+
+const (
+	// turnID is the ID under which replicas take turns, in package reports.
+	turnID = "account cleanup"
+	// checkEvery is the interval between two passes, by one of the replicas. A pass ends earlier, so that two passes never overlap.
+	checkEvery  = 5 * time.Minute
+	passTimeout = 4 * time.Minute
+	// firstPause is the pause after the first answer that does not confirm. It doubles up to maxPause.
+	firstPause = 5 * time.Minute
+	maxPause   = time.Hour
+
+	// reasonConfirmed is the reason in the audit log.
+	reasonConfirmed = "the cleanup hook has confirmed that the account is empty"
+	// textNoHook rejects requests for cleanups.
+	textNoHook = "The broker has no cleanup hook: APP_ACCOUNT_POOL_CLEANUP_URL is empty."
+)
+
+// Hook empties accounts. cleanuphook.Hook implements it.
+type Hook interface {
+	Clean(ctx context.Context, account accountpool.Account) (accountpool.CleanupState, string, error)
+}
+
+// Cleaner cleans up dirty accounts. It is safe for concurrent use. All fields except Hook are required.
+type Cleaner struct {
+	Pool    accountpool.Pool
+	Records accountpool.Cleanups
+	Reports *reports.Store
+	// Hook is nil if operators release accounts themselves. Accounts are still recorded.
+	Hook     Hook
+	Recorder *audit.Recorder
+	Metrics  *Metrics
+	Clock    clock.WithTicker
+	Log      logrus.FieldLogger
+}
+
+// Part returns the background part.
+func (c Cleaner) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "cleanup of accounts", Every: checkEvery, Clock: c.Clock, Log: c.Log, Work: c.TakeTurn}.Part()
+}
+
+// TakeTurn calls CleanDue, unless a replica has done so within checkEvery.
+func (c Cleaner) TakeTurn(ctx context.Context) error {
+	now := c.Clock.Now()
+
+	claimed, err := c.Reports.Claim(ctx, turnID, now, now.Add(checkEvery))
+	if err != nil || !claimed {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+
+	return c.CleanDue(ctx)
+}
+
+// CleanDue records which accounts are dirty, and cleans up those that are due. After an error it continues with the next account; it
+// returns the joined errors.
+func (c Cleaner) CleanDue(ctx context.Context) error {
+	dirty, err := c.Pool.Dirty(ctx)
+	if err != nil {
+		return fmt.Errorf("finding dirty accounts: %w", err)
+	}
+
+	accounts := make([]accountpool.Account, 0, len(dirty))
+	for _, status := range dirty {
+		accounts = append(accounts, status.Account)
+	}
+
+	if err := c.Records.Track(ctx, accounts, c.Clock.Now()); err != nil || c.Hook == nil {
+		return err
+	}
+
+	records, err := c.Records.Cleanups(ctx)
+	if err != nil {
+		return err
+	}
+
+	var failed []error
+
+	for _, record := range records {
+		at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == record.Account })
+		if at < 0 || record.NextAt.After(c.Clock.Now()) || dirty[at].Releasable() != nil || ctx.Err() != nil {
+			continue
+		}
+
+		if _, err := c.clean(ctx, dirty[at], record, reasonConfirmed); err != nil {
+			failed = append(failed, fmt.Errorf("cleaning up the account %s: %w", record.Account, err))
+		}
+	}
+
+	return errors.Join(failed...)
+}
+
+// Cleanups returns the records of the dirty accounts by name.
+func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error) {
+	records, err := c.Records.Cleanups(ctx)
+	found := make(map[string]accountpool.Cleanup, len(records))
+
+	for _, record := range records {
+		found[record.Account] = record
+	}
+
+	return found, err
+}
+
+// Clean asks the hook about the account now, and makes it free if the hook confirms. It returns the result. The error is of kind NotFound
+// if the pool has no such dirty account, and of kind Conflict if there is no hook, or if something uses the account.
+func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error) {
+	if c.Hook == nil {
+		return accountpool.Cleanup{}, failure.New(failure.Conflict, textNoHook)
+	}
+
+	dirty, err := c.Pool.Dirty(ctx)
+	if err != nil {
+		return accountpool.Cleanup{}, err
+	}
+
+	at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == name })
+	if at < 0 {
+		return accountpool.Cleanup{}, failure.New(failure.NotFound, "The account pool has no dirty account %q.", name)
+	}
+
+	if err := dirty[at].Releasable(); err != nil {
+		return accountpool.Cleanup{}, err
+	}
+
+	records, err := c.Cleanups(ctx)
+	if err != nil {
+		return accountpool.Cleanup{}, err
+	}
+
+	record, known := records[name]
+	if !known {
+		record = accountpool.Cleanup{Account: name, Type: dirty[at].Type, DirtySince: c.Clock.Now()}
+	}
+
+	return c.clean(ctx, dirty[at], record, reason)
+}
+
+// clean asks the hook, makes the account free if it confirms, and records the result. The error is that of the hook, the garden or the
+// database.
+func (c Cleaner) clean(ctx context.Context, status accountpool.Status, record accountpool.Cleanup, reason string) (accountpool.Cleanup, error) {
+	state, message, err := c.Hook.Clean(ctx, status.Account)
+	if err != nil {
+		state, message = accountpool.CleanupUnanswered, failure.Of(err).Text
+	}
+
+	if state == accountpool.CleanupClean {
+		if err = c.free(ctx, status, reason); err != nil {
+			state, message = accountpool.CleanupPending, failure.Of(err).Text
+		}
+	}
+
+	record.Attempts++
+	record.State, record.Message = state, message
+	record.NextAt = c.Clock.Now().Add(restclient.RetryAfter(err, pause(record.Attempts)))
+
+	c.Metrics.answered(state)
+	c.Log.WithFields(logrus.Fields{"account": status.Name, "state": state}).Info("account pool: cleanup of a dirty account: " + message)
+
+	return record, errors.Join(err, c.Records.Answered(ctx, record))
+}
+
+// free makes the account free. The entry in the audit log is written before the label changes.
+func (c Cleaner) free(ctx context.Context, status accountpool.Status, reason string) error {
+	return c.Pool.FreeUnchanged(ctx, status, func(accountpool.Status) error {
+		return c.Recorder.RecordAlone(ctx, auditlog.Entry{
+			Action: auditlog.ActionRelease, Account: status.Tenant, Status: http.StatusOK, Reason: reason,
+			Before: auditlog.Fields{"account": status.Name, "type": status.Type},
+		})
+	})
+}
+
+// pause returns the pause after the attempt with the given number, counted from 1.
+func pause(attempt int) time.Duration {
+	const doublings = 4 // 80 min, more than maxPause
+
+	return min(firstPause<<min(attempt-1, doublings), maxPause)
+}

@@ -1,0 +1,113 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newCloudAccountCleanupCommand returns the command that asks the cleanup hook about dirty accounts now.
+func newCloudAccountCleanupCommand(session *session) *cobra.Command {
+	var (
+		dryRun bool
+		reason string
+	)
+
+	command := &cobra.Command{
+		Use:   "cleanup [NAME...]",
+		Short: "Ask the cleanup hook about dirty accounts now, by default about all of them",
+		Long: "Ask the cleanup hook about dirty accounts now, by default about all of them that nothing uses.\n\n" +
+			"The hook empties the accounts. An account is free once the hook has confirmed that it is empty. The broker does the same in the " +
+			"background." + helpAudited,
+		Example: "  ebctl accounts cleanup --dry-run\n" +
+			"  ebctl accounts cleanup --reason \"the hook is back\"",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(command *cobra.Command, args []string) error {
+			if !dryRun && strings.TrimSpace(reason) == "" {
+				return usage("--reason is missing: state the reason for other operators")
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			chosen, err := chooseDirtyAccounts(command.Context(), client, args)
+			if err != nil {
+				return err
+			}
+
+			return session.cleanUpAccounts(command.Context(), client, chosen, dryRun, reason)
+		},
+	}
+
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the last answers of the hook")
+	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
+
+	return command
+}
+
+// chooseDirtyAccounts returns the dirty accounts with the names, or without names all dirty accounts that nothing uses.
+func chooseDirtyAccounts(ctx context.Context, client *brokerclient.Client, names []string) ([]operatorapi.CloudAccount, error) {
+	list, err := client.ListCloudAccounts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the accounts: %w", err)
+	}
+
+	dirty := slices.DeleteFunc(list.Data, func(account operatorapi.CloudAccount) bool {
+		return account.State != operatorapi.CloudAccountStateDirty || len(names) > 0 && !slices.Contains(names, account.Name) ||
+			len(names) == 0 && len(account.Instances)+len(account.Shoots) > 0
+	})
+
+	for _, name := range names {
+		if !slices.ContainsFunc(dirty, func(account operatorapi.CloudAccount) bool { return account.Name == name }) {
+			return nil, &notFoundError{text: "the account pool has no dirty account " + name}
+		}
+	}
+
+	return dirty, nil
+}
+
+// cleanUpAccounts asks the hook about each account and prints the answers. A dry run prints the last answers. It stops at the first error.
+func (s *session) cleanUpAccounts(ctx context.Context, client *brokerclient.Client, accounts []operatorapi.CloudAccount, dryRun bool, reason string) error {
+	answers := operatorapi.CloudAccountCleanupList{Data: []operatorapi.CloudAccountCleanup{}}
+	table := output.Rows{
+		Head: []string{"NAME", "DIRTY", "ATTEMPTS", "RESULT", "NEXT", "MESSAGE"}, None: "There is nothing to clean up.", IDs: []string{},
+	}
+
+	for _, account := range accounts {
+		cleanup := account.Cleanup
+		cleanup.Account = account.Name
+
+		if !dryRun {
+			var err error
+			if cleanup, err = client.CleanCloudAccount(ctx, account.Name, operatorapi.Justification{Reason: reason}); err != nil {
+				return fmt.Errorf("cleaning up the account %s: %w", account.Name, err)
+			}
+		}
+
+		dirty, next := "", ""
+		if !cleanup.DirtySince.IsZero() { // the broker has not recorded the account yet
+			dirty, next = s.age(cleanup.DirtySince), cleanup.NextAttemptAt.UTC().Format("2006-01-02 15:04")
+		}
+
+		if cleanup.State == operatorapi.CloudAccountCleanupStateClean {
+			next = ""
+		}
+
+		answers.Data, table.IDs = append(answers.Data, cleanup), append(table.IDs, cleanup.Account)
+		table.Rows = append(table.Rows, []string{
+			cleanup.Account, dirty, strconv.Itoa(cleanup.Attempts), string(cleanup.State), next, cleanup.Message,
+		})
+	}
+
+	return s.print(answers, table)
+}

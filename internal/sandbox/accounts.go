@@ -1,0 +1,110 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+)
+
+// rulesFile is the file in the folder of the sandbox with the rules of the account pool. Users may change it.
+const rulesFile = "account-pool.yaml"
+
+// poolRules are the rules of a new sandbox. Platform regions with EU access use accounts with euAccess without a rule.
+const poolRules = `# Which instances use which accounts: see docs/operator/account-pool.md
+rule:
+  - aws
+  - azure
+  - azure_lite
+  - gcp
+  - sap-converged-cloud
+  - free
+  - preview
+  - trial -> S
+`
+
+// accountsPerProvider is the number of free accounts of each provider in a new sandbox, for that many tenants.
+const accountsPerProvider = 5
+
+// poolAccounts returns the labels of the accounts in a new sandbox by provider and name. Nothing uses the dirty account.
+func poolAccounts() map[string]map[string]map[string]string {
+	const set = "true"
+
+	all := map[string]map[string]map[string]string{}
+
+	for _, provider := range []string{"aws", "azure", "gcp", "openstack"} {
+		accounts := map[string]map[string]string{
+			provider + "-eu":     {gardenclient.LabelEUAccess: set},
+			provider + "-shared": {gardenclient.LabelShared: set},
+		}
+		for number := range accountsPerProvider {
+			accounts[provider+"-"+strconv.Itoa(number+1)] = nil
+		}
+
+		all[provider] = accounts
+	}
+
+	all["aws"]["aws-dirty"] = map[string]string{gardenclient.LabelDirty: set, gardenclient.LabelTenant: "former-tenant"}
+	all["gcp"]["gcp-internal"] = map[string]string{gardenclient.LabelInternal: set}
+
+	return all
+}
+
+// poolAccount returns an account without labels. The client of the local garden does not know the type of accounts, so the object has none.
+func poolAccount(namespace, provider, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
+		"metadata":       map[string]any{"name": name, "namespace": namespace},
+		"provider":       map[string]any{"type": provider},
+		"credentialsRef": map[string]any{"apiVersion": "v1", "kind": "Secret", "name": provider, "namespace": namespace},
+	}}
+}
+
+// preparePool adds the accounts that the garden lacks, and writes the rules unless the file exists. It keeps accounts that exist, because
+// the broker has labeled them.
+func (c Config) preparePool(ctx context.Context, garden client.Client) error {
+	namespace := "garden-" + fakegarden.DefaultProject
+
+	for provider, accounts := range poolAccounts() {
+		for name, labels := range accounts {
+			binding := poolAccount(namespace, provider, name)
+			all := map[string]string{gardenclient.LabelType: provider}
+			maps.Copy(all, labels)
+			binding.SetLabels(all)
+
+			if err := garden.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("adding the account %s: %w", name, err)
+			}
+		}
+	}
+
+	path := filepath.Join(c.Dir, rulesFile)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	if err := atomicfile.Write(path, []byte(poolRules)); err != nil {
+		return fmt.Errorf("writing the rules of the account pool: %w", err)
+	}
+
+	return nil
+}
+
+// usePool turns on the account pool of the broker.
+func (c Config) usePool(settings *broker.Config, kubeconfig string) {
+	settings.AccountPool.RulesFile = filepath.Join(c.Dir, rulesFile)
+	settings.Gardener.Project, settings.Gardener.KubeconfigPath = fakegarden.DefaultProject, kubeconfig
+}
