@@ -1,0 +1,241 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/clients/notification"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/storage/outbox"
+)
+
+const (
+	// checkEvery is the interval at which the replica with the lease looks for due messages.
+	checkEvery = 2 * time.Second
+	// batch is the number of messages that one query returns.
+	batch = 100
+	// firstPause is the pause after the first failed attempt. It doubles up to maxPause.
+	firstPause = 5 * time.Second
+	maxPause   = time.Minute
+	// Window is the time after the first attempt in which a message is repeated.
+	Window = 5 * time.Minute
+	// skew is the maximum difference between the clocks of two replicas. leaseMargin is the time for which the lease outlasts a call.
+	skew        = 2 * time.Second
+	leaseMargin = 15 * time.Second
+	// stopTimeout bounds the return of the lease when a replica stops.
+	stopTimeout = 2 * time.Second
+)
+
+// errLeaseLost ends a pass because another replica delivers.
+var errLeaseLost = errors.New("another replica delivers the notifications")
+
+// Outbox stores the messages. outbox.Store implements it.
+type Outbox interface {
+	Hold(ctx context.Context, owner string, now, until time.Time) (bool, error)
+	GiveBack(ctx context.Context, owner string) error
+	Due(ctx context.Context, now time.Time, limit int) ([]outbox.Pending, error)
+	Attempt(ctx context.Context, message outbox.Pending, now time.Time) (outbox.Pending, error)
+	Retry(ctx context.Context, message outbox.Pending, next time.Time) error
+	End(ctx context.Context, message outbox.Pending, delivered bool, now time.Time) (bool, error)
+}
+
+// Options are the dependencies of a Delivery. All fields are required.
+type Options struct {
+	Outbox Outbox
+	// Send sends a message. It takes at most Timeout. Errors of kind Transient are repeated.
+	Send    func(ctx context.Context, message notification.Message) error
+	Timeout time.Duration
+	// Calls is the maximum number of concurrent calls.
+	Calls   int
+	Metrics *Metrics
+	Clock   clock.WithTicker
+	Log     logrus.FieldLogger
+}
+
+// Delivery sends the messages of the outbox.
+type Delivery struct {
+	Options
+
+	owner string
+
+	mutex sync.Mutex
+	// heldUntil is the end of this replica's lease.
+	heldUntil time.Time
+}
+
+// New returns a delivery. The service runs its Part.
+func New(options Options) *Delivery {
+	return &Delivery{Options: options, owner: uuid.NewString()}
+}
+
+// Part returns the background part, which gives back the lease when it stops.
+func (d *Delivery) Part() lifecycle.Part {
+	periodic := lifecycle.Periodic{Name: "notifications", Every: checkEvery, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
+
+	return lifecycle.Part{Name: periodic.Name, Run: func(ctx context.Context) error {
+		err := periodic.Run(ctx)
+
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+
+		if lost := d.Outbox.GiveBack(limited, d.owner); lost != nil {
+			d.Log.WithError(lost).Debug("notifications: another replica takes the lease when it has expired")
+		}
+
+		return err
+	}}
+}
+
+// Deliver sends all messages that are due, if this replica has the lease or can take it. It returns the errors of the database; the next
+// call continues.
+func (d *Delivery) Deliver(ctx context.Context) error {
+	for {
+		due, err := d.next(ctx)
+		if err == nil && len(due) > 0 {
+			err = d.all(ctx, due)
+		}
+
+		switch {
+		case errors.Is(err, errLeaseLost):
+			return nil
+		case err != nil || len(due) == 0:
+			return err
+		}
+	}
+}
+
+// next returns messages that are due, or errLeaseLost.
+func (d *Delivery) next(ctx context.Context) ([]outbox.Pending, error) {
+	if err := d.hold(ctx); err != nil {
+		return nil, err
+	}
+
+	return d.Outbox.Due(ctx, d.Clock.Now(), batch)
+}
+
+// hold makes sure that this replica has the lease until a call that begins now has ended.
+func (d *Delivery) hold(ctx context.Context) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+
+	now := d.Clock.Now()
+	if d.heldUntil.Sub(now) >= d.Timeout+skew {
+		return nil
+	}
+
+	until := now.Add(d.Timeout + leaseMargin)
+
+	held, err := d.Outbox.Hold(ctx, d.owner, now, until)
+	if err != nil {
+		return err
+	}
+
+	if !held {
+		d.heldUntil = time.Time{}
+
+		return errLeaseLost
+	}
+
+	d.heldUntil = until
+
+	return nil
+}
+
+// all sends the messages, at most Calls at the same time. After an error, it begins no other message.
+func (d *Delivery) all(ctx context.Context, due []outbox.Pending) error {
+	var (
+		group  sync.WaitGroup
+		mutex  sync.Mutex
+		failed error
+	)
+
+	slots := make(chan struct{}, d.Calls)
+
+	for _, message := range due {
+		slots <- struct{}{}
+
+		mutex.Lock()
+		stop := failed != nil
+		mutex.Unlock()
+
+		if stop {
+			break
+		}
+
+		group.Go(func() {
+			defer func() { <-slots }()
+
+			if err := d.one(ctx, message); err != nil {
+				mutex.Lock()
+				defer mutex.Unlock()
+
+				failed = err
+			}
+		})
+	}
+
+	group.Wait()
+
+	return failed
+}
+
+// one sends the message and records the result.
+func (d *Delivery) one(ctx context.Context, message outbox.Pending) error {
+	if err := d.hold(ctx); err != nil {
+		return err
+	}
+
+	message, err := d.Outbox.Attempt(ctx, message, d.Clock.Now())
+	if err != nil {
+		return err
+	}
+
+	problem := d.Send(ctx, message.Message)
+	if ctx.Err() != nil { // the replica stops, and the attempt does not count as failed
+		return ctx.Err() //nolint:wrapcheck // the error needs no context
+	}
+
+	now := d.Clock.Now()
+	if end := message.FirstAt.Add(Window); failure.Is(problem, failure.Transient) && now.Before(end) {
+		return d.Outbox.Retry(ctx, message, earlier(now.Add(restclient.RetryAfter(problem, pause(message.Attempts))), end))
+	}
+
+	ended, err := d.Outbox.End(ctx, message, problem == nil, now)
+	if err != nil || !ended {
+		return err
+	}
+
+	d.Metrics.ended(problem == nil)
+
+	if problem != nil {
+		d.Log.WithError(problem).WithFields(logrus.Fields{
+			logging.OperationID: message.EventID, logging.InstanceID: message.InstanceID, logging.Attempt: message.Attempts,
+		}).Warnf("notifications: customers are not informed (%s): the message is given up", message.Action)
+	}
+
+	return nil
+}
+
+// pause returns the pause after the failed attempt with the given number, counted from 1.
+func pause(attempt int) time.Duration {
+	const doublings = 4 // 80 s, more than maxPause
+
+	return min(firstPause<<min(attempt-1, doublings), maxPause)
+}
+
+func earlier(one, other time.Time) time.Time {
+	if one.Before(other) {
+		return one
+	}
+
+	return other
+}

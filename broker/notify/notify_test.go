@@ -1,0 +1,534 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/broker/notify"
+	"github.com/environment-broker/environment-broker/internal/clients/notification"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outbox"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Main(m) }
+
+const (
+	timeout = 30 * time.Second
+	// upgradeID is the ID of the upgrade of the instance, see storagetest.Hold.
+	upgradeID = environment.KindUpgradeKyma + " of one"
+)
+
+// fixture is an outbox with a simulated notification service.
+type fixture struct {
+	*testing.T
+
+	db         *storage.DB
+	operations *operations.Store
+	outbox     *outbox.Store
+	simulated  *fakenotification.Service
+	client     *notification.Client
+	clock      *clocktesting.FakeClock
+	metrics    *notify.Metrics
+	log        *bytes.Buffer
+	logger     *logrus.Logger
+}
+
+func newFixture(t *testing.T, db *storage.DB) *fixture {
+	t.Helper()
+
+	ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	store, err := outbox.Open(t.Context(), db, ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f := &fixture{
+		T: t, db: db, operations: ops, outbox: store, simulated: fakenotification.New(), clock: clocktesting.NewFakeClock(time.Now()),
+		log: &bytes.Buffer{}, logger: logrus.New(),
+	}
+	f.logger.SetOutput(f.log)
+	f.metrics = notify.NewMetrics(store, f.clock, f.logger)
+
+	server := httptest.NewServer(f.simulated)
+	t.Cleanup(server.Close)
+
+	config := fakenotification.Config(server.URL)
+	config.Timeout = 10 * time.Second
+	f.client = notification.New(config, http.DefaultTransport)
+
+	return f
+}
+
+// replica returns a replica that delivers through the outbox and the function.
+func (f *fixture) replica(through notify.Outbox, send func(context.Context, notification.Message) error) *notify.Delivery {
+	return notify.New(notify.Options{
+		Outbox: through, Send: send, Timeout: timeout, Calls: 4, Metrics: f.metrics, Clock: f.clock, Log: f.logger,
+	})
+}
+
+// upgrade records an upgrade of the instance that has begun.
+func (f *fixture) upgrade(instanceID string) process.Record {
+	f.Helper()
+
+	record := storagetest.Hold(f.T, f.db, f.operations, environment.KindUpgradeKyma, instanceID)
+	if err := f.outbox.Begin(f.Context(), record, f.clock.Now()); err != nil {
+		f.Fatal(err)
+	}
+
+	return record
+}
+
+// end ends the upgrade.
+func (f *fixture) end(upgrade process.Record, state process.State) {
+	f.Helper()
+
+	upgrade.State, upgrade.FinishedAt = state, f.clock.Now()
+	if _, err := f.operations.Save(f.Context(), process.Progress{Record: upgrade, Release: true, Now: f.clock.Now()}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) deliver(replica *notify.Delivery) {
+	f.Helper()
+
+	if err := replica.Deliver(f.Context()); err != nil {
+		f.Error(err)
+	}
+}
+
+// wantReceived compares the messages that the service has received.
+func (f *fixture) wantReceived(reason, eventID string, want ...string) {
+	f.Helper()
+
+	if diff := cmp.Diff(want, f.simulated.Received()[eventID]); diff != "" {
+		f.Errorf("%s: -want +got\n%s", reason, diff)
+	}
+}
+
+// wantCounts compares the numbers of messages that were delivered, given up, and are pending.
+func (f *fixture) wantCounts(delivered, givenUp, pending int) {
+	f.Helper()
+
+	want := fmt.Sprintf(`# HELP environment_broker_notifications_pending Messages about the maintenance of runtimes that are not delivered yet. All replicas report the same value.
+# TYPE environment_broker_notifications_pending gauge
+environment_broker_notifications_pending %d
+# HELP environment_broker_notifications_total Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or because they were rejected).
+# TYPE environment_broker_notifications_total counter
+environment_broker_notifications_total{result="delivered"} %d
+environment_broker_notifications_total{result="given up"} %d
+`, pending, delivered, givenUp)
+
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(f.metrics)
+
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"environment_broker_notifications_pending", "environment_broker_notifications_total"); err != nil {
+		f.Error(err)
+	}
+}
+
+func TestDelivery(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		replica := f.replica(f.outbox, f.client.Send)
+
+		f.deliver(replica)
+
+		first, second := f.upgrade("one"), f.upgrade("two")
+
+		f.deliver(replica)
+		f.wantReceived("the maintenance begins", first.ID, "create", "1")
+
+		f.end(first, process.Succeeded)
+		f.end(second, process.Canceled)
+		f.deliver(replica)
+		f.deliver(replica)
+		f.wantReceived("a success", first.ID, "create", "1", "2")
+		f.wantReceived("a cancellation", second.ID, "create", "1", "cancel")
+		f.wantCounts(6, 0, 0)
+	})
+}
+
+// TestFaults has a case for each row of the table in docs/operator/integrations/notifications.md.
+func TestFaults(t *testing.T) {
+	const (
+		repeated = 5 * time.Second
+		once     = time.Duration(0) // the message ends with the first attempt
+	)
+
+	cases := map[string]struct {
+		fault simulator.Fault
+		// retried is the pause after the first attempt.
+		retried time.Duration
+		// givenUp reports that the message is given up if the fault remains; logged is a part of the warning.
+		givenUp bool
+		logged  string
+	}{
+		"Away":          {simulator.Fault{Operation: "createEvent", Unsent: true}, repeated, true, "the notification service cannot be reached"},
+		"Lost":          {simulator.Fault{Operation: "createEvent", Lost: true}, repeated, true, "the notification service cannot be reached"},
+		"Slow":          {simulator.Fault{Operation: "createEvent", Delay: time.Hour}, repeated, true, "the notification service did not respond within"},
+		"Unavailable":   {simulator.Fault{Operation: "createEvent", Status: 503}, repeated, true, "HTTP status 503 Service Unavailable"},
+		"BadGateway":    {simulator.Fault{Operation: "createEvent", Status: 502}, repeated, true, "HTTP status 502 Bad Gateway"},
+		"Timeout":       {simulator.Fault{Operation: "createEvent", Status: 408}, repeated, true, "HTTP status 408 Request Timeout"},
+		"Busy":          {simulator.Fault{Operation: "createEvent", Status: 429, RetryAfter: 40}, 40 * time.Second, true, "HTTP status 429 Too Many Requests"},
+		"LongPause":     {simulator.Fault{Operation: "createEvent", Status: 503, RetryAfter: 3600}, notify.Window, true, "HTTP status 503 Service Unavailable"},
+		"Credentials":   {simulator.Fault{Operation: "createEvent", Status: 401}, repeated, true, "must correct APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD"},
+		"Forbidden":     {simulator.Fault{Operation: "createEvent", Status: 403}, repeated, true, "must correct APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD"},
+		"Conflict":      {simulator.Fault{Operation: "createEvent", Status: 409}, once, false, ""},
+		"Invalid":       {simulator.Fault{Operation: "createEvent", Status: 400}, once, true, "HTTP status 400 Bad Request"},
+		"UnknownUpdate": {simulator.Fault{Operation: "updateEvent", Status: 404}, once, true, "HTTP status 404 Not Found"},
+		"UnknownCancel": {simulator.Fault{Operation: "cancelEvent", Status: 404}, once, false, ""},
+		"NoJSON":        {simulator.Fault{Operation: "createEvent", Body: "<html>"}, once, false, ""},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, storagetest.SQLite(t))
+
+			send := f.client.Send
+			if c.fault.Delay > 0 {
+				config := notification.DefaultConfig()
+				config.URL, config.Timeout = "http://notification.example.com", time.Millisecond
+				send = notification.New(config, endless{}).Send
+			}
+
+			if !c.givenUp { // the response hides that the event exists
+				if err := f.client.Send(t.Context(), notification.Message{
+					EventID: upgradeID, InstanceID: "one", Type: notification.Kyma, Action: notification.ActionCreate,
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			c.fault.Times = -1
+			f.simulated.Inject(c.fault)
+
+			replica := f.replica(f.outbox, send)
+			f.end(f.upgrade("one"), process.Canceled)
+
+			began := f.clock.Now()
+			f.deliver(replica)
+
+			if c.retried == once {
+				f.wantLogged(c.givenUp, c.logged)
+
+				return
+			}
+
+			for _, step := range []struct {
+				at   time.Duration
+				want bool
+			}{{c.retried - time.Millisecond, false}, {c.retried, true}} {
+				if due, err := f.outbox.Due(f.Context(), began.Add(step.at), 9); err != nil || (len(due) == 1) != step.want {
+					f.Errorf("%s after the first attempt %+v is due, %v", step.at, due, err)
+				}
+			}
+
+			f.wantLogged(false, "")
+
+			for f.clock.Since(began) < notify.Window {
+				f.clock.Step(time.Second)
+				f.deliver(replica)
+			}
+
+			f.wantLogged(c.givenUp, c.logged)
+		})
+	}
+}
+
+// endless is a transport without responses.
+type endless struct{}
+
+func (endless) RoundTrip(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+
+	return nil, request.Context().Err()
+}
+
+// wantLogged checks that a message was given up with the text, or that none was.
+func (f *fixture) wantLogged(givenUp bool, text string) {
+	f.Helper()
+
+	if got := strings.Contains(f.log.String(), "the message is given up"); got != givenUp || !strings.Contains(f.log.String(), text) {
+		f.Errorf("the log is %q, want %q", f.log.String(), text)
+	}
+}
+
+// TestGivenUpMessages gives up the creation of an event. The later messages are sent nevertheless: a lost response may hide that the
+// event exists.
+func TestGivenUpMessages(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	replica := f.replica(f.outbox, f.client.Send)
+	upgrade := f.upgrade("one")
+
+	f.simulated.Inject(simulator.Fault{Operation: "createEvent", Lost: true, Times: -1})
+
+	var pauses []time.Duration
+
+	last := f.clock.Now()
+
+	for calls := 0; f.clock.Since(last) <= notify.Window; f.clock.Step(time.Second) {
+		f.deliver(replica)
+
+		if made := len(f.simulated.Calls()); made > calls {
+			pauses, calls, last = append(pauses, f.clock.Since(last)), made, f.clock.Now()
+		}
+	}
+
+	want := []time.Duration{0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute, time.Minute, 45 * time.Second}
+	if diff := cmp.Diff(want, pauses); diff != "" {
+		f.Errorf("the pauses add up to the window: -want +got\n%s", diff)
+	}
+
+	f.end(upgrade, process.Succeeded)
+	f.deliver(replica)
+
+	got := f.simulated.Received()[upgrade.ID]
+	if len(got) != len(want)+2 || !slices.Equal(slices.Compact(got), []string{"create", "1", "2"}) {
+		f.Errorf("received %v", got)
+	}
+
+	f.wantCounts(2, 1, 0)
+	f.wantLogged(true, "customers are not informed (create)")
+}
+
+// TestOtherEventsAreNotDelayed delivers a message while another event is being repeated.
+func TestOtherEventsAreNotDelayed(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	first, second := f.upgrade("one"), f.upgrade("two")
+
+	replica := f.replica(f.outbox, func(ctx context.Context, message notification.Message) error {
+		if message.EventID == first.ID {
+			return f.client.Send(ctx, notification.Message{Action: notification.ActionCreate}) // rejected
+		}
+
+		return f.client.Send(ctx, message)
+	})
+
+	f.deliver(replica)
+	f.wantReceived("the other event", second.ID, "create", "1")
+	f.wantReceived("the rejected one", first.ID)
+}
+
+// TestOneReplicaDelivers runs two replicas at the same time.
+func TestOneReplicaDelivers(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+
+		var upgrades []process.Record
+		for number := range 20 {
+			upgrades = append(upgrades, f.upgrade(strconv.Itoa(number)))
+		}
+
+		var group sync.WaitGroup
+
+		for range 2 {
+			replica := f.replica(f.outbox, f.client.Send)
+
+			group.Go(func() { f.deliver(replica) })
+		}
+
+		group.Wait()
+
+		for _, upgrade := range upgrades {
+			f.wantReceived("each message once", upgrade.ID, "create", "1")
+		}
+	})
+}
+
+// TestFrozenReplica freezes a replica during a call for longer than its lease. It must not send another message.
+func TestFrozenReplica(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	upgrade := f.upgrade("one")
+	other := f.replica(f.outbox, f.client.Send)
+
+	frozen := f.replica(f.outbox, func(ctx context.Context, message notification.Message) error {
+		if err := f.client.Send(ctx, message); err != nil {
+			return err
+		}
+
+		f.deliver(other)
+		f.wantReceived("the lease is valid", upgrade.ID, "create")
+		f.clock.Step(timeout + time.Minute)
+		f.deliver(other)
+
+		return nil
+	})
+
+	f.deliver(frozen)
+	f.wantReceived("the other replica repeats the message and continues", upgrade.ID, "create", "create", "1")
+	f.wantCounts(2, 0, 0)
+}
+
+// TestStoppedReplica hands over the lease at once.
+func TestStoppedReplica(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	upgrade := f.upgrade("one")
+
+	ctx, stop := context.WithCancel(f.Context())
+	stopping := f.replica(f.outbox, func(context.Context, notification.Message) error {
+		stop()
+
+		return context.Canceled
+	})
+
+	if err := stopping.Part().Run(ctx); err != nil {
+		f.Error(err)
+	}
+
+	f.deliver(f.replica(f.outbox, f.client.Send))
+	f.wantReceived("the next replica continues", upgrade.ID, "create", "1")
+	f.wantLogged(false, "")
+}
+
+// errKilled ends a replica: its later writes fail, too.
+var errKilled = errors.New("the replica was killed")
+
+// mortal is a replica that dies at its write or call with the number at, before or after it takes effect.
+type mortal struct {
+	notify.Outbox
+
+	send   func(context.Context, notification.Message) error
+	mutex  sync.Mutex
+	number int
+	at     int
+	after  bool
+	dead   bool
+}
+
+// run runs a write or call unless the replica is dead.
+func (m *mortal) run(call func() error) error {
+	m.mutex.Lock()
+	m.number++
+	dies := m.number == m.at
+	m.dead = m.dead || dies
+	dead := m.dead
+	m.mutex.Unlock()
+
+	if dead && (!dies || !m.after) {
+		return errKilled
+	}
+
+	err := call()
+	if dies {
+		return errKilled
+	}
+
+	return err
+}
+
+func (m *mortal) Hold(ctx context.Context, owner string, now, until time.Time) (held bool, err error) {
+	err = m.run(func() error {
+		held, err = m.Outbox.Hold(ctx, owner, now, until)
+
+		return err
+	})
+
+	return held, err
+}
+
+func (m *mortal) Attempt(ctx context.Context, message outbox.Pending, now time.Time) (begun outbox.Pending, err error) {
+	err = m.run(func() error {
+		begun, err = m.Outbox.Attempt(ctx, message, now)
+
+		return err
+	})
+
+	return begun, err
+}
+
+func (m *mortal) Retry(ctx context.Context, message outbox.Pending, next time.Time) error {
+	return m.run(func() error { return m.Outbox.Retry(ctx, message, next) })
+}
+
+func (m *mortal) End(ctx context.Context, message outbox.Pending, delivered bool, now time.Time) (ended bool, err error) {
+	err = m.run(func() error {
+		ended, err = m.Outbox.End(ctx, message, delivered, now)
+
+		return err
+	})
+
+	return ended, err
+}
+
+func (m *mortal) Send(ctx context.Context, message notification.Message) error {
+	return m.run(func() error { return m.send(ctx, message) })
+}
+
+// TestKilledReplica kills the replica before and after each write and each call. Another replica takes over when the lease has expired.
+// Each message arrives at least once, in its order, and at most the one that was being sent arrives twice.
+func TestKilledReplica(t *testing.T) {
+	for at := 1; ; at++ {
+		reached := false
+
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d after=%t", at, after), func(t *testing.T) {
+				f := newFixture(t, storagetest.SQLite(t))
+				f.end(f.upgrade("one"), process.Failed)
+				f.simulated.Inject(simulator.Fault{Operation: "updateEvent", Status: http.StatusServiceUnavailable})
+
+				victim := &mortal{Outbox: f.outbox, send: f.client.Send, at: at, after: after}
+				replica := f.replica(victim, victim.Send)
+
+				for range 2 {
+					if err := replica.Deliver(f.Context()); err != nil && !errors.Is(err, errKilled) {
+						f.Error(err)
+					}
+
+					f.clock.Step(10 * time.Second)
+				}
+
+				reached = victim.dead
+
+				f.clock.Step(time.Minute)
+				f.deliver(f.replica(f.outbox, f.client.Send))
+				f.clock.Step(time.Minute)
+				f.deliver(f.replica(f.outbox, f.client.Send))
+
+				got := f.simulated.Received()[upgradeID]
+				if distinct := slices.Compact(slices.Clone(got)); !slices.Equal(distinct, []string{"create", "1", "2"}) || len(got) > len(distinct)+1 {
+					f.Errorf("received %v", got)
+				}
+
+				if count, _, err := f.outbox.Backlog(f.Context()); count != 0 || err != nil {
+					f.Errorf("%d messages are left, %v", count, err)
+				}
+			})
+		}
+
+		if !reached {
+			if at < 11 { // one lease, and three times a begin, a call and an end
+				t.Errorf("only %d writes and calls", at-1)
+			}
+
+			return
+		}
+	}
+}
