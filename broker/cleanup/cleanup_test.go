@@ -86,7 +86,7 @@ func (f *fixture) end(kind string, operation process.New, state process.State) p
 
 	now := f.clock.Now()
 
-	for _, work := range storagetest.Claim(f, f.Operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)}, kind) {
+	for _, work := range storagetest.Claim(f, f.Operations, process.Claim{Owner: "test", Limit: 1000, Now: now, Until: now.Add(time.Minute)}, kind) {
 		progress := process.Progress{Record: work.Record, Release: true, Now: now}
 		progress.Record.NextRun = now
 

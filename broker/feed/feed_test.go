@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

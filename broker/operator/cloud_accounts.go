@@ -23,6 +23,9 @@ type AccountPool interface {
 	Overview(ctx context.Context) ([]accountpool.Status, error)
 	// Free makes a dirty account free if allow returns nil, and returns the status before.
 	Free(ctx context.Context, name string, allow func(accountpool.Status) error) (accountpool.Status, error)
+	// Cleanups returns the records of the dirty accounts by name. Clean asks the cleanup hook about an account.
+	Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error)
+	Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error)
 }
 
 // ListCloudAccounts returns the accounts of the pool.
@@ -32,10 +35,20 @@ func (a *api) ListCloudAccounts(r *http.Request) (httpserver.Response, error) {
 	}
 
 	all, err := a.Pool.Overview(r.Context())
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	records, err := a.Pool.Cleanups(r.Context())
 	list := operatorapi.CloudAccountList{Data: make([]operatorapi.CloudAccount, 0, len(all))}
 
 	for _, status := range all {
-		list.Data = append(list.Data, cloudAccount(status))
+		account := cloudAccount(status)
+		if record, known := records[status.Name]; known && status.State == accountpool.Dirty {
+			account.Cleanup = cloudAccountCleanup(record)
+		}
+
+		list.Data = append(list.Data, account)
 	}
 
 	return httpserver.OK(list), err
@@ -48,23 +61,56 @@ func cloudAccount(status accountpool.Status) operatorapi.CloudAccount {
 	}
 }
 
-// ReleaseCloudAccount makes a dirty account free. The entry in the audit log is written before the label changes.
-func (a *api) ReleaseCloudAccount(r *http.Request) (httpserver.Response, error) {
-	var wanted operatorapi.Justification
+func cloudAccountCleanup(record accountpool.Cleanup) operatorapi.CloudAccountCleanup {
+	return operatorapi.CloudAccountCleanup{
+		Account: record.Account, DirtySince: record.DirtySince, Attempts: record.Attempts,
+		State: operatorapi.CloudAccountCleanupState(record.State), Message: record.Message, NextAttemptAt: record.NextAt,
+	}
+}
 
-	name, err := operatorserver.Segment(r, "cloud_account")
-	if err == nil {
-		err = operatorserver.ReadStrictly(r.Body, &wanted, textJustification)
+// CleanCloudAccount asks the cleanup hook about a dirty account. The account is free if the hook confirms that it is empty.
+func (a *api) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
+	name, wanted, err := a.justifiedAccount(r)
+	if err != nil {
+		return httpserver.Response{}, err
 	}
 
-	if err == nil {
-		wanted.Reason, err = operatorserver.CheckReason(wanted.Reason)
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), "account": name, logging.Reason: wanted.Reason,
+	})
+
+	record, err := a.Pool.Clean(r.Context(), name, wanted.Reason)
+	if err != nil {
+		line.WithError(err).Warn("audit: account not cleaned up")
+
+		return httpserver.Response{}, err
 	}
 
-	if err == nil && a.Pool == nil {
+	line.WithField("state", record.State).Info("audit: account cleanup")
+
+	return httpserver.OK(cloudAccountCleanup(record)), nil
+}
+
+// justifiedAccount returns the account and the reason of a request.
+func (a *api) justifiedAccount(r *http.Request) (name string, wanted operatorapi.Justification, err error) {
+	if name, err = operatorserver.Segment(r, "cloud_account"); err != nil {
+		return "", wanted, err
+	}
+
+	if err = operatorserver.ReadStrictly(r.Body, &wanted, textJustification); err != nil {
+		return "", wanted, err
+	}
+
+	if wanted.Reason, err = operatorserver.CheckReason(wanted.Reason); err == nil && a.Pool == nil {
 		err = operatorserver.Conflict(textNoPool)
 	}
 
+	return name, wanted, err
+}
+
+// ReleaseCloudAccount makes a dirty account free. The entry in the audit log is written before the label changes.
+func (a *api) ReleaseCloudAccount(r *http.Request) (httpserver.Response, error) {
+	name, wanted, err := a.justifiedAccount(r)
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), "account": name, logging.Reason: wanted.Reason,
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,6 +22,26 @@ type fakeAccountPool struct {
 	status accountpool.Status
 	freed  []string
 	err    error
+	// cleaned are the accounts about which the hook was asked, with the reasons.
+	cleaned []string
+}
+
+func (f *fakeAccountPool) cleanup() accountpool.Cleanup {
+	return accountpool.Cleanup{
+		Account: "a", DirtySince: time.Unix(1, 0).UTC(), Attempts: 2, State: accountpool.CleanupPending, Message: "emptying", NextAt: time.Unix(2, 0).UTC(),
+	}
+}
+
+func (f *fakeAccountPool) Cleanups(context.Context) (map[string]accountpool.Cleanup, error) {
+	return map[string]accountpool.Cleanup{"a": f.cleanup()}, f.err
+}
+
+func (f *fakeAccountPool) Clean(_ context.Context, name, reason string) (accountpool.Cleanup, error) {
+	if f.err == nil {
+		f.cleaned = append(f.cleaned, name+": "+reason)
+	}
+
+	return f.cleanup(), f.err
 }
 
 func (f *fakeAccountPool) Overview(context.Context) ([]accountpool.Status, error) {
@@ -54,8 +75,14 @@ func TestCloudAccounts(t *testing.T) {
 		Meaning: "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release a",
 	}
 
+	cleanup := operatorapi.CloudAccountCleanup{
+		Account: "a", DirtySince: time.Unix(1, 0).UTC(), Attempts: 2, State: "pending", Message: "emptying", NextAttemptAt: time.Unix(2, 0).UTC(),
+	}
+	listed := want
+	listed.Cleanup = cleanup
+
 	list := read[operatorapi.CloudAccountList](b, b.want("viewers may read", b.do("viewer", "GET", "/cloudaccounts"), http.StatusOK))
-	if diff := cmp.Diff([]operatorapi.CloudAccount{want}, list.Data); diff != "" {
+	if diff := cmp.Diff([]operatorapi.CloudAccount{listed}, list.Data); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
@@ -72,9 +99,21 @@ func TestCloudAccounts(t *testing.T) {
 		t.Errorf("the audit log has %+v", entries)
 	}
 
+	clean := func(body string) reply {
+		return b.send("operator", "POST", "/cloudaccounts/a/cleanup", strings.NewReader(body))
+	}
+
+	b.want("a cleanup requires a reason", clean(`{}`), http.StatusBadRequest)
+
+	answered := read[operatorapi.CloudAccountCleanup](b, b.want("a cleanup", clean(`{"reason": "ticket 4711"}`), http.StatusOK))
+	if diff := cmp.Diff(cleanup, answered); diff != "" || !cmp.Equal(pool.cleaned, []string{"a: ticket 4711"}) {
+		t.Errorf("cleaned %v, -want +got:\n%s", pool.cleaned, diff)
+	}
+
 	for kind, status := range map[failure.Kind]int{failure.NotFound: http.StatusNotFound, failure.Conflict: http.StatusConflict} {
 		pool.err = failure.New(kind, "no")
 		b.want("a rejection", release(`{"reason": "x"}`), status)
+		b.want("a rejected cleanup", clean(`{"reason": "x"}`), status)
 	}
 
 	if len(pool.freed) != 1 {
@@ -84,6 +123,7 @@ func TestCloudAccounts(t *testing.T) {
 	without := newBench(t)
 	without.want("no pool", without.do("viewer", "GET", "/cloudaccounts"), http.StatusConflict)
 	without.want("no pool", without.send("operator", "POST", "/cloudaccounts/a/release", strings.NewReader(`{"reason": "x"}`)), http.StatusConflict)
+	without.want("no pool", without.send("operator", "POST", "/cloudaccounts/a/cleanup", strings.NewReader(`{"reason": "x"}`)), http.StatusConflict)
 }
 
 func TestEveryStateOfAccountsIsDescribed(t *testing.T) {

@@ -29,6 +29,7 @@ func TestRoles(t *testing.T) {
 		"Skip":        {"operators may intervene", "POST", "/operations/x/skip", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Expire":      {"operators may expire instances", "PUT", "/expire/service_instance/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 200, "admin": 200}},
 		"Pool":        {"viewers may read", "GET", "/cloudaccounts", map[string]int{"": unknown, "platform": refused, "viewer": 409, "operator": 409, "admin": 409}},
+		"CleanPool":   {"operators may clean up accounts", "POST", "/cloudaccounts/x/cleanup", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Release":     {"operators may release accounts", "POST", "/cloudaccounts/x/release", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Cleanup":     {"operators may clean up", "POST", "/leftovers/x/cleanup", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Confirm":     {"operators may forget leftovers", "POST", "/leftovers/x/confirm", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},

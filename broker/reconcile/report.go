@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
@@ -29,8 +27,6 @@ const (
 	reportLines = 100
 	// pageTimeout bounds the comparison for one page.
 	pageTimeout = time.Minute
-	// scrapeTimeout bounds the query of a scrape.
-	scrapeTimeout = 2 * time.Second
 )
 
 // Reporter counts the differences at an interval, on one replica. It is a prometheus.Collector: all replicas report the numbers of
@@ -147,17 +143,10 @@ func (r Reporter) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. Before the first report there are no metrics.
 func (r Reporter) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
-
 	var found counts
 
-	finished, err := r.Reports.Get(ctx, reportID, &found)
-	if err != nil {
-		if !errors.Is(err, storage.ErrNotFound) {
-			r.Log.WithError(err).Warn("metrics: reading the report of differences failed")
-		}
-
+	finished, exists := r.Reports.ForScrape(reportID, &found, r.Log)
+	if !exists {
 		return
 	}
 

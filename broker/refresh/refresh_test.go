@@ -10,7 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/refresh"
-	"github.com/environment-broker/environment-broker/internal/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"

@@ -10,17 +10,21 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/poolcleanup"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/clients/cleanuphook"
+	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // AccountPool configures the assignment of cloud accounts to tenants. Without rules, TARGET_SECRETS maps providers to accounts.
 type AccountPool struct {
-	RulesFile   string `env:"RULES_FILE"   help:"file with the rules of the account pool; if empty, APP_TARGET_SECRETS names one account for each provider"`
-	BindingKind string `env:"BINDING_KIND" help:"kind of the accounts in Gardener: CredentialsBinding, or SecretBinding for landscapes that have only those"`
+	RulesFile   string             `env:"RULES_FILE"     help:"file with the rules of the account pool; if empty, APP_TARGET_SECRETS names one account for each provider"`
+	BindingKind string             `env:"BINDING_KIND"   help:"kind of the accounts in Gardener: CredentialsBinding, or SecretBinding for landscapes that have only those"`
+	Cleanup     cleanuphook.Config `envPrefix:"CLEANUP_"`
 }
 
 // Gardener configures the connection of the account pool to Gardener. The broker does not use it for anything else.
@@ -40,7 +44,7 @@ func (c Config) checkAccounts() error {
 		return nil
 	}
 
-	var errs []error
+	errs := []error{c.AccountPool.Cleanup.Check()}
 
 	if c.Gardener.Project == "" {
 		errs = append(errs, errors.New("APP_GARDENER_PROJECT: the account pool needs the name of the Gardener project"))
@@ -58,7 +62,17 @@ func (c Config) checkAccounts() error {
 }
 
 // accountPool is the configured pool.
-type accountPool struct{ accountpool.Instances }
+type accountPool struct {
+	accountpool.Instances
+
+	cleaner *poolcleanup.Cleaner
+}
+
+// operatedPool is the pool with the cleanup of its dirty accounts.
+type operatedPool struct {
+	accountpool.Pool
+	*poolcleanup.Cleaner
+}
 
 // accounts returns the pool for the steps, or nil if none is configured.
 func (p *accountPool) accounts() Accounts {
@@ -75,13 +89,38 @@ func (p *accountPool) operated() operator.AccountPool {
 		return nil
 	}
 
-	return p.Pool
+	return operatedPool{p.Pool, p.cleaner}
 }
+
+// connectCleanupHook connects the cleanup hook if it is configured.
+func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores stores, wake func()) error {
+	if config.AccountPool.Cleanup.URL == "" {
+		return nil
+	}
+
+	system, transport, err := s.connect(upstream.Options{
+		Name: "cleanup_hook", Title: "The cleanup hook", Component: failure.ComponentCleanupHook, Calls: cleanupCalls,
+		Variable: "APP_ACCOUNT_POOL_CLEANUP_URL",
+	})
+	if err != nil {
+		return err
+	}
+
+	hook := cleanuphook.New(config.AccountPool.Cleanup, "garden-"+config.Gardener.Project, transport)
+	connected.pool.cleaner.Hook = hook
+	connected.add(system, s.recovery("the cleanup hook", system, hook.Probe, stores, wake))
+
+	return nil
+}
+
+// cleanupCalls is the maximum number of concurrent calls to the cleanup hook: one of the background job, and those of operators.
+const cleanupCalls = 5
 
 // connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog.
 func (s *Service) connectAccountPool(connected *upstreams, config Config, stores stores, plans *catalog.Catalog, wake func()) error {
 	reporter := AccountsReporter{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log}
-	s.Metrics().MustRegister(reporter)
+	metrics := poolcleanup.NewMetrics(stores.accounts, clock.RealClock{}, s.Log)
+	s.Metrics().MustRegister(reporter, metrics)
 
 	if !config.AccountPool.enabled() {
 		return nil
@@ -118,16 +157,20 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 
 	pool := accountpool.Pool{Garden: garden, Claims: stores.accounts}
 	reporter.Pool = pool
-	connected.pool = &accountPool{accountpool.Instances{Rules: rules, Pool: pool}}
+	cleaner := &poolcleanup.Cleaner{
+		Pool: pool, Records: stores.accounts, Reports: stores.reports, Metrics: metrics, Clock: clock.RealClock{}, Log: s.Log,
+		Recorder: audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log),
+	}
+	connected.pool = &accountPool{accountpool.Instances{Rules: rules, Pool: pool}, cleaner}
 	connected.add(system,
 		lifecycle.Periodic{
 			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Sweep,
 		}.Part(),
-		reporter.Part(),
+		reporter.Part(), cleaner.Part(),
 		s.recovery("Gardener", system, garden.Probe, stores, wake),
 	)
 
-	return nil
+	return s.connectCleanupHook(connected, config, stores, wake)
 }
 
 // loadRules reads the rules and compares them with the catalog.

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
@@ -21,8 +19,6 @@ const (
 	// accountsReportEvery is the interval between two reports, and accountsCheckEvery bounds the delay of a report after it is due.
 	accountsReportEvery = 5 * time.Minute
 	accountsCheckEvery  = time.Minute
-	// accountsScrapeTimeout bounds the query of a scrape.
-	accountsScrapeTimeout = 2 * time.Second
 )
 
 // AccountsReporter counts the accounts of the account pool at an interval, on one replica, because the numbers need lists of Gardener. It
@@ -112,17 +108,10 @@ func (AccountsReporter) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Before the first report there are no metrics. Every state of a type has a value, so that an
 // alert sees the last free account disappear.
 func (r AccountsReporter) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), accountsScrapeTimeout)
-	defer cancel()
-
 	var counts accountCounts
 
-	finished, err := r.Reports.Get(ctx, accountsReportID, &counts)
-	if err != nil {
-		if !errors.Is(err, storage.ErrNotFound) {
-			r.Log.WithError(err).Warn("metrics: reading the report of accounts failed")
-		}
-
+	finished, found := r.Reports.ForScrape(accountsReportID, &counts, r.Log)
+	if !found {
 		return
 	}
 

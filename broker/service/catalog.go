@@ -31,7 +31,8 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
 		EnablePlans: config.Catalog.EnablePlans,
-		KymaVersion: config.Kyma.Version, KymaVersionOnDemand: config.Kyma.OnDemandVersion,
+		KymaVersion: config.Kyma.Version, KymaInstaller: config.Kyma.Installer, KymaVersionOnDemand: config.Kyma.OnDemandVersion,
+		LifecycleManager: config.LifecycleManager.Enabled,
 	}
 
 	if config.OIDC.IssuerURL != "" {

@@ -10,13 +10,18 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/avs"
-	"github.com/environment-broker/environment-broker/internal/clusterclient"
-	"github.com/environment-broker/environment-broker/internal/edp"
-	"github.com/environment-broker/environment-broker/internal/gardenclient"
-	"github.com/environment-broker/environment-broker/internal/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/cleanuphook"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/clients/notification"
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -31,6 +36,10 @@ type Config struct {
 	IAS ias.Config `envPrefix:"IAS_"`
 	AvS avs.Config `envPrefix:"AVS_"`
 
+	Notification     notification.Config     `envPrefix:"NOTIFICATION_"`
+	LifecycleManager lifecyclemanager.Config `envPrefix:"LIFECYCLE_MANAGER_"`
+	Reconciler       reconciler.Config       `envPrefix:"RECONCILER_"`
+
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path contains none"`
 	PlatformsFile        string            `env:"PLATFORMS_FILE"         help:"file that names the platforms, with their credentials, regions and tenants; the service reloads the file when it changes. If empty, all clients with the role osb are one platform"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
@@ -43,6 +52,7 @@ type Config struct {
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance tries to reach a cluster that the tenant brings"`
 	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
 	ReconcileInterval    time.Duration     `env:"RECONCILE_INTERVAL"     help:"interval at which the broker compares its instances with the Provisioner, Gardener and Director, for metrics and the log; 0 turns it off"`
+	BTPCheckInterval     time.Duration     `env:"BTP_CHECK_INTERVAL"     help:"interval at which the broker compares the Secret of the SAP BTP service operator in each runtime with the credentials of its instance, and repairs it; 0 turns it off"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
@@ -57,7 +67,10 @@ type Config struct {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	errs := []error{c.Config.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.checkAccounts()}
+	errs := []error{
+		c.Config.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.Notification.Check(), c.Reconciler.Check(),
+		c.checkAccounts(), c.checkKyma(),
+	}
 
 	for _, limit := range []struct {
 		variable string
@@ -85,8 +98,12 @@ func (c Config) Check() error {
 		errs = append(errs, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
 	}
 
-	if _, err := clusterclient.ParseNetworks(c.OwnClusterNetworks); err != nil {
+	if _, err := networks.Parse(c.OwnClusterNetworks); err != nil {
 		errs = append(errs, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err))
+	}
+
+	if c.BTPCheckInterval < 0 {
+		errs = append(errs, errors.New("APP_BTP_CHECK_INTERVAL: must not be negative; 0 turns the check off"))
 	}
 
 	if c.ReconcileInterval < 0 {
@@ -127,16 +144,17 @@ type Catalog struct {
 	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of the free plan"`
 }
 
-// Kyma configures the Kyma that the Provisioner installs on runtimes. The variables have the same names as in the Kyma Environment
+// Kyma configures the Kyma of runtimes. The variables have the same names as in the Kyma Environment
 // Broker.
 type Kyma struct {
-	Version                string `env:"KYMA_VERSION"                  help:"default version of Kyma on new runtimes of plans with kyma, a release of the Provisioner; if empty, no plan installs Kyma"`
-	VersionConfigNamespace string `env:"VERSION_CONFIG_NAMESPACE"      help:"namespace of the ConfigMap with versions of Kyma for accounts, in the control plane"`
-	VersionConfigName      string `env:"VERSION_CONFIG_NAME"           help:"name of the ConfigMap with versions of Kyma for accounts: keys SA_ and GA_ with the ID of a subaccount or global account; empty for none"`
-	KubeconfigPath         string `env:"CONTROL_PLANE_KUBECONFIG_PATH" help:"kubeconfig of the control plane, the cluster with versions, plan configuration and overrides of Kyma; empty for none"`
-	Namespace              string `env:"CONTROL_PLANE_NAMESPACE"       help:"namespace of plan configuration and overrides in the control plane"`
-	Calls                  int    `env:"CONTROL_PLANE_CALLS"           help:"maximum number of concurrent calls to the control plane, per replica"`
-	OnDemandVersion        bool   `env:"ENABLE_ON_DEMAND_VERSION"      help:"allow orders to choose the version of Kyma with the parameter kymaVersion"`
+	Version                string                    `env:"KYMA_VERSION"                  help:"default version of Kyma on new runtimes of plans with kyma, a release that the installer knows; if empty, no plan installs Kyma"`
+	Installer              environment.KymaInstaller `env:"KYMA_INSTALLER"                help:"system that installs Kyma on new runtimes: provisioner, or reconciler, which needs APP_RECONCILER_URL. Existing runtimes keep their installer"`
+	VersionConfigNamespace string                    `env:"VERSION_CONFIG_NAMESPACE"      help:"namespace of the ConfigMap with versions of Kyma for accounts, in the control plane"`
+	VersionConfigName      string                    `env:"VERSION_CONFIG_NAME"           help:"name of the ConfigMap with versions of Kyma for accounts: keys SA_ and GA_ with the ID of a subaccount or global account; empty for none"`
+	KubeconfigPath         string                    `env:"CONTROL_PLANE_KUBECONFIG_PATH" help:"kubeconfig of the control plane, the cluster with versions, plan configuration and overrides of Kyma; empty for none"`
+	Namespace              string                    `env:"CONTROL_PLANE_NAMESPACE"       help:"namespace of plan configuration and overrides in the control plane"`
+	Calls                  int                       `env:"CONTROL_PLANE_CALLS"           help:"maximum number of concurrent calls to the control plane, per replica"`
+	OnDemandVersion        bool                      `env:"ENABLE_ON_DEMAND_VERSION"      help:"allow orders to choose the version of Kyma with the parameter kymaVersion"`
 }
 
 // OIDC configures the login of users of runtimes. If no issuer is set, the Provisioner chooses the issuer of new
@@ -180,20 +198,24 @@ func DefaultConfig() Config {
 		EDP:                  edp.DefaultConfig(),
 		IAS:                  ias.DefaultConfig(),
 		AvS:                  avs.DefaultConfig(),
+		Notification:         notification.DefaultConfig(),
+		LifecycleManager:     lifecyclemanager.DefaultConfig(),
+		Reconciler:           reconciler.DefaultConfig(),
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
-		AccountPool:          AccountPool{BindingKind: string(gardenclient.CredentialsBinding)},
+		AccountPool:          AccountPool{BindingKind: string(gardenclient.CredentialsBinding), Cleanup: cleanuphook.DefaultConfig()},
 		Gardener:             Gardener{Calls: 32},
 		OwnClusterTimeout:    10 * time.Minute,
 		ReconcileInterval:    time.Hour,
+		BTPCheckInterval:     6 * time.Hour,
 		BindingLimit:         10,
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
 		Kubeconfigs:          Kubeconfigs{RateLimit: 10},
 		Kyma: Kyma{
-			VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
+			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
 		},
 		ExpirationPeriods: map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
@@ -32,6 +33,10 @@ func (openAccess) ApplyServiceManager(context.Context, environment.Instance, env
 
 func (openAccess) RemoveServiceInstances(context.Context, environment.Instance, bool) (int, error) {
 	return 0, nil
+}
+
+func (openAccess) AdminKubeconfig(context.Context, environment.Instance) (secret.String, error) {
+	return "kubeconfig", nil
 }
 
 func (openAccess) Grant(_ context.Context, _ environment.Instance, granted environment.Binding) (environment.Access, error) {

@@ -1,20 +1,90 @@
 package service
 
 import (
+	"errors"
 	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/credentials"
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
+// checkKyma checks which system installs Kyma on new runtimes. It is one: APP_KYMA_INSTALLER if APP_KYMA_VERSION is set, or Lifecycle
+// Manager. It rejects a Reconciler that is turned on while the Provisioner installs Kyma, because an operator who connects it expects it to
+// install Kyma.
+func (c Config) checkKyma() error {
+	errs := []error{c.LifecycleManager.Check(c.Kyma.KubeconfigPath)}
+	title, reconciler := "the Provisioner", c.Reconciler.URL != ""
+
+	switch c.Kyma.Installer {
+	case environment.InstallerProvisioner:
+		if reconciler && c.Kyma.Version != "" {
+			errs = append(errs, fmt.Errorf("APP_RECONCILER_URL: the Provisioner installs Kyma %s on new runtimes, and a runtime must have one "+
+				"installer: set APP_KYMA_INSTALLER=%s, or unset one of APP_RECONCILER_URL and APP_KYMA_VERSION", c.Kyma.Version, environment.InstallerReconciler))
+		}
+	case environment.InstallerReconciler:
+		title = "the Reconciler"
+
+		if !reconciler {
+			errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %s also needs APP_RECONCILER_URL", c.Kyma.Installer))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %q is neither %s nor %s", c.Kyma.Installer, environment.InstallerProvisioner, environment.InstallerReconciler))
+	}
+
+	if c.LifecycleManager.Enabled && c.Kyma.Version != "" {
+		errs = append(errs, fmt.Errorf("APP_LIFECYCLE_MANAGER_ENABLED: with APP_KYMA_VERSION, %s installs Kyma, too: unset one of them", title))
+	}
+
+	return errors.Join(errs...)
+}
+
+// addRenewal registers the metrics of the kubeconfigs for Lifecycle Manager. If Lifecycle Manager is configured, it adds the part that
+// renews them.
+func (s *Service) addRenewal(connected *upstreams, stores stores, access clusterclient.Access) {
+	results := credentials.NewResults()
+	s.Metrics().MustRegister(results, credentials.Metrics{Objects: stores.objects, Clock: clock.RealClock{}, Log: s.Log})
+
+	if connected.lifecycleManager == nil {
+		return
+	}
+
+	renewer := credentials.Renewer{
+		DB: s.DB, Instances: stores.instances, Objects: stores.objects, Reports: stores.reports, Access: access, Kyma: connected.kyma,
+		Client: connected.lifecycleManager, Results: results, Clock: clock.RealClock{}, Log: s.Log,
+	}
+	connected.parts = append(connected.parts, renewer.Part())
+}
+
+// repair returns the part that repairs the credentials for Service Manager in runtimes, and registers its metric. An interval of 0 turns
+// the repair off.
+func (s *Service) repair(stores stores, access clusterclient.Access, interval time.Duration) lifecycle.Part {
+	checks := credentials.NewChecks()
+	s.Metrics().MustRegister(checks)
+
+	return credentials.Repairer{
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Reports: stores.reports, Runtimes: access, Results: checks,
+		Interval: interval, Clock: clock.RealClock{}, Log: s.Log,
+	}.Part()
+}
+
 // connectControlPlane sets what decides on the Kyma of runtimes, and connects the control plane if one is configured. A kubeconfig that
 // cannot be read is an error, so that the broker does not start with it.
-func (s *Service) connectControlPlane(connected *upstreams, config Kyma, stores stores, plans *catalog.Catalog, wake func()) error {
+func (s *Service) connectControlPlane(connected *upstreams, all Config, stores stores, plans *catalog.Catalog, wake func()) error {
+	config := all.Kyma
 	connected.kyma = kyma.Kyma{
 		Catalog: plans, Version: config.Version,
 		VersionsNamespace: config.VersionConfigNamespace, VersionsName: config.VersionConfigName,
+		ShootDomain: all.Gardener.ShootDomain,
 	}
 	if config.KubeconfigPath == "" {
 		return nil
@@ -31,6 +101,10 @@ func (s *Service) connectControlPlane(connected *upstreams, config Kyma, stores 
 	}
 
 	connected.kyma.ControlPlane = plane
+	if all.LifecycleManager.Enabled {
+		connected.lifecycleManager = lifecyclemanager.New(plane, kyma.CallTimeout)
+	}
+
 	connected.add(system, s.recovery("the control plane", system, plane.Probe, stores, wake))
 
 	return nil

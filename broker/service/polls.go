@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 )
 
 // countedPolls counts the requests for the states of the Provisioner's operations.

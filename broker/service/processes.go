@@ -1,18 +1,26 @@
 package service
 
 import (
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/kyma"
-	"github.com/environment-broker/environment-broker/internal/avs"
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/ias"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/binding"
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
+	"github.com/environment-broker/environment-broker/process/kymaresource"
 	"github.com/environment-broker/environment-broker/process/maintenance"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
+	"github.com/environment-broker/environment-broker/process/reconciling"
 	"github.com/environment-broker/environment-broker/process/update"
 	"github.com/environment-broker/environment-broker/process/upgradecluster"
 	"github.com/environment-broker/environment-broker/process/upgradekyma"
@@ -31,8 +39,14 @@ type Parts struct {
 	EDP     *edp.Client
 	IAS     *ias.Client
 	AvS     *avs.Client
+	// LifecycleManager is nil if Lifecycle Manager is switched off.
+	LifecycleManager *lifecyclemanager.Client
+	// Reconciler installs Kyma.
+	Reconciler *reconciler.Client
 	// Accounts is the account pool, or nil if the configuration maps providers to accounts.
 	Accounts Accounts
+	// Notifications records messages to customers, or is nil if the notification service is switched off.
+	Notifications upgrading.Notifications
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
@@ -55,7 +69,11 @@ type Accounts interface {
 type RuntimeAccess interface {
 	provisioning.RuntimeAccess
 	deprovisioning.Runtimes
+	update.RuntimeAccess
+	upgradekyma.RuntimeAccess
+	kymaresource.Access
 	binding.Runtimes
+	reconciling.Kubeconfigs
 }
 
 // Rows gives the processes access to the broker's tables. All errors are of package failure. An operation that has
@@ -67,6 +85,20 @@ type Rows interface {
 	update.Instances
 	upgrading.Instances
 	binding.Bindings
+}
+
+// processes returns the processes with the parts of the service.
+func (s *Service) processes(config Config, stores stores, connected upstreams, provisioner *provisionerclient.Client, access clusterclient.Access,
+	follow *feed.Feed,
+) []process.Process[environment.Data] {
+	return Processes(config, Parts{
+		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Objects: NewObjects(stores.objects, clock.RealClock{}), Access: access,
+		EDP: connected.edp, IAS: connected.ias, AvS: connected.avs, Reconciler: connected.reconciler,
+		Kyma: connected.kyma, LifecycleManager: connected.lifecycleManager, Notifications: connected.notifications,
+		Accounts: connected.pool.accounts(),
+		Pace:     follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
+		LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
+	})
 }
 
 // Processes returns the broker's processes, one for each kind of operation. The engine cannot run an operation
@@ -84,9 +116,9 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 
 	creation, removal := creationOptions(config, parts, waiter), removalOptions(config, parts, waiter)
 
-	var maintained upgrading.Maintenance
+	upgrades := upgrading.Options{Instances: parts.Rows, Waiter: waiter, Notifications: parts.Notifications}
 	if parts.AvS != nil {
-		maintained = maintenance.Maintenance{AvS: parts.AvS, Objects: parts.Objects}
+		upgrades.Maintenance = maintenance.Maintenance{AvS: parts.AvS, Objects: parts.Objects}
 	}
 
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
@@ -96,21 +128,32 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		deprovisioning.Process(removal),
 		update.Process(update.Options{
 			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,
-			Limit: config.Engine.OperationTimeout,
+			KymaResource: kymaResourceOptions(config, parts), Reconciler: reconcilingOf(config, parts), Limit: config.Engine.OperationTimeout,
 		}),
 		deprovisioning.Suspension(removal),
 		deprovisioning.Cleanup(removal),
 		provisioning.Resumption(creation),
 		upgradekyma.Process(upgradekyma.Options{
-			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,
-			Maintenance: maintained,
+			Options: upgrades, Provisioner: parts.Provisioner, Kyma: parts.Kyma, Access: parts.Access,
+			KymaResource: kymaResourceOptions(config, parts), Reconciler: reconcilingOf(config, parts),
 		}),
-		upgradecluster.Process(upgradecluster.Options{
-			Provisioner: parts.Provisioner, Instances: parts.Rows, Waiter: waiter, Maintenance: maintained,
-		}),
+		upgradecluster.Process(upgradecluster.Options{Options: upgrades, Provisioner: parts.Provisioner}),
 		binding.Bind(bindings),
 		binding.Unbind(bindings),
 	}
+}
+
+// reconcilingOf returns the Reconciler of the processes. Its client is nil if it is switched off.
+func reconcilingOf(config Config, parts Parts) reconciling.Reconciler {
+	shared := reconciling.Reconciler{
+		Objects: parts.Objects, Kubeconfigs: parts.Access, ShootDomain: config.Gardener.ShootDomain, Limit: config.Reconciler.ProvisioningTimeout,
+	}
+
+	if parts.Reconciler != nil {
+		shared.Client = parts.Reconciler
+	}
+
+	return shared
 }
 
 // creationOptions returns the dependencies of the processes that create runtimes. A system that is switched off is nil.
@@ -126,7 +169,10 @@ func creationOptions(config Config, parts Parts, waiter provisionerwait.Waiter) 
 		Clusters:    parts.Provisioner,
 		Kind:        parts.Kind,
 		Limit:       config.Engine.OperationTimeout,
+		Installer:   config.Kyma.Installer,
+		Reconciler:  reconcilingOf(config, parts),
 
+		KymaResource:    kymaResourceOptions(config, parts),
 		OwnClusterLimit: config.OwnClusterTimeout,
 	}
 
@@ -147,6 +193,18 @@ func creationOptions(config Config, parts Parts, waiter provisionerwait.Waiter) 
 			AvS: parts.AvS, Internal: !config.AvS.Internal.Disabled, External: !config.AvS.External.Disabled, Tags: config.AvS.Tags.Enabled,
 			ShootDomain: config.Gardener.ShootDomain,
 		}
+	}
+
+	return options
+}
+
+// kymaResourceOptions returns the dependencies of the steps of Lifecycle Manager.
+func kymaResourceOptions(config Config, parts Parts) kymaresource.Options {
+	options := kymaresource.Options{
+		Kyma: parts.Kyma, Access: parts.Access, Records: parts.Objects, Limit: config.LifecycleManager.ReadyTimeout,
+	}
+	if parts.LifecycleManager != nil {
+		options.Client = parts.LifecycleManager
 	}
 
 	return options
@@ -180,6 +238,14 @@ func removalOptions(config Config, parts Parts, waiter provisionerwait.Waiter) d
 
 	if parts.AvS != nil {
 		options.AvS = parts.AvS
+	}
+
+	if parts.LifecycleManager != nil {
+		options.LifecycleManager = parts.LifecycleManager
+	}
+
+	if parts.Reconciler != nil {
+		options.Reconciler = parts.Reconciler
 	}
 
 	return options

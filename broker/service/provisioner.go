@@ -7,8 +7,8 @@ import (
 	"net/url"
 
 	"github.com/environment-broker/environment-broker/broker/reconcile"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )

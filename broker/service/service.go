@@ -12,28 +12,21 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
-	"github.com/environment-broker/environment-broker/broker/catalog"
-	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/estimate"
-	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
-	"github.com/environment-broker/environment-broker/broker/operator"
-	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/broker/refresh"
-	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/accounts"
@@ -44,6 +37,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
@@ -99,6 +93,7 @@ type stores struct {
 	objects    *outsideobjects.Store
 	leftovers  *leftovers.Store
 	accounts   *accounts.Store
+	outbox     *outbox.Store
 	// audit is the background work on the entries.
 	audit []lifecycle.Part
 }
@@ -137,6 +132,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.accounts, err = accounts.Open(ctx, s.DB, clock.RealClock{}); err != nil {
+		return stores{}, err
+	}
+
+	if opened.outbox, err = outbox.Open(ctx, s.DB, opened.operations); err != nil {
 		return stores{}, err
 	}
 
@@ -191,16 +190,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
-	connected, err := s.connectUpstreams(config, stores, plans, wake)
+	connected, err := s.connectUpstreams(config, stores, plans, access, wake)
 	if err != nil {
 		return err
 	}
 
-	processes := Processes(config, Parts{
-		Objects: NewObjects(stores.objects, clock.RealClock{}), EDP: connected.edp, IAS: connected.ias, AvS: connected.avs, Accounts: connected.pool.accounts(), Kyma: connected.kyma,
-		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Access: access,
-		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
-	})
+	processes := s.processes(config, stores, connected, provisioner, access, follow)
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
 		return err
@@ -210,15 +205,11 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances)
 	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
-	options := brokerOptions(config, operator.Options{
-		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
-		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Platforms: platforms, Clock: clock.RealClock{}, Log: s.Log,
-		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access, Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Cleaner: cleaner, Pool: connected.pool.operated(), Leftovers: stores.leftovers, Objects: stores.objects, Upgrader: stores.upgrader(plans, wake), Wake: wake, Processes: process.Describe(processes), Stages: operatorserver.StagesOf(processes), Systems: append([]*upstream.System{system}, connected.systems...), Catalog: plans,
-		Estimator: estimator, UserText: broker.OperationText,
-		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
-		Differences:    comparer,
-	}, requests)
+	options := brokerOptions(config, s.operatorOptions(config, operated{
+		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,
+		recorder: recorder, processes: processes, engine: engine, follow: follow, wake: wake,
+		expirer: expirer, cleaner: cleaner, estimator: estimator, comparer: comparer,
+	}), requests)
 
 	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, connected.parts, []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
@@ -230,53 +221,11 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		expirer.Part(clock.RealClock{}, s.Log), cleaner.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
+		s.repair(stores, access, config.BTPCheckInterval),
 		s.expiryOfBindings(options),
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
 		{Name: "engine", Run: engine.Run, StopsEarly: true},
 	})...)
-}
-
-// comparer returns the comparison of the instances with the runtimes of the Provisioner.
-func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
-	return &reconcile.Comparer{
-		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
-		Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
-	}
-}
-
-// report returns the part that counts the differences at an interval, and registers its metrics.
-func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, interval time.Duration) lifecycle.Part {
-	reporter := reconcile.Reporter{Differences: comparer, Reports: reports, Interval: interval, Clock: clock.RealClock{}, Log: s.Log}
-	s.Metrics().MustRegister(reporter)
-
-	return reporter.Part()
-}
-
-// expirer returns the part that expires instances.
-func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake func()) expiry.Expirer {
-	return expiry.Expirer{
-		DB: s.db, Instances: s.instances, Operations: s.operations, Periods: periods, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
-	}
-}
-
-// upgrader returns the part that accepts upgrades.
-func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
-	return upgrade.Upgrader{
-		DB: s.db, Instances: s.instances, Operations: s.operations, Catalog: plans, Wake: wake, Clock: clock.RealClock{},
-	}
-}
-
-// cleaner returns the part that cleans up leftovers, and registers its metrics.
-func (s *Service) cleaner(stores stores, processes []process.Process[environment.Data], recorder *audit.Recorder, wake func()) cleanup.Cleaner {
-	s.Metrics().MustRegister(cleanup.Metrics{Leftovers: stores.leftovers, Clock: clock.RealClock{}, Log: s.Log})
-
-	at := slices.IndexFunc(processes, func(each process.Process[environment.Data]) bool { return each.Kind == environment.KindCleanup })
-
-	return cleanup.Cleaner{
-		DB: stores.db, Leftovers: stores.leftovers, Objects: stores.objects, Operations: stores.operations, Reports: stores.reports,
-		Recorder: recorder, Wake: wake,
-		Finished: func(steps []string) []string { return deprovisioning.FinishedStages(processes[at], steps) }, Clock: clock.RealClock{},
-	}
 }
 
 // recovery returns the part that probes an upstream system during an outage.
@@ -296,7 +245,7 @@ func (s *Service) expiryOfBindings(options broker.Options) lifecycle.Part {
 
 // runtimeAccess returns the client of runtimes, which records their addresses, and the limit of requests for kubeconfigs.
 func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, *auth.Limiter, error) {
-	networks, err := clusterclient.ParseNetworks(config.OwnClusterNetworks)
+	allowed, err := networks.Parse(config.OwnClusterNetworks)
 	if err != nil {
 		return clusterclient.Access{}, nil, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err)
 	}
@@ -308,7 +257,7 @@ func runtimeAccess(config Config, provisioner *provisionerclient.Client, address
 
 	recorder := refresh.Recorder{Endpoints: addresses, Clock: clock.RealClock{}}
 
-	return clusterclient.New(provisioner).Allowing(networks).Recording(recorder), limit, nil
+	return clusterclient.New(provisioner).Allowing(allowed).Recording(recorder), limit, nil
 }
 
 // newEngine returns the engine that runs the processes, with metrics and spans. The store notifies the engine of

@@ -11,14 +11,18 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/kyma"
-	"github.com/environment-broker/environment-broker/internal/avs"
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process/maintenance"
+	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
 // idleConnections is the number of idle connections to an upstream.
@@ -26,28 +30,39 @@ const idleConnections = 4
 
 // upstreams are the clients of the configured upstreams, with their guards and their background work.
 type upstreams struct {
-	pool    *accountPool
-	kyma    kyma.Kyma
-	edp     *edp.Client
-	ias     *ias.Client
-	avs     *avs.Client
-	systems []*upstream.System
-	parts   []lifecycle.Part
+	pool *accountPool
+	kyma kyma.Kyma
+	edp  *edp.Client
+	ias  *ias.Client
+	avs  *avs.Client
+	// lifecycleManager is nil if it is switched off.
+	lifecycleManager *lifecyclemanager.Client
+	// reconciler is nil if it is switched off.
+	reconciler *reconciler.Client
+	// notifications records messages to customers, or is nil.
+	notifications upgrading.Notifications
+	systems       []*upstream.System
+	parts         []lifecycle.Part
 }
 
 // connectUpstreams connects the upstreams that are configured, and registers their metrics.
-func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.Catalog, wake func()) (upstreams, error) {
+func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.Catalog, access clusterclient.Access, wake func(),
+) (upstreams, error) {
 	var connected upstreams
 
 	if err := errors.Join(
 		s.connectAccountPool(&connected, config, stores, plans, wake),
-		s.connectControlPlane(&connected, config.Kyma, stores, plans, wake),
+		s.connectControlPlane(&connected, config, stores, plans, wake),
 		s.connectEDP(&connected, config.EDP, stores, wake),
 		s.connectIAS(&connected, config.IAS, stores, wake),
 		s.connectAvS(&connected, config.AvS, stores, wake),
+		s.connectNotifications(&connected, config.Notification, stores, wake),
+		s.connectReconciler(&connected, config.Reconciler, stores, wake),
 	); err != nil {
 		return connected, err
 	}
+
+	s.addRenewal(&connected, stores, access)
 
 	for _, system := range connected.systems {
 		s.Metrics().MustRegister(system)
@@ -111,6 +126,24 @@ func (s *Service) connectAvS(connected *upstreams, config avs.Config, stores sto
 
 	connected.avs = avs.New(config, transport)
 	connected.add(system, s.recovery("AvS", system, connected.avs.Probe, stores, wake), s.restoration(connected.avs, stores))
+
+	return nil
+}
+
+func (s *Service) connectReconciler(connected *upstreams, config reconciler.Config, stores stores, wake func()) error {
+	if config.URL == "" {
+		return nil
+	}
+
+	system, transport, err := s.connect(upstream.Options{
+		Name: "reconciler", Title: "the Reconciler", Component: failure.ComponentReconciler, Calls: config.Calls, Variable: "APP_RECONCILER_CALLS",
+	})
+	if err != nil {
+		return err
+	}
+
+	connected.reconciler = reconciler.New(config, transport)
+	connected.add(system, s.recovery("the Reconciler", system, connected.reconciler.Probe, stores, wake))
 
 	return nil
 }

@@ -186,6 +186,10 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 			"version is not a version of Kyma. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
 	}
 
+	if installed.InstalledBy(environment.InstallerLifecycleManager) {
+		return resolveChannel(plan, *installed, order)
+	}
+
 	wanted := *installed
 	wanted.Version = order.Version
 
@@ -203,6 +207,20 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 	}
 
 	return environment.Upgrade{Version: order.Version, DryRun: order.DryRun}, accepted, nil
+}
+
+// resolveChannel checks an upgrade of Kyma that Lifecycle Manager installs: it applies the channel and the template of the plan.
+func resolveChannel(plan *catalog.Plan, installed environment.Kyma, order Order) (environment.Upgrade, Accepted, error) {
+	if order.Version != "" {
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
+			"The Kyma of the instance has no version, because Lifecycle Manager installs it. Without a version, the upgrade applies the channel of the plan.")
+	}
+
+	if _, err := plan.LifecycleManagerSettings(installed); err != nil {
+		return environment.Upgrade{}, Accepted{}, failure.Wrap(failure.Conflict, err, "%s", failure.Of(err).Text)
+	}
+
+	return environment.Upgrade{DryRun: order.DryRun}, Accepted{}, nil
 }
 
 // resolveCluster chooses the Kubernetes version: the ordered one, or else that of the plan, unless the cluster has a later one.

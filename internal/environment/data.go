@@ -40,6 +40,8 @@ type Data struct {
 	Ordered bool `json:"ordered,omitempty"`
 	// ProvisionerOperationID is the ID of the Provisioner operation that this operation waits for.
 	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
+	// ConfigurationVersion is the version of the configuration of Kyma in the Reconciler that the operation waits for.
+	ConfigurationVersion int64 `json:"configurationVersion,omitempty"`
 	// RuntimeKnown reports that the Provisioner has confirmed, after the removal started, that the runtime exists. If the
 	// Provisioner later reports the runtime as unknown, the runtime has been removed.
 	RuntimeKnown bool `json:"runtimeKnown,omitempty"`

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -12,14 +13,37 @@ type Kyma struct {
 	Version string `json:"version,omitempty"`
 	// Ordered reports that the order contains the version.
 	Ordered bool `json:"ordered,omitempty"`
+	// Installer is the system that installs Kyma on the runtime, or empty for the Provisioner. It never changes while the runtime
+	// exists.
+	Installer KymaInstaller `json:"installer,omitempty"`
 	// Modules are the names of the modules that the user has chosen, in the order of the plan.
 	Modules []string `json:"modules"`
 	// Installation lists the components of these modules. It can contain secrets, so it is never stored: the step that
-	// orders the runtime and the step that completes the installation belong to one stage.
+	// sends it and the step that completes it belong to one stage.
 	Installation *KymaInstallation `json:"-"`
 }
 
-// KymaInstallation is the configuration of Kyma in an order for the Provisioner.
+// KymaInstaller is a system that installs Kyma.
+type KymaInstaller string
+
+// The systems that install Kyma.
+const (
+	InstallerProvisioner      KymaInstaller = "provisioner"
+	InstallerReconciler       KymaInstaller = "reconciler"
+	InstallerLifecycleManager KymaInstaller = "lifecycle-manager"
+)
+
+// InstalledBy reports whether the system installs Kyma on the runtime. It is false for a runtime without Kyma.
+func (k *Kyma) InstalledBy(installer KymaInstaller) bool {
+	return k != nil && cmp.Or(k.Installer, InstallerProvisioner) == installer
+}
+
+// InLifecycleManager reports whether Lifecycle Manager installs the Kyma of the instance's runtime.
+func (i Instance) InLifecycleManager() bool {
+	return i.Request.Cluster.Kyma.InstalledBy(InstallerLifecycleManager)
+}
+
+// KymaInstallation is the configuration of Kyma for its installer.
 type KymaInstallation struct {
 	Version string
 	// Profile is Evaluation, Production or empty.
@@ -32,8 +56,10 @@ type KymaInstallation struct {
 
 // KymaComponent is a component with its values.
 type KymaComponent struct {
-	Name          string
-	Namespace     string
+	Name      string
+	Namespace string
+	// SourceURL is the address of a component that does not belong to the release. The Provisioner accepts no such component.
+	SourceURL     string
 	Configuration []KymaEntry
 }
 
@@ -41,7 +67,7 @@ type KymaComponent struct {
 type KymaEntry struct {
 	Key   string
 	Value secret.String
-	// Secret reports that the Provisioner must seal the value and never return it.
+	// Secret reports that the installer must seal the value and never return it.
 	Secret bool
 }
 

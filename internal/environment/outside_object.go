@@ -44,6 +44,16 @@ const (
 	// KindInternalEvaluation and KindExternalEvaluation are the evaluations of an instance. Their key is the ID.
 	KindInternalEvaluation = "internal evaluation"
 	KindExternalEvaluation = "external evaluation"
+
+	SystemLifecycleManager = "lifecycle-manager"
+	// KindKubeconfig is the Secret with the kubeconfig of the runtime, and KindKymaResource its Kyma resource, both in the control plane.
+	// Their key is the text of the reference.
+	KindKubeconfig   = "kubeconfig"
+	KindKymaResource = "Kyma resource"
+
+	SystemReconciler = "reconciler"
+	// KindCluster is the registration of an instance's runtime. Its key is the ID of the runtime.
+	KindCluster = "cluster"
 )
 
 // KindWithoutID returns the kind of the record of objects whose IDs never arrived. Its key is the number of requests that may have

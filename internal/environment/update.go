@@ -40,6 +40,16 @@ func UnchangedUpdate(instance Instance) Update {
 	}
 }
 
+// Changed returns the instance as it will be after the operation, which must have an update.
+func (d Data) Changed() (Instance, error) {
+	changed, err := d.Update.Apply(d.Instance)
+	if err != nil {
+		return changed, failure.Wrap(failure.Internal, err, "the change of instance %s cannot be applied", d.Instance.ID)
+	}
+
+	return changed, nil
+}
+
 // Apply returns the updated instance. It merges parameters and context field by field. It records the original order and tenant
 // when an update changes them for the first time, and does not change the expiry of an expired instance. If the stored or the new
 // JSON is malformed, it returns an error and the unchanged instance.

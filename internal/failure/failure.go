@@ -55,6 +55,8 @@ const (
 	// describes a different runtime.
 	ReasonDirectorNilResponse = "err_director_nil_response"
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
+	// ReasonReconcilerGaveUp: the Reconciler has given up the installation or the removal of Kyma.
+	ReasonReconcilerGaveUp = "err_reconciler_gave_up"
 
 	ComponentBroker             = "keb"
 	ComponentBrokerDatabase     = "db - keb"
@@ -74,8 +76,16 @@ const (
 	ComponentIAS = "ias"
 	// ComponentAvS is the availability service.
 	ComponentAvS = "avs"
+	// ComponentNotification is the service that informs customers about maintenance.
+	ComponentNotification = "notification"
+	// ComponentCleanupHook is the hook that empties accounts of the account pool.
+	ComponentCleanupHook = "cleanup hook"
+	// ComponentReconciler is the Reconciler of Kyma.
+	ComponentReconciler = "reconciler"
 	// ComponentControlPlane is the cluster with the configuration of Kyma.
 	ComponentControlPlane = "k8s client - control plane"
+	// ComponentLifecycleManager is Lifecycle Manager of Kyma.
+	ComponentLifecycleManager = "lifecycle-manager"
 	// ComponentReleases is the registry of Kyma releases.
 	ComponentReleases = "releases"
 )
@@ -251,5 +261,6 @@ func Reasons() []ReasonMeaning {
 		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries automatically"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
+		{ReasonReconcilerGaveUp, "the Reconciler has given up the installation or the removal of Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
 	}
 }

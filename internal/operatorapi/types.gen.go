@@ -8,6 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auditchain"
 )
 
+// Defines values for CloudAccountCleanupState.
+const (
+	CloudAccountCleanupStateClean      CloudAccountCleanupState = "clean"
+	CloudAccountCleanupStateFailed     CloudAccountCleanupState = "failed"
+	CloudAccountCleanupStatePending    CloudAccountCleanupState = "pending"
+	CloudAccountCleanupStateUnanswered CloudAccountCleanupState = "unanswered"
+)
+
 // Defines values for CloudAccountState.
 const (
 	CloudAccountStateClaimed   CloudAccountState = "claimed"
@@ -263,6 +271,9 @@ type CatalogProblem struct {
 
 // CloudAccount An account of a cloud provider in the account pool.
 type CloudAccount struct {
+	// Cleanup The cleanup of a dirty account.
+	Cleanup CloudAccountCleanup `json:"cleanup,omitempty,omitzero"`
+
 	// EUAccess Whether only operators in the European Union may access the account.
 	EUAccess bool `json:"euAccess,omitempty,omitzero"`
 
@@ -294,6 +305,43 @@ type CloudAccount struct {
 	// Type The label hyperscalerType.
 	Type string `json:"type"`
 }
+
+// CloudAccountCleanup The cleanup of a dirty account.
+type CloudAccountCleanup struct {
+	// Account The name of the binding in Gardener.
+	Account string `json:"account"`
+
+	// Attempts How often the cleanup hook was asked.
+	Attempts int `json:"attempts"`
+
+	// DirtySince The time at which the broker has first seen that the account is dirty.
+	DirtySince time.Time `json:"dirtySince"`
+
+	// Message The message of the hook, or the error. Absent without one.
+	Message string `json:"message,omitempty,omitzero"`
+
+	// NextAttemptAt The time after which the hook is asked again, if there is one.
+	NextAttemptAt time.Time `json:"nextAttemptAt"`
+
+	// State The last answer of the cleanup hook. Absent before the first one.
+	// clean: the account was empty, and is free.
+	// pending: the hook is emptying the account.
+	// failed: the hook cannot empty the account.
+	// unanswered: the hook has not answered.
+	State CloudAccountCleanupState `json:"state,omitempty,omitzero"`
+}
+
+// CloudAccountCleanupList Cleanups of dirty accounts.
+type CloudAccountCleanupList struct {
+	Data []CloudAccountCleanup `json:"data"`
+}
+
+// CloudAccountCleanupState The last answer of the cleanup hook. Absent before the first one.
+// clean: the account was empty, and is free.
+// pending: the hook is emptying the account.
+// failed: the hook cannot empty the account.
+// unanswered: the hook has not answered.
+type CloudAccountCleanupState string
 
 // CloudAccountList The accounts of the account pool.
 type CloudAccountList struct {
@@ -1025,6 +1073,9 @@ type ListRuntimesParams struct {
 	// Total Whether to count the entries on all pages.
 	Total Total `form:"total,omitempty" json:"total,omitempty,omitzero"`
 }
+
+// CleanCloudAccountJSONRequestBody defines body for CleanCloudAccount for application/json ContentType.
+type CleanCloudAccountJSONRequestBody = Justification
 
 // ReleaseCloudAccountJSONRequestBody defines body for ReleaseCloudAccount for application/json ContentType.
 type ReleaseCloudAccountJSONRequestBody = Justification

@@ -51,6 +51,8 @@ type BrokerHandlers interface {
 	GetCatalog(r *http.Request) (httpserver.Response, error)
 	// ListCloudAccounts handles GET /cloudaccounts: list the accounts of the account pool.
 	ListCloudAccounts(r *http.Request) (httpserver.Response, error)
+	// CleanCloudAccount handles POST /cloudaccounts/{cloud_account}/cleanup: ask the cleanup hook about a dirty account.
+	CleanCloudAccount(r *http.Request) (httpserver.Response, error)
 	// ReleaseCloudAccount handles POST /cloudaccounts/{cloud_account}/release: make a dirty account free for another tenant.
 	ReleaseCloudAccount(r *http.Request) (httpserver.Response, error)
 	// ExpireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
@@ -111,6 +113,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/cloudaccounts", Role: "viewer",
 			serve: to.ListCloudAccounts,
+		},
+		{
+			Method: http.MethodPost, Path: "/cloudaccounts/{cloud_account}/cleanup", Role: "operator",
+			serve: to.CleanCloudAccount,
 		},
 		{
 			Method: http.MethodPost, Path: "/cloudaccounts/{cloud_account}/release", Role: "operator",

@@ -2,6 +2,7 @@ package restclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,8 +62,9 @@ type Request struct {
 	Method, URL string
 	// Action completes "EDP could not …" in error texts.
 	Action string
-	// Body is encoded as JSON, unless it is nil.
-	Body any
+	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
+	Body        any
+	ContentType string
 	// Into receives the decoded JSON response. If it is nil, the response is ignored.
 	Into any
 }
@@ -184,7 +186,7 @@ func (c *Client) send(ctx context.Context, request Request, token string) (answe
 	sent.Header.Set("Accept", "application/json")
 
 	if body != nil {
-		sent.Header.Set("Content-Type", "application/json")
+		sent.Header.Set("Content-Type", cmp.Or(request.ContentType, "application/json"))
 	}
 
 	if c.options.Authorize != nil {

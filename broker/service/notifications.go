@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/notify"
+	"github.com/environment-broker/environment-broker/internal/clients/notification"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/upgrading"
+	"github.com/environment-broker/environment-broker/storage/outbox"
+)
+
+const (
+	// notificationsKept is how long messages are kept, and notificationsSwept the interval at which older ones are removed.
+	notificationsKept  = 7 * 24 * time.Hour
+	notificationsSwept = time.Hour
+)
+
+// notifications implements upgrading.Notifications with the store.
+type notifications struct {
+	store *outbox.Store
+	clock clock.PassiveClock
+}
+
+// NewNotifications returns Notifications that are backed by the store.
+func NewNotifications(store *outbox.Store, clock clock.PassiveClock) upgrading.Notifications {
+	return notifications{store, clock}
+}
+
+// Announce implements upgrading.Notifications. A lost lease is transient: the replica that has the lease runs the step.
+func (n notifications) Announce(ctx context.Context, by process.Record) error {
+	err := n.store.Begin(ctx, by, n.clock.Now())
+	if errors.Is(err, outbox.ErrLeaseLost) {
+		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")
+	}
+
+	return explain(err, "the notifications of the operation")
+}
+
+// connectNotifications connects the notification service if it is configured. Messages of the time before it was switched off are removed
+// in any case.
+func (s *Service) connectNotifications(connected *upstreams, config notification.Config, stores stores, wake func()) error {
+	metrics := notify.NewMetrics(stores.outbox, clock.RealClock{}, s.Log)
+	s.Metrics().MustRegister(metrics)
+
+	connected.parts = append(connected.parts, lifecycle.Periodic{
+		Name: "retention of notifications", Every: notificationsSwept, Clock: clock.RealClock{}, Log: s.Log,
+		Work: func(ctx context.Context) error {
+			_, err := stores.outbox.Remove(ctx, time.Now().Add(-notificationsKept))
+
+			return err
+		},
+	}.Part())
+
+	if !config.Enabled() {
+		return nil
+	}
+
+	system, transport, err := s.connect(upstream.Options{
+		Name: "notification", Title: "The notification service", Component: failure.ComponentNotification, Calls: config.Calls,
+		Variable: "APP_NOTIFICATION_CALLS",
+	})
+	if err != nil {
+		return err
+	}
+
+	client := notification.New(config, transport)
+	delivery := notify.New(notify.Options{
+		Outbox: stores.outbox, Send: client.Send, Timeout: config.Timeout, Calls: config.Calls, Metrics: metrics,
+		Clock: clock.RealClock{}, Log: s.Log,
+	})
+
+	connected.notifications = NewNotifications(stores.outbox, clock.RealClock{})
+	connected.add(system, delivery.Part(), s.recovery("the notification service", system, client.Probe, stores, wake))
+
+	return nil
+}

@@ -1,0 +1,113 @@
+package service
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/cleanup"
+	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/reconcile"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
+	"github.com/environment-broker/environment-broker/storage/reports"
+)
+
+// operated are the parts of the service that the operator API uses.
+type operated struct {
+	stores    stores
+	connected upstreams
+	// provisioner is the guard of the Provisioner.
+	provisioner     *upstream.System
+	access          clusterclient.Access
+	kubeconfigLimit *auth.Limiter
+	plans           *catalog.Catalog
+	platforms       func() auth.Platforms
+	recorder        *audit.Recorder
+	processes       []process.Process[environment.Data]
+	engine          *process.Engine[environment.Data]
+	follow          *feed.Feed
+	wake            func()
+	expirer         expiry.Expirer
+	cleaner         cleanup.Cleaner
+	estimator       *estimate.Estimator
+	comparer        *reconcile.Comparer
+}
+
+// operatorOptions returns the dependencies of the operator API.
+func (s *Service) operatorOptions(config Config, parts operated) operator.Options {
+	stores, connected := parts.stores, parts.connected
+
+	return operator.Options{
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
+		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects,
+		Recorder: parts.recorder, Authorizer: s.Access.Authorizer, Platforms: parts.platforms,
+		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
+		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
+		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
+		Expirer: parts.expirer, Cleaner: parts.cleaner, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
+		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
+		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
+		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer,
+		RangesLeftOpen: func() bool { return parts.follow.Kind() == provisionerclient.KindKyma },
+		Clock:          clock.RealClock{}, Log: s.Log, Metrics: s.HTTP, Tracing: s.Tracing,
+	}
+}
+
+// comparer returns the comparison of the instances with the runtimes of the Provisioner.
+func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
+	return &reconcile.Comparer{
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
+		Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
+	}
+}
+
+// report returns the part that counts the differences at an interval, and registers its metrics.
+func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, interval time.Duration) lifecycle.Part {
+	reporter := reconcile.Reporter{Differences: comparer, Reports: reports, Interval: interval, Clock: clock.RealClock{}, Log: s.Log}
+	s.Metrics().MustRegister(reporter)
+
+	return reporter.Part()
+}
+
+// expirer returns the part that expires instances.
+func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake func()) expiry.Expirer {
+	return expiry.Expirer{
+		DB: s.db, Instances: s.instances, Operations: s.operations, Periods: periods, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// upgrader returns the part that accepts upgrades.
+func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
+	return upgrade.Upgrader{
+		DB: s.db, Instances: s.instances, Operations: s.operations, Catalog: plans, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// cleaner returns the part that cleans up leftovers, and registers its metrics.
+func (s *Service) cleaner(stores stores, processes []process.Process[environment.Data], recorder *audit.Recorder, wake func()) cleanup.Cleaner {
+	s.Metrics().MustRegister(cleanup.Metrics{Leftovers: stores.leftovers, Clock: clock.RealClock{}, Log: s.Log})
+
+	at := slices.IndexFunc(processes, func(each process.Process[environment.Data]) bool { return each.Kind == environment.KindCleanup })
+
+	return cleanup.Cleaner{
+		DB: stores.db, Leftovers: stores.leftovers, Objects: stores.objects, Operations: stores.operations, Reports: stores.reports,
+		Recorder: recorder, Wake: wake,
+		Finished: func(steps []string) []string { return deprovisioning.FinishedStages(processes[at], steps) }, Clock: clock.RealClock{},
+	}
+}
