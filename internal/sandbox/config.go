@@ -12,6 +12,7 @@ import (
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
@@ -37,17 +38,18 @@ const brokerDatabase = "broker.db"
 // Config configures the sandbox. Each field is set by an environment variable whose name starts with Prefix. Port 0 selects a
 // free port.
 type Config struct {
-	Dir                      string        `env:"DIR"                        help:"folder that holds all data"`
-	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"time that the creation of a cluster takes"`
-	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"address of the broker"`
-	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
-	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
-	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
-	PortOffset               int           `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if other programs use the default ports"`
-	Director                 bool          `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
-	Integrations             bool          `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
-	DashboardURL             string        `env:"DASHBOARD_URL"              help:"URL of the console for runtimes, with the placeholder {instance_id}; if empty, the kubeconfig is used"`
-	TracingEndpoint          string        `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
+	Dir                      string                    `env:"DIR"                        help:"folder that holds all data"`
+	ClusterCreation          time.Duration             `env:"CLUSTER_CREATION"           help:"time that the creation of a cluster takes"`
+	BrokerAddress            string                    `env:"BROKER_ADDRESS"             help:"address of the broker"`
+	ProvisionerAddress       string                    `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
+	StatusAddress            string                    `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
+	ProvisionerStatusAddress string                    `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
+	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if other programs use the default ports"`
+	Director                 bool                      `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
+	Integrations             bool                      `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
+	KymaInstaller            environment.KymaInstaller `env:"KYMA_INSTALLER"             help:"system that installs Kyma on new runtimes: provisioner, or reconciler or lifecycle-manager for the simulated ones"`
+	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"URL of the console for runtimes, with the placeholder {instance_id}; if empty, the kubeconfig is used"`
+	TracingEndpoint          string                    `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
 
 	Log logging.Config `envPrefix:""`
 }
@@ -66,6 +68,7 @@ func DefaultConfig() Config {
 		ProvisionerStatusAddress: "127.0.0.1:3001",
 		Director:                 true,
 		Integrations:             true,
+		KymaInstaller:            environment.InstallerProvisioner,
 		Log:                      logging.DefaultConfig(),
 	}
 }
@@ -78,6 +81,17 @@ func (c Config) check() error {
 			return fmt.Errorf("%s is reachable from other machines, but the password of the sandbox is public: "+
 				"use a loopback address, such as 127.0.0.1:8080", address)
 		}
+	}
+
+	switch c.KymaInstaller {
+	case environment.InstallerProvisioner:
+	case environment.InstallerReconciler, environment.InstallerLifecycleManager:
+		if !c.Integrations {
+			return fmt.Errorf("%sKYMA_INSTALLER=%s needs %sINTEGRATIONS=true", Prefix, c.KymaInstaller, Prefix)
+		}
+	default:
+		return fmt.Errorf("%sKYMA_INSTALLER: %q is none of %s, %s and %s", Prefix, c.KymaInstaller,
+			environment.InstallerProvisioner, environment.InstallerReconciler, environment.InstallerLifecycleManager)
 	}
 
 	if c.ClusterCreation <= 0 {
@@ -122,7 +136,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
 	config.Tracing.Endpoint = c.TracingEndpoint
 	config.OwnClusterNetworks = loopback()
-	config.Kyma.Version, config.Kyma.OnDemandVersion = kymaVersion, true
+	config.Kyma.Version, config.Kyma.OnDemandVersion, config.Kyma.Installer = kymaVersion, true, c.KymaInstaller
 
 	return config
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -30,23 +31,31 @@ const (
 	gardenStop = 20 * time.Second
 )
 
+// openGarden is a garden that runs as soon as its part does.
+type openGarden struct {
+	client client.WithWatch
+	// config is the connection to the fake garden, and kubeconfig the file of the local garden. One of them is empty.
+	config     *rest.Config
+	kubeconfig string
+}
+
 // memoryGarden opens the fake garden in the subfolder garden of config.Dir. Services can use the returned client immediately. The
 // gardenlet starts with the returned part; until then, new Shoots wait.
-func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
+func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (openGarden, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
 	})
 	if err != nil {
-		return nil, lifecycle.Part{}, err
+		return openGarden{}, lifecycle.Part{}, err
 	}
 
-	return memory.Client(), lifecycle.Part{Name: "garden", Run: memory.Run}, nil
+	return openGarden{client: memory.Client(), config: memory.Config()}, lifecycle.Part{Name: "garden", Run: memory.Run}, nil
 }
 
 // localGarden starts the local garden and waits until it is ready. The returned part stops the garden when its context ends. The
 // garden writes its log to log. Its data is not in the folder of the fake garden, so a user can switch between the two gardens;
 // each keeps its own clusters.
-func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
+func localGarden(ctx context.Context, program string, config Config, log io.Writer) (openGarden, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
 	}
@@ -59,17 +68,17 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 	case kubeconfig := <-process.ready:
 		api, err := gardener.Connect(kubeconfig)
 
-		return api, part, err
+		return openGarden{client: api, kubeconfig: kubeconfig}, part, err
 	case err := <-process.ended:
-		return nil, part, fmt.Errorf("the garden exited before it was ready: %w", err)
+		return openGarden{}, part, fmt.Errorf("the garden exited before it was ready: %w", err)
 	case <-time.After(gardenStart):
 		close(process.stop)
 
-		return nil, part, fmt.Errorf("the garden was not ready within %s", gardenStart)
+		return openGarden{}, part, fmt.Errorf("the garden was not ready within %s", gardenStart)
 	case <-ctx.Done():
 		close(process.stop)
 
-		return nil, part, errors.Join(ctx.Err(), <-process.ended)
+		return openGarden{}, part, errors.Join(ctx.Err(), <-process.ended)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -75,7 +74,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	var (
-		garden client.WithWatch
+		garden openGarden
 		parts  = make([]lifecycle.Part, 1) // parts stop in reverse order, so the garden stops last
 	)
 
@@ -95,7 +94,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		services    services
 	)
 
-	systems, systemParts, err = startSystems(ctx, config, garden, log)
+	systems, systemParts, err = startSystems(ctx, config, garden.client, log)
 	parts = append(parts, systemParts...)
 
 	if err == nil {
@@ -144,7 +143,7 @@ type services struct {
 
 // start creates both services. They listen on their addresses but serve no requests until their Run methods are called. Both
 // write to the same log, and each entry names its service. After an error, start leaves nothing open.
-func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, systems outside, log logrus.FieldLogger,
+func start(ctx context.Context, config Config, keys secret.String, garden openGarden, systems outside, log logrus.FieldLogger,
 ) (services, error) {
 	var (
 		running services
@@ -157,15 +156,26 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 		return services{}, err
 	}
 
-	running.provisioner, err = provisioner.New(ctx, settings, garden, log.WithField(logging.Service, "provisioner"))
+	running.provisioner, err = provisioner.New(ctx, settings, garden.client, log.WithField(logging.Service, "provisioner"))
 	if err != nil {
 		return services{}, fmt.Errorf("provisioner: %w", err)
 	}
 
 	brokerSettings := config.broker(keys, running.provisioner.Address())
-	systems.configure(&brokerSettings)
 
-	running.broker, err = broker.New(ctx, brokerSettings, log.WithField(logging.Service, "broker"))
+	if err := systems.configure(&brokerSettings, config.Dir); err != nil {
+		return services{}, errors.Join(err, running.provisioner.Close())
+	}
+
+	if config.Integrations {
+		if err := config.preparePool(ctx, garden.client); err != nil {
+			return services{}, errors.Join(err, running.provisioner.Close())
+		}
+
+		config.usePool(&brokerSettings, garden.kubeconfig)
+	}
+
+	running.broker, err = broker.NewInGarden(ctx, brokerSettings, garden.config, log.WithField(logging.Service, "broker"))
 	if err != nil {
 		return services{}, errors.Join(fmt.Errorf("broker: %w", err), running.provisioner.Close())
 	}

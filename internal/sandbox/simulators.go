@@ -3,17 +3,23 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
@@ -27,7 +33,9 @@ type outside struct {
 // startSimulators starts a listener for the simulated systems of the broker on a free loopback port. The systems keep their objects
 // in memory: after a restart of the sandbox, the broker finds none of the objects that it has recorded, which counts as removed.
 func startSimulators(ctx context.Context) (address string, part lifecycle.Part, err error) {
-	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(fakeavs.New(), fakeedp.New(), fakeias.New()), 0)
+	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(
+		fakeavs.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
+		fakecontrolplane.New()), 0)
 	if err != nil {
 		return "", lifecycle.Part{}, fmt.Errorf("starting the simulated systems: %w", err)
 	}
@@ -56,10 +64,10 @@ func startSystems(ctx context.Context, config Config, garden client.WithWatch, l
 	return systems, parts, err
 }
 
-// configure connects the broker to the simulated systems.
-func (o outside) configure(config *broker.Config) {
+// configure connects the broker to the simulated systems. Files that the broker reads are written to dir.
+func (o outside) configure(config *broker.Config, dir string) error {
 	if o.simulators == "" {
-		return
+		return nil
 	}
 
 	address := "http://" + o.simulators + "/edp"
@@ -67,10 +75,32 @@ func (o outside) configure(config *broker.Config) {
 	config.EDP.Namespace, config.EDP.Secret = fakeedp.Namespace, fakeedp.Secret
 	config.IAS.URL, config.IAS.UserID, config.IAS.UserSecret = "http://"+o.simulators+"/ias", fakeias.User, fakeias.Secret
 
-	address = "http://" + o.simulators + "/avs"
-	config.AvS.API, config.AvS.TokenURL, config.AvS.ClientID = address+fakeavs.API, address+fakeavs.Token, fakeavs.ClientID
-	config.AvS.Username, config.AvS.Password = fakeavs.User, fakeavs.Password
-	config.AvS.GroupID, config.AvS.ParentID, config.AvS.Internal.AccessID, config.AvS.External.AccessID = 1, 2, 3, 4
-	config.AvS.Tags = avs.TagClasses{Enabled: true, ShootName: 11, SeedName: 12, Region: 13}
+	config.Notification = fakenotification.Config("http://" + o.simulators + "/notification")
+	config.AvS = fakeavs.Config("http://" + o.simulators + "/avs")
+	config.AvS.Tags.Enabled = true
+	config.AccountPool.Cleanup = fakecleanup.Config("http://" + o.simulators + "/cleanup")
 	config.Gardener.ShootDomain = "example.com"
+
+	switch config.Kyma.Installer {
+	case environment.InstallerProvisioner: // runs in the sandbox anyway
+	case environment.InstallerReconciler:
+		config.Reconciler.URL = "http://" + o.simulators + "/reconciler"
+	case environment.InstallerLifecycleManager:
+		return o.useLifecycleManager(config, dir)
+	}
+
+	return nil
+}
+
+// useLifecycleManager lets the simulated Lifecycle Manager install Kyma. The kubeconfig of its control plane is written to dir.
+func (o outside) useLifecycleManager(config *broker.Config, dir string) error {
+	config.LifecycleManager.Enabled = true
+	config.Kyma.Installer, config.Kyma.Version, config.Kyma.OnDemandVersion = environment.InstallerProvisioner, "", false
+	config.Kyma.KubeconfigPath = filepath.Join(dir, "control-plane.kubeconfig")
+
+	if err := atomicfile.Write(config.Kyma.KubeconfigPath, fakecontrolplane.Kubeconfig("http://"+o.simulators+"/control-plane")); err != nil {
+		return fmt.Errorf("writing the kubeconfig of the simulated control plane: %w", err)
+	}
+
+	return nil
 }

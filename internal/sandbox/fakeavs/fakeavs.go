@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
@@ -27,6 +27,17 @@ const (
 	API   = "/api/v2/evaluationmetadata"
 	Token = "/oauth2/token" //nolint:gosec // no credential
 )
+
+// Config returns the configuration of a client of the simulated system at the address. Tags are turned off.
+func Config(address string) avs.Config {
+	config := avs.DefaultConfig()
+	config.API, config.TokenURL = address+API, address+Token
+	config.ClientID, config.Username, config.Password = ClientID, User, Password
+	config.GroupID, config.ParentID, config.Internal.AccessID, config.External.AccessID = 1, 2, 3, 4
+	config.Tags = avs.TagClasses{ShootName: 11, SeedName: 12, Region: 13}
+
+	return config
+}
 
 // evaluation is an evaluation in AvS.
 type evaluation struct {

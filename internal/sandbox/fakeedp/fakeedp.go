@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 

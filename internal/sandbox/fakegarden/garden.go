@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
@@ -108,6 +109,9 @@ func (m *Memory) Client() client.WithWatch { return m.client }
 // Handler returns the API server of the garden, for services in other processes. It accepts every request without authentication,
 // so only a test may serve it.
 func (m *Memory) Handler() http.Handler { return m.server }
+
+// Config returns a configuration for clients in the same process, for services that need more than a client.
+func (m *Memory) Config() *rest.Config { return m.server.Config() }
 
 // Counted returns another client of the garden, with counts of its calls. Calls of the gardenlet and of other clients are not
 // included, so a test can count the calls of the Provisioner alone.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/environment-broker/environment-broker/internal/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 

@@ -50,12 +50,18 @@ func (s *Server) Client() (client.WithWatch, *Calls, error) {
 		mapper.Add(kind.GroupVersionKind, scope)
 	}
 	calls := &Calls{}
-	config := &rest.Config{Host: "http://in-process", QPS: -1, WarningHandler: rest.NoWarnings{}}
-	config.ContentType = runtime.ContentTypeJSON
+	config := s.Config()
 	c, err := client.NewWithWatch(config, client.Options{
 		HTTPClient: &http.Client{Transport: transport{s, calls}}, Scheme: s.options.Scheme, Mapper: mapper,
 	})
 	return c, calls, err
+}
+
+// Config returns a configuration for clients that call the server without a network. Their calls are not counted.
+func (s *Server) Config() *rest.Config {
+	config := &rest.Config{Host: "http://in-process", QPS: -1, WarningHandler: rest.NoWarnings{}, Transport: transport{s, &Calls{}}}
+	config.ContentType = runtime.ContentTypeJSON
+	return config
 }
 
 // transport is an http.RoundTripper that calls a handler in this process, in a separate goroutine for each request. A handler
