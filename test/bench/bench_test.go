@@ -90,6 +90,7 @@ func scenarios() []scenario {
 		{"busy", measureBusy},
 		{"catalog", measureCatalog},
 		{"throughput", measureThroughput},
+		{"integrations", measureIntegrations},
 		{"pickup", measurePickUp},
 		{"slow_runtimes", measureSlowRuntimes},
 		{"waiting", measureWaiting},

@@ -92,10 +92,15 @@ func (e *environment) create(count int) []load.Response { return e.createFor(man
 
 // createFor creates instances, distributed over tenants.
 func (e *environment) createFor(tenants, count int) []load.Response {
+	return e.send(count, creates(e.broker.url, tenants))
+}
+
+// send sends count concurrent requests and returns the responses.
+func (e *environment) send(count int, request func(number int) load.Request) []load.Response {
 	generator := load.New(clients)
 	defer generator.Close()
 
-	responses, err := generator.Count(e.Context(), count, creates(e.broker.url, tenants))
+	responses, err := generator.Count(e.Context(), count, request)
 	e.check(err)
 
 	return responses
@@ -195,20 +200,29 @@ func header() http.Header {
 
 // creates returns requests for new instances as Cloud Foundry sends them, distributed over tenants.
 func creates(url string, tenants int) func(number int) load.Request {
+	return createsWith(url, tenants, func(_, _ map[string]any) {})
+}
+
+// createsWith is like creates, with changes of the body.
+func createsWith(url string, tenants int, change func(body, context map[string]any)) func(number int) load.Request {
 	header := header()
 
 	return func(number int) load.Request {
 		tenant, space := fmt.Sprintf("tenant-%03d", number%tenants), fmt.Sprintf("space-%03d", number%tenants)
 		name := fmt.Sprintf("runtime-%d", number)
 
-		body, err := json.Marshal(map[string]any{
+		context := map[string]any{
+			"platform": "cloudfoundry", "organization_guid": tenant, "space_guid": space,
+			"organization_name": "an organization", "space_name": "a space", "instance_name": name,
+		}
+		order := map[string]any{
 			"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": tenant, "space_guid": space,
-			"context": map[string]any{
-				"platform": "cloudfoundry", "organization_guid": tenant, "space_guid": space,
-				"organization_name": "an organization", "space_name": "a space", "instance_name": name,
-			},
+			"context":    context,
 			"parameters": map[string]any{"name": name, "autoScalerMax": 5},
-		})
+		}
+		change(order, context)
+
+		body, err := json.Marshal(order)
 		if err != nil {
 			panic(err) // cannot happen: strings and numbers always encode
 		}

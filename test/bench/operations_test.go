@@ -24,27 +24,39 @@ func measureThroughput(s *scope) {
 // finishAll creates size instances, waits until all are ready, and reports the cost of an operation.
 func (s *scope) finishAll(size int) {
 	e := s.start(simulated.Behaviour{})
-	count := float64(size)
-	commits, broker, postgres := e.commits(), s.cpuOf(e.broker.command.Process.Pid), s.cpuOf(s.postgres.ID())
-	start := time.Now()
-
-	e.create(size)
-	ended := e.finish(size)
-
-	broker, postgres = s.cpuOf(e.broker.command.Process.Pid)-broker, s.cpuOf(s.postgres.ID())-postgres
-	commits = e.commits() - commits
+	cost := e.costOf(size, creates(e.broker.url, manyTenants))
 	calls := e.provisioner.Calls()
 	name := fmt.Sprintf("%d creates, accepted to all done: ", size)
 
-	s.add(report.Figure{Name: name + "operations/s", AtLeast: 300}, count/ended.Sub(start).Seconds())
-	s.add(report.Figure{Name: name + "commits per operation", AtMost: 10}, commits/count)
-	s.add(report.Figure{Name: name + "CPU time of the broker per operation", Unit: "ms"}, milliseconds(broker)/count)
-	s.add(report.Figure{Name: name + "CPU time of PostgreSQL per operation", Unit: "ms"}, milliseconds(postgres)/count)
+	s.add(report.Figure{Name: name + "operations/s", AtLeast: 300}, cost.rate)
+	s.add(report.Figure{Name: name + "commits per operation", AtMost: 10}, cost.commits)
+	s.add(report.Figure{Name: name + "CPU time of the broker per operation", Unit: "ms"}, cost.broker)
+	s.add(report.Figure{Name: name + "CPU time of PostgreSQL per operation", Unit: "ms"}, cost.postgres)
 	s.add(report.Figure{
 		Name: name + "calls per operation",
 		Note: fmt.Sprintf("in the last round: orders %d, states %d, kubeconfigs %d, runtimes %d, changes %d",
 			calls.Orders, calls.Statuses, calls.Kubeconfigs, calls.Probes, calls.Feeds),
-	}, float64(calls.All())/count)
+	}, float64(calls.All())/float64(size))
+}
+
+// cost has the operations per second, and the commits and the milliseconds of CPU time per operation.
+type cost struct{ rate, commits, broker, postgres float64 }
+
+// costOf sends size requests for new instances, and waits until all are ready. The environment must have no other operations.
+func (e *environment) costOf(size int, request func(number int) load.Request) cost {
+	count := float64(size)
+	commits, broker, postgres := e.commits(), e.cpuOf(e.broker.command.Process.Pid), e.cpuOf(e.postgres.ID())
+	start := time.Now()
+
+	e.send(size, request)
+	ended := e.finish(size)
+
+	return cost{
+		rate:     count / ended.Sub(start).Seconds(),
+		commits:  (e.commits() - commits) / count,
+		broker:   milliseconds(e.cpuOf(e.broker.command.Process.Pid)-broker) / count,
+		postgres: milliseconds(e.cpuOf(e.postgres.ID())-postgres) / count,
+	}
 }
 
 // commits returns the number of writing transactions on the server so far. PostgreSQL assigns transaction IDs only to writing

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
@@ -155,6 +156,13 @@ func (a proxiedAccess) Probe(ctx context.Context, instance environment.Instance)
 	}
 
 	return nil
+}
+
+// AdminKubeconfig implements reconciling.Kubeconfigs and kymaresource.Access. The kubeconfig names a cluster, which the Reconciler requires.
+func (a proxiedAccess) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
+	_, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID)
+
+	return ownKubeconfig, err
 }
 
 // ApplyServiceManager implements provisioning.RuntimeAccess.

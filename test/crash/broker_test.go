@@ -27,16 +27,18 @@ import (
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/avs"
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
@@ -63,6 +65,9 @@ const (
 	// claimDelay is the time between an order and the deletion of the instance. The deletion arrives while an account is being
 	// claimed.
 	claimDelay = 6300 * time.Millisecond
+	// reconcilerDelay is the time between an order and the deletion of the instance. The deletion arrives while the Reconciler installs
+	// Kyma.
+	reconcilerDelay = 62300 * time.Millisecond
 	// pollInterval is the interval at which the broker polls the Provisioner.
 	pollInterval = 5 * time.Second
 )
@@ -81,8 +86,13 @@ type brokerFixture struct {
 	edp         *fakeedp.EDP
 	ias         *fakeias.IAS
 	avs         *fakeavs.AvS
+	reconciler  *fakereconciler.Reconciler
+	// installer installs Kyma.
+	installer environment.KymaInstaller
 	// pool is nil if the configuration maps providers to accounts.
 	pool *pool
+	// controlPlane is nil if the Provisioner installs Kyma.
+	controlPlane *controlPlane
 }
 
 func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *catalog.Catalog) *brokerFixture {
@@ -91,6 +101,7 @@ func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *c
 	f := &brokerFixture{
 		T: t, plans: plans, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}, services: 2},
 		provisioner: newProvisioner(t, storagetest.SQLite(t), garden), edp: fakeedp.New(), ias: fakeias.New(), avs: fakeavs.New(),
+		reconciler: fakereconciler.New(),
 	}
 	f.ias.Add(instanceID)
 	f.cleaner = cleanup.Cleaner{
@@ -161,21 +172,32 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 	config := service.DefaultConfig()
 	config.AvS, config.Gardener.ShootDomain = avsConfig(), "example.com"
 	config.DirectorDashboard = true
+	config.Reconciler, config.Kyma.Installer = reconcilerConfig(), f.installer
 
-	return service.Processes(config, service.Parts{
+	parts := service.Parts{
 		AvS:         avs.New(config.AvS, proxy.Client(f.avs, avsOperation).Transport),
 		Objects:     proxiedObjects{service.NewObjects(f.objects, clock.RealClock{}), proxy},
 		EDP:         edp.New(edpConfig(), proxy.Client(f.edp, edpOperation).Transport),
+		Reconciler:  reconciler.New(config.Reconciler, proxy.Client(f.reconciler, reconcilerOperation).Transport),
 		IAS:         ias.New(iasConfig(), proxy.Client(f.ias, iasOperation).Transport),
 		Provisioner: client,
 		Accounts:    accounts,
-		Rows:        proxiedRows{service.NewRows(f.tables(), clock.RealClock{}), proxy},
-		Access:      proxiedAccess{client, proxy, f.accounts},
-		Kyma:        kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
-		Pace:        func(time.Duration) time.Duration { return pollInterval },
-		FeedAlive:   func() bool { return true },
-		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
-	})
+
+		Notifications: proxiedNotifications{service.NewNotifications(f.outbox, clock.RealClock{}), proxy},
+
+		Rows:      proxiedRows{service.NewRows(f.tables(), clock.RealClock{}), proxy},
+		Access:    proxiedAccess{client, proxy, f.accounts},
+		Kyma:      kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
+		Pace:      func(time.Duration) time.Duration { return pollInterval },
+		FeedAlive: func() bool { return true },
+		Kind:      func() provisionerclient.Kind { return provisionerclient.KindOurs },
+	}
+
+	if f.controlPlane != nil {
+		f.controlPlane.connect(&parts, proxy)
+	}
+
+	return service.Processes(config, parts)
 }
 
 // sendAWS sends a request for the instance with plan aws and returns the ID of the accepted operation.
@@ -272,11 +294,17 @@ type brokerState struct {
 	DataTenants    map[string]map[string]string
 	OutsideObjects []string
 	Evaluations    evaluations
+	// Notifications are the messages about upgrades, in the order in which they are sent.
+	Notifications []string
+	// Clusters are the clusters in the Reconciler.
+	Clusters []string
 	// Leftovers are the steps of deletions that were not completed.
 	Leftovers []string
 	// Unfinished is the number of the Provisioner's operations that have not ended.
 	Unfinished int
 	Pool       poolState
+	// ControlPlane are the objects in the control plane, without the IDs of runtimes.
+	ControlPlane []string
 }
 
 func (f *brokerFixture) state(racy bool) brokerState {
@@ -296,10 +324,15 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		Instances:   count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 		DataTenants: f.edp.Tenants(), ServiceProviders: f.ias.Holds(), Evaluations: f.evaluations(),
+		Clusters: f.clusters(),
 	}
 
 	if f.pool != nil {
 		found.Pool = f.pool.state(racy)
+	}
+
+	if f.controlPlane != nil {
+		found.ControlPlane = f.controlPlane.state()
 	}
 
 	found.ClientSecret = f.accounts.clientSecret
@@ -325,15 +358,17 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		f.Fatal(err)
 	}
 
+	found.Notifications = f.notifications(racy)
+
 	left := found.Evaluations
-	gone := found.Instances+len(found.Leftovers) == 0 && len(left.Recorded)+len(found.DataTenants) > 0
+	gone := found.Instances+len(found.Leftovers) == 0 && len(left.Recorded)+len(found.DataTenants)+len(found.ControlPlane) > 0
 
 	if racy { // a lost response may leave an evaluation
 		found.Leftovers = nil
 	}
 
 	if len(left.Unknown)+len(left.Missing) > 0 || gone {
-		f.Errorf("%d instances, but other systems have %+v and %v", found.Instances, left, found.DataTenants)
+		f.Errorf("%d instances, but other systems have %+v, %v and %v", found.Instances, left, found.DataTenants, found.ControlPlane)
 	}
 
 	if found.Instances == 1 {
@@ -351,6 +386,11 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		found.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 		if found.Runtime || found.Suspended {
 			found.Services = f.accounts.services
+		}
+
+		version, _, _ := strings.Cut(found.Kyma, " ")
+		if f.installer == environment.InstallerReconciler && (len(found.Clusters) != 1 || !strings.HasPrefix(found.Clusters[0], version+" ")) {
+			f.Errorf("the instance has Kyma %s, the Reconciler %v", version, found.Clusters)
 		}
 
 		if found.Runtime && row.Provider != "" && found.Dashboard != console {
@@ -383,6 +423,10 @@ type brokerScenario struct {
 	delay  time.Duration
 	// pooled runs the scenario with an account pool.
 	pooled bool
+	// managed runs the scenario with Lifecycle Manager instead of the Provisioner's Kyma.
+	managed bool
+	// installer installs Kyma. If it is empty, the Provisioner does.
+	installer environment.KymaInstaller
 	// request is the main request. The outcome of its operation must not depend on the fault.
 	request request
 	// gone requires that nothing is left of the tenant afterwards, in any system.
@@ -443,7 +487,17 @@ func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, 
 		built = append(built, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, UndoneByCaller: []string{"grant"}, Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
-			f := newBroker(t, open(t), garden, plans)
+			offered := plans
+			if each.managed {
+				offered = managedPlans(t)
+			}
+
+			f := newBroker(t, open(t), garden, offered)
+			if each.managed {
+				f.controlPlane = newControlPlane(t)
+			}
+			f.installer = each.installer
+
 			if each.pooled {
 				f.pool = newPool(t, garden, f.claims)
 			}
@@ -527,6 +581,13 @@ func (f *brokerFixture) leave() string {
 	return f.deprovision()
 }
 
+// leaveReconciled is leave for an instance with Kyma, while the Reconciler rejects all calls.
+func (f *brokerFixture) leaveReconciled() string {
+	f.reconciler.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 300, Times: -1})
+
+	return f.deprovisionKyma()
+}
+
 // wantGone checks that the deleted instance is gone for its platform, although something is left of it.
 func (f *brokerFixture) wantGone() {
 	f.Helper()
@@ -560,6 +621,7 @@ func (f *brokerFixture) cleanUp() string {
 	f.edp.Reset()
 	f.ias.Reset()
 	f.avs.Reset()
+	f.reconciler.Reset()
 
 	id, err := storage.Get[string](f.Context(), f.db.Reader(), `SELECT id FROM leftovers`)
 	if err != nil {
@@ -606,7 +668,7 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 
 	ready := []request{f.provision}
 
-	return newBrokerScenarios(t, garden, open,
+	return append(kymaResourceScenarios(t, garden, open), newBrokerScenarios(t, garden, open,
 		brokerScenario{name: "provision", kind: environment.KindProvision, request: f.provision},
 		brokerScenario{name: "provision-own-cluster", kind: environment.KindProvision, request: f.provisionOwnCluster},
 		brokerScenario{
@@ -650,6 +712,29 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 			name: "deprovision-during-upgrade", kind: environment.KindDeprovision,
 			before: []request{f.provisionKyma}, during: f.upgradeKyma, delay: change, request: f.deprovisionKyma,
 		},
+		brokerScenario{
+			name: "provision-reconciler", kind: environment.KindProvision, installer: environment.InstallerReconciler, request: f.provisionKyma,
+		},
+		brokerScenario{
+			name: "update-modules-reconciler", kind: environment.KindUpdate, installer: environment.InstallerReconciler,
+			before: []request{f.provisionKyma}, request: f.updateModules,
+		},
+		brokerScenario{
+			name: "upgrade-reconciler", kind: environment.KindUpgradeKyma, installer: environment.InstallerReconciler,
+			before: []request{f.provisionKyma}, request: f.upgradeKyma,
+		},
+		brokerScenario{
+			name: "deprovision-reconciler", kind: environment.KindDeprovision, installer: environment.InstallerReconciler,
+			before: []request{f.provisionKyma}, request: f.deprovisionKyma, gone: true,
+		},
+		brokerScenario{
+			name: "deprovision-reconciler-during-creation", kind: environment.KindDeprovision, installer: environment.InstallerReconciler,
+			during: f.provisionKyma, delay: reconcilerDelay, request: f.deprovisionKyma,
+		},
+		brokerScenario{
+			name: "cleanup-reconciler", kind: environment.KindCleanup, installer: environment.InstallerReconciler,
+			before: []request{f.provisionKyma, f.leaveReconciled}, request: f.cleanUp, gone: true,
+		},
 		brokerScenario{name: "suspend", kind: environment.KindSuspend, before: []request{f.provisionTrial}, request: f.suspend},
 		brokerScenario{name: "provision-pooled", kind: environment.KindProvision, pooled: true, request: f.provision},
 		brokerScenario{name: "deprovision-pooled", kind: environment.KindDeprovision, pooled: true, before: ready, request: f.deprovision, gone: true},
@@ -665,7 +750,7 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 			name: "resume", kind: environment.KindResume,
 			before: []request{f.provisionTrial, f.suspend}, request: f.resume,
 		},
-	)
+	)...)
 }
 
 // deletionFaults is the share of faults that TestDeletionsOfTrials runs: one in nine. This small share is enough, because other

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -57,6 +58,7 @@ type brokerRows struct {
 	auditLog   *auditlog.Store
 	objects    *outsideobjects.Store
 	leftovers  *leftovers.Store
+	outbox     *outbox.Store
 }
 
 func (r brokerRows) tables() service.Tables {
@@ -85,6 +87,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.outbox, err = outbox.Open(t.Context(), db, rows.operations); err != nil {
 		t.Fatal(err)
 	}
 

@@ -10,15 +10,18 @@ import (
 	"strings"
 
 	"github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/avs"
-	"github.com/environment-broker/environment-broker/internal/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/ias"
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/ias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/process/upgrading"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 )
 
@@ -56,11 +59,8 @@ func edpOperation(request *http.Request) string {
 
 // avsConfig connects the broker to the simulated AvS behind the proxy.
 func avsConfig() avs.Config {
-	config := avs.DefaultConfig()
-	config.API, config.TokenURL = "http://avs.example.com"+fakeavs.API, "http://avs.example.com"+fakeavs.Token
-	config.ClientID, config.Username, config.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
-	config.ParentID = 1
-	config.Tags = avs.TagClasses{Enabled: true, ShootName: 11, SeedName: 12, Region: 13}
+	config := fakeavs.Config("http://avs.example.com")
+	config.Tags.Enabled = true
 
 	return config
 }
@@ -76,6 +76,33 @@ func avsOperation(request *http.Request) string {
 	}
 
 	return name
+}
+
+// reconcilerConfig connects the broker to the simulated Reconciler behind the proxy.
+func reconcilerConfig() reconciler.Config {
+	config := reconciler.DefaultConfig()
+	config.URL = "http://reconciler.example.com"
+
+	return config
+}
+
+// reconcilerOperation names a call to the Reconciler.
+func reconcilerOperation(request *http.Request) string { return "Reconciler" + request.Method }
+
+// clusters returns the clusters in the Reconciler with their components, without their IDs. Their statuses depend on the number of calls.
+func (f *brokerFixture) clusters() []string {
+	found := []string{}
+
+	for _, cluster := range f.reconciler.Clusters() {
+		names := []string{}
+		for _, component := range cluster.Kyma.Components {
+			names = append(names, component.Component)
+		}
+
+		found = append(found, cluster.Kyma.Version+" "+strings.Join(names, " "))
+	}
+
+	return found
 }
 
 // evaluations are the evaluations in AvS, without their IDs.
@@ -135,6 +162,38 @@ func (f *brokerFixture) evaluations() evaluations {
 	}
 
 	return found
+}
+
+// notifications returns the actions of the messages about upgrades. Every event must be complete. A fault can delay an upgrade so that it
+// is preempted before it begins; such a run is racy.
+func (f *brokerFixture) notifications(racy bool) []string {
+	f.Helper()
+
+	actions, err := storage.Select[string](f.Context(), f.db.Reader(), `SELECT action FROM notifications ORDER BY event_id, number`)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	if len(actions) > 0 && !slices.Equal(actions, []string{"create", "begin", "finish"}) {
+		f.Errorf("the messages about the upgrade are %v", actions)
+	}
+
+	if racy {
+		return nil
+	}
+
+	return actions
+}
+
+// proxiedNotifications records messages through the proxy of a replica.
+type proxiedNotifications struct {
+	upgrading.Notifications
+
+	proxy *crashtest.Proxy
+}
+
+func (n proxiedNotifications) Announce(ctx context.Context, by process.Record) error {
+	return proxiedRows{proxy: n.proxy}.call(ctx, "Announce", func(ctx context.Context) error { return n.Notifications.Announce(ctx, by) })
 }
 
 // distinct returns the sorted classes of the tags, without repetitions.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
@@ -142,8 +142,7 @@ func TestMaintenanceEndsWithACanceledUpgrade(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	e := start(t, harness.SQLite, 200*time.Millisecond, func(broker *broker.Config, _ *provisioner.Config) {
-		broker.AvS.API, broker.AvS.TokenURL, broker.AvS.ParentID = server.URL+fakeavs.API, server.URL+fakeavs.Token, 1
-		broker.AvS.ClientID, broker.AvS.Username, broker.AvS.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
+		broker.AvS = fakeavs.Config(server.URL)
 		broker.Gardener.ShootDomain = "example.com"
 	})
 

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/avs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
@@ -27,9 +26,8 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	e := harness.Start(t, harness.Options{ClusterCreation: 100 * time.Millisecond, Configure: func(c *service.Config, _ *provisioner.Config) {
-		c.AvS.API, c.AvS.TokenURL, c.AvS.ParentID = server.URL+"/avs"+fakeavs.API, server.URL+"/avs"+fakeavs.Token, 1
-		c.AvS.ClientID, c.AvS.Username, c.AvS.Password = fakeavs.ClientID, fakeavs.User, fakeavs.Password
-		c.AvS.Tags = avs.TagClasses{Enabled: true, ShootName: 11, SeedName: 12, Region: 13}
+		c.AvS = fakeavs.Config(server.URL + "/avs")
+		c.AvS.Tags.Enabled = true
 		c.Gardener.ShootDomain = "example.com"
 		c.EDP.AuthURL, c.EDP.AdminURL, c.EDP.Namespace, c.EDP.Secret = server.URL+"/edp", server.URL+"/edp", fakeedp.Namespace, fakeedp.Secret
 		c.IAS.URL, c.IAS.UserID, c.IAS.UserSecret = server.URL+"/ias", fakeias.User, fakeias.Secret

@@ -73,6 +73,7 @@ func brokerRows() []roleRow {
 		roleRow{name: "PUT /expire/service_instance/{instance_id}", roles: operating},
 		roleRow{name: "GET /cloudaccounts", roles: reading},
 		roleRow{name: "POST /cloudaccounts/{cloud_account}/release", roles: operating},
+		roleRow{name: "POST /cloudaccounts/{cloud_account}/cleanup", roles: operating},
 		roleRow{name: "POST /leftovers/{leftover_id}/cleanup", roles: operating},
 		roleRow{name: "POST /leftovers/{leftover_id}/confirm", roles: operating},
 		roleRow{name: "GET /kubeconfig/{instance_id}", roles: anyone},

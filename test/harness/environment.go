@@ -40,8 +40,8 @@ type Options struct {
 	// Configure changes the settings of the services before they start. It may be nil. The URL of the Provisioner in the broker's
 	// settings is set later.
 	Configure func(*broker.Config, *provisioner.Config)
-	// Log is the broker's log. Nil discards the log.
-	Log logrus.FieldLogger
+	// Log is the broker's log, and ProvisionerLog the Provisioner's. Nil discards the log.
+	Log, ProvisionerLog logrus.FieldLogger
 }
 
 // Environment is a broker, a Provisioner and a fake garden, with a fault proxy between the services. All run in the process of
@@ -93,7 +93,12 @@ func Prepare(tb testing.TB, options Options) *Environment {
 		e.log = logging.Discard()
 	}
 
-	service, _ := StartProvisioner(tb, e.Garden.Client(), settings, logging.Discard())
+	provisionerLog := options.ProvisionerLog
+	if provisionerLog == nil {
+		provisionerLog = logging.Discard()
+	}
+
+	service, _ := StartProvisioner(tb, e.Garden.Client(), settings, provisionerLog)
 	e.Proxy = NewFaultProxy(tb, func() string { return strings.TrimSuffix(service, graphQLPath) })
 	e.Settings.Provisioner.URL = e.Proxy.URL + graphQLPath
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
 )
 
 // RuntimeConfig returns the client configuration in a kubeconfig. An invalid kubeconfig fails the test.

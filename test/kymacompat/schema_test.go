@@ -34,7 +34,7 @@ func load(t *testing.T, path string) *ast.Schema {
 func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	kyma := load(t, filepath.Join("provisioner", "schema.graphql"))
 
-	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "provisionerclient", "operations.graphql"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "clients", "provisionerclient", "operations.graphql"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
 users: [{name: admin, user: {client-certificate-data: %s, client-key-data: %s}}]
 `
 
-// startRuntimes runs one server as the API server of all runtimes until the test ends. It calls probed for every request, and
+// startRuntimes runs one server as the API server of all runtimes until the test ends. It knows no Secret, accepts those that are written, and calls probed for every request, and
 // returns a function that creates the kubeconfig of a runtime.
 func startRuntimes(tb testing.TB, probed func()) (kubeconfig func(id string) string) {
 	tb.Helper()
@@ -52,11 +52,19 @@ func startRuntimes(tb testing.TB, probed func()) (kubeconfig func(id string) str
 	check(err)
 
 	paths := http.NewServeMux()
-	paths.HandleFunc("GET /runtimes/{id}/version", func(w http.ResponseWriter, _ *http.Request) {
-		probed()
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"major":"1","minor":"35","gitVersion":"v1.35.4"}`) // The client may have disconnected.
-	})
+	respond := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			probed()
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body) // The client may have disconnected.
+		}
+	}
+	paths.HandleFunc("GET /runtimes/{id}/version", respond(http.StatusOK, `{"major":"1","minor":"35","gitVersion":"v1.35.4"}`))
+	paths.HandleFunc("POST /runtimes/{id}/api/v1/namespaces", respond(http.StatusCreated, `{"kind":"Namespace","apiVersion":"v1"}`))
+	paths.HandleFunc("GET /runtimes/{id}/api/v1/namespaces/{namespace}/secrets/{name}",
+		respond(http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
+	paths.HandleFunc("PATCH /runtimes/{id}/api/v1/namespaces/{namespace}/secrets/{name}", respond(http.StatusOK, `{"kind":"Secret","apiVersion":"v1"}`))
 
 	server := httptest.NewUnstartedServer(paths)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // A killed broker aborts handshakes.

@@ -160,7 +160,13 @@ func (s *service) RuntimeStatus(_ context.Context, _ orders.Caller, id string, w
 	}
 
 	last := s.status(id)
-	status := orders.RuntimeStatus{Operation: &last, Connection: agent.Status{State: agent.StatusPending}}
+	status := orders.RuntimeStatus{
+		Operation: &last, Connection: agent.Status{State: agent.StatusPending},
+		Cluster: &spec.Cluster{
+			Name: "shoot", Provider: "aws", Region: "eu-central-1", Seed: new("seed"),
+			ProviderSpecificConfig: &spec.Provider{AWSConfig: &spec.AWS{}},
+		},
+	}
 
 	if want.Kubeconfig {
 		s.calls.Kubeconfigs++
