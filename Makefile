@@ -58,10 +58,10 @@ test: postgres patroni garden ## Run every test: unit, SQLite, PostgreSQL, end t
 SLOW_UNIT_TESTS := ./broker ./storage ./broker/service ./provisioner/orders ./test/hostile
 
 # Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
-SYSTEM_TESTS := e2e|crash|ha|osb|linear|kymacompat|upgrade
+SYSTEM_TESTS := e2e|crash|ha|osb|linear|kymacompat|upgrade|tutorials
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, ha, osb, linear, kymacompat and upgrade of test/, and the engine's tests on PostgreSQL.
+test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, ha, osb, linear, kymacompat, upgrade and tutorials of test/, and the engine's tests on PostgreSQL.
 	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
@@ -110,7 +110,7 @@ patroni: postgres ## Find or install Patroni, etcd, HAProxy, PgBouncer and sqlit
 .PHONY: lint
 lint: $(LINT) $(VALE) ## Check code and prose.
 	$(LINT) run --allow-parallel-runners ./...
-	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./provisioner/installation/...
+	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./provisioner/installation/... ./internal/clients/clusterclient/...
 	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	$(VALE) --output=line .

@@ -30,6 +30,9 @@ const (
 	reportPrefix    = "environment_broker_differences"
 	leftoverMetrics = "environment_broker_leftovers"
 	accountsPrefix  = "environment_broker_pool_"
+	notifications   = "environment_broker_notifications_"
+	kubeconfigs     = "environment_broker_kubeconfig"
+	secretChecks    = "environment_broker_service_manager_checks_total"
 	leftOver        = "environment_broker_runtimes_left_over_total"
 )
 
@@ -41,7 +44,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if service == "provisioner" {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) ||
-					strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || name == leftOver
+					strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || strings.HasPrefix(name, notifications) || strings.HasPrefix(name, kubeconfigs) ||
+					name == secretChecks || name == leftOver
 			})
 		}
 
