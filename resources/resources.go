@@ -1,4 +1,4 @@
-// Package resources embeds the service catalog and the sample releases. The alert rules for Prometheus are in the
+// Package resources embeds the service catalog, the sample releases and the CustomResourceDefinitions. The alert rules for Prometheus are in the
 // same folder, but are not embedded.
 package resources
 
@@ -13,6 +13,9 @@ var catalog embed.FS
 //go:embed releases
 var releases embed.FS
 
+//go:embed crds
+var definitions embed.FS
+
 // Catalog returns the files of the service catalog: catalog.yaml, platforms.yaml, plans/ and providers/.
 func Catalog() fs.FS { return catalog }
 
@@ -26,3 +29,6 @@ func Releases() fs.FS {
 
 	return found
 }
+
+// CustomResourceDefinitions returns the definitions of Bundle and BundleDeployment, a file each in the folder crds.
+func CustomResourceDefinitions() fs.FS { return definitions }

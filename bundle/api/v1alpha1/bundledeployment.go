@@ -1,0 +1,174 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Conditions of a BundleDeployment.
+const (
+	// TypeHasValidBundle is true while the Bundle that the template describes is unpacked, or may still be.
+	TypeHasValidBundle = "HasValidBundle"
+	// TypeInstalled is true while the objects of the active Bundle are installed.
+	TypeInstalled = "Installed"
+	// TypeHealthy is true while the installed objects work.
+	TypeHealthy = "Healthy"
+)
+
+// Reasons of the conditions of a BundleDeployment.
+const (
+	ReasonReconcileFailed          = "ReconcileFailed"
+	ReasonBundleLoadFailed         = "BundleLoadFailed"
+	ReasonReadingContentFailed     = "ReadingContentFailed"
+	ReasonErrorGettingClient       = "ErrorGettingClient"
+	ReasonErrorGettingReleaseState = "ErrorGettingReleaseState"
+	ReasonInstallFailed            = "InstallFailed"
+	ReasonUpgradeFailed            = "UpgradeFailed"
+	ReasonInstallationSucceeded    = "InstallationSucceeded"
+	ReasonInstallationStatusFalse  = "InstallationStatusFalse"
+	ReasonHealthy                  = "Healthy"
+	ReasonUnhealthy                = "Unhealthy"
+	ReasonObjectLookupFailure      = "ObjectLookupFailure"
+
+	// ReasonInstallPending and the other reasons below are additions.
+	ReasonInstallPending   = "InstallPending"
+	ReasonDependencyFailed = "DependencyPending"
+	ReasonSuspended        = "Suspended"
+	ReasonDryRun           = "DryRun"
+	ReasonUninstalling     = "Uninstalling"
+	ReasonUninstallFailed  = "UninstallFailed"
+)
+
+// Labels of the Bundles that a BundleDeployment creates, and of the objects that it installs.
+const (
+	LabelOwnerKind    = "core.rukpak.io/owner-kind"
+	LabelOwnerName    = "core.rukpak.io/owner-name"
+	LabelTemplateHash = "core.rukpak.io/bundle-template-hash"
+)
+
+// BundleDeployment installs the content of a Bundle on a cluster. When its template changes, it pivots to a new Bundle.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName={bd,bds}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Active Bundle,type=string,JSONPath=`.status.activeBundle`
+// +kubebuilder:printcolumn:name=Install State,type=string,JSONPath=`.status.conditions[?(@.type=="Installed")].reason`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name=Provisioner,type=string,JSONPath=`.spec.provisionerClassName`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a BundleDeployment must have at most 63 characters"
+type BundleDeployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec BundleDeploymentSpec `json:"spec"`
+	// +optional
+	Status BundleDeploymentStatus `json:"status,omitempty"`
+}
+
+// BundleDeploymentList is a list of BundleDeployments.
+//
+// +kubebuilder:object:root=true
+type BundleDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []BundleDeployment `json:"items"`
+}
+
+// BundleDeploymentSpec is the desired installation.
+type BundleDeploymentSpec struct {
+	// ProvisionerClassName names the controller that installs the Bundle. It may differ from the class of the template.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	ProvisionerClassName string `json:"provisionerClassName"`
+	// Template describes the Bundle to install.
+	Template BundleTemplate `json:"template"`
+	// Config is read by the controller of the class, for example values of a chart.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Config runtime.RawExtension `json:"config,omitempty"`
+	// Target is the cluster to install on. It is an addition. By default, that is the cluster of the BundleDeployment.
+	//
+	// +optional
+	Target *Target `json:"target,omitempty"`
+	// DependsOn lists BundleDeployments that must be installed and healthy first. It is an addition.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// Suspend stops every change of the target cluster until it is false again. It is an addition.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// DryRun compares the Bundle with the cluster without a change, and reports the differences in the condition Installed. It is
+	// an addition.
+	//
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
+	// DeletionTimeout bounds how long a deletion waits for the objects on the target cluster. After it, the BundleDeployment is
+	// removed, and an event lists the remaining objects. It is an addition; the default is 5m.
+	//
+	// +optional
+	DeletionTimeout *metav1.Duration `json:"deletionTimeout,omitempty"`
+}
+
+// BundleTemplate describes a Bundle. Of its metadata, only labels and annotations are used.
+type BundleTemplate struct {
+	// +optional
+	Metadata metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec     TemplateSpec      `json:"spec"`
+}
+
+// TemplateSpec has the fields of a BundleSpec, and may change.
+type TemplateSpec struct {
+	// ProvisionerClassName names the controller that unpacks the Bundle.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	ProvisionerClassName string       `json:"provisionerClassName"`
+	Source               BundleSource `json:"source"`
+}
+
+// Target names a cluster.
+type Target struct {
+	// KubeconfigSecretRef names a Secret with a kubeconfig.
+	KubeconfigSecretRef SecretKeyReference `json:"kubeconfigSecretRef"`
+}
+
+// SecretKeyReference names a key of a Secret in the provisioner's namespace.
+type SecretKeyReference struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +optional
+	// +kubebuilder:default=kubeconfig
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// Dependency names another BundleDeployment.
+type Dependency struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// BundleDeploymentStatus is what the provisioner last observed.
+type BundleDeploymentStatus struct {
+	// ActiveBundle names the Bundle whose objects are installed. It changes when the objects of another Bundle are installed.
+	//
+	// +optional
+	ActiveBundle string `json:"activeBundle,omitempty"`
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,12 @@
+// Package v1alpha1 is the API core.rukpak.io/v1alpha1: Bundle and BundleDeployment. Manifests written for rukpak v0.15 apply
+// unchanged. Fields that rukpak does not have are marked as additions.
+//
+// The CustomResourceDefinitions in resources/crds are generated from these types. Their CEL rules reject what no provisioner
+// could process, so the API server reports such mistakes when a manifest is applied.
+//
+// +kubebuilder:object:generate=true
+// +groupName=core.rukpak.io
+package v1alpha1
+
+//go:generate go tool controller-gen object paths=.
+//go:generate go tool controller-gen crd:generateEmbeddedObjectMeta=true paths=. output:crd:dir=../../../resources/crds
