@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -40,7 +41,7 @@ type ControlPlane struct {
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
-// Check returns an error unless the kubeconfig can be read. It makes no call.
+// Check returns an error unless the kubeconfig can be read and names an https address. It makes no call.
 func (c *ControlPlane) Check() error {
 	_, _, err := c.client()
 
@@ -203,6 +204,10 @@ func (c *ControlPlane) client() (*http.Client, *rest.Config, error) {
 		return nil, nil, fmt.Errorf("reading the kubeconfig of the control plane from %s: %w", c.KubeconfigPath, err)
 	}
 
+	if err := c.checkAddress(config); err != nil {
+		return nil, nil, fmt.Errorf("using the kubeconfig of the control plane from %s: %w", c.KubeconfigPath, err)
+	}
+
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("using the kubeconfig of the control plane from %s: %w", c.KubeconfigPath, err)
@@ -213,6 +218,44 @@ func (c *ControlPlane) client() (*http.Client, *rest.Config, error) {
 	}
 
 	return &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}, config, nil
+}
+
+// checkAddress rejects an address without TLS. client-go sends no credentials there, so each call would fail with 401 or 403. An address
+// of the machine itself is accepted if there are no credentials, for simulators.
+func (c *ControlPlane) checkAddress(config *rest.Config) error {
+	address, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return errors.New("its server is no valid address")
+	}
+
+	if address.Scheme == "https" || address.Scheme == "http" && loopback(address.Hostname()) && !c.hasCredentials() {
+		return nil
+	}
+
+	return fmt.Errorf("its server is %s://%s: use an https address, because credentials are never sent without TLS", address.Scheme, address.Host)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// hasCredentials reports whether the kubeconfig has users with credentials. A rest.Config for an address without TLS does not show them.
+func (c *ControlPlane) hasCredentials() bool {
+	content, err := clientcmd.LoadFromFile(c.KubeconfigPath)
+	if err != nil {
+		return true
+	}
+
+	for _, user := range content.AuthInfos {
+		texts := []string{user.ClientCertificate, user.ClientKey, user.Token, user.TokenFile, user.Username, user.Password}
+		if strings.Join(texts, "") != "" || len(user.ClientCertificateData) > 0 || user.Exec != nil || user.AuthProvider != nil {
+			return true
+		}
+	}
+
+	return false
 }
 
 // away returns the error for a control plane that does not answer as expected. The engine retries.

@@ -51,7 +51,7 @@ func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
 
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, fakecontrolplane.Kubeconfig("http://control-plane.example.com"), 0o600); err != nil {
+	if err := os.WriteFile(path, fakecontrolplane.Kubeconfig("https://control-plane.example.com"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
