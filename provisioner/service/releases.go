@@ -100,7 +100,7 @@ func (k Kyma) openRepository() (kymaReleases, error) {
 	return found, nil
 }
 
-// openSources checks the settings of the sources of components, and returns nil if there are none. It makes no call.
+// openSources checks the settings of the sources of components, and returns nil if there are none. It sweeps their cache, and makes no call.
 func (k Kyma) openSources() (*releases.Sources, error) {
 	allowed, err := networks.Parse(k.SourcesNetworks)
 	if err != nil {
@@ -124,7 +124,10 @@ func (k Kyma) openSources() (*releases.Sources, error) {
 		return nil, nil //nolint:nilnil // no source is allowed
 	}
 
-	return releases.NewSources(releases.SourcesOptions{Cache: k.SourcesCachePath, Networks: allowed, Authorities: authorities}), nil
+	sources := releases.NewSources(releases.SourcesOptions{Cache: k.SourcesCachePath, Networks: allowed, Authorities: authorities})
+	sources.Sweep()
+
+	return sources, nil
 }
 
 // releasesOf returns the releases of a folder or registry, which plan installations and contain the manifests.

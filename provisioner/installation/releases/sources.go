@@ -2,6 +2,7 @@ package releases
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -42,6 +43,8 @@ const (
 type SourcesOptions struct {
 	// Cache is a folder for downloaded sources. Replicas can share it. Sources in the folder are not downloaded again.
 	Cache string
+	// CacheSize bounds the sources in the cache, in bytes; 0 means 1 GiB. See Sweep.
+	CacheSize int64
 	// Networks are allowed in addition to public addresses.
 	Networks networks.Networks
 	// Timeout bounds a download; 0 means a minute.
@@ -54,6 +57,7 @@ type SourcesOptions struct {
 // YAML files. Sources is safe for concurrent use, and several processes can share a cache.
 type Sources struct {
 	cache     string
+	size      int64
 	client    *http.Client
 	downloads chan struct{}
 }
@@ -72,7 +76,7 @@ func NewSources(options SourcesOptions) *Sources {
 	transport.DisableKeepAlives, transport.DisableCompression = true, true // the digest is that of the file
 	transport.TLSClientConfig = &tls.Config{RootCAs: options.Authorities, MinVersion: tls.VersionTLS12}
 
-	return &Sources{cache: options.Cache, downloads: make(chan struct{}, maxDownloads), client: &http.Client{
+	return &Sources{cache: options.Cache, size: cmp.Or(options.CacheSize, cacheSize), downloads: make(chan struct{}, maxDownloads), client: &http.Client{
 		Transport: transport, Timeout: timeout,
 		// A redirect carries no credentials, its address is checked as any other, and the digest pins the content.
 		CheckRedirect: func(request *http.Request, via []*http.Request) error {
@@ -89,19 +93,44 @@ func NewSources(options SourcesOptions) *Sources {
 func (s *Sources) files(ctx context.Context, from source) ([]installation.ManifestFile, error) {
 	folder := filepath.Join(s.cache, from.digest)
 
-	if _, err := os.Stat(folder); err != nil {
-		if err := s.fetch(ctx, from, folder); err != nil {
+	var unreadable error
+
+	for range 2 {
+		if err := s.provide(ctx, from, folder); err != nil {
 			return nil, err
 		}
+
+		files, err := installation.ReadManifests(os.DirFS(folder), ".")
+		if err == nil {
+			return files, nil
+		}
+
+		unreadable = err
+
+		if _, err := os.Stat(folder); err == nil {
+			break
+		} // Otherwise, another replica has removed the source from the cache in the meantime.
 	}
 
-	files, err := installation.ReadManifests(os.DirFS(folder), ".")
-	if err == nil {
-		return files, nil
-	}
-
-	return nil, failure.Wrap(failure.Permanent, err, "the source on %s contains no YAML file", from.host).
+	return nil, failure.Wrap(failure.Permanent, unreadable, "the source on %s contains no YAML file", from.host).
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+}
+
+// provide downloads a source unless it is in the cache, and records that it is used.
+func (s *Sources) provide(ctx context.Context, from source, folder string) error {
+	if _, err := os.Stat(folder); err == nil {
+		touch(folder)
+
+		return nil
+	}
+
+	if err := s.fetch(ctx, from, folder); err != nil {
+		return err
+	}
+
+	s.Sweep()
+
+	return nil
 }
 
 // fetch downloads and unpacks a source into a temporary folder, which it then renames, so that a crash or a damaged download never
@@ -156,7 +185,7 @@ func (s *Sources) temporary() (string, error) {
 		return "", err
 	}
 
-	return os.MkdirTemp(s.cache, ".partial-")
+	return os.MkdirTemp(s.cache, prefixPartial)
 }
 
 // download writes the file of a source, and verifies its size and digest.
