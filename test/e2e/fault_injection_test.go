@@ -51,6 +51,12 @@ func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 
 	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
+	// A freeze needs operations in progress on every replica, so it is not the last fault.
+	if last := len(faults) - 1; faults[last].kind == faultFreeze {
+		first := slices.IndexFunc(faults, func(each fault) bool { return each.kind != faultFreeze })
+		faults[first], faults[last] = faults[last], faults[first]
+	}
+
 	// The last fault is injected after 70 % of the orders or actions, so that enough work remains to detect its effects.
 	const lastAt = 0.7
 
@@ -93,29 +99,30 @@ const (
 	// the time until the frozen replica, once resumed, logs that it has lost its leases.
 	takeoverLimit = 30 * time.Second
 	// freezeAttempts limits how often the test tries to freeze a replica that has leases.
-	freezeAttempts = 5
+	freezeAttempts = 8
 	// leaseLost is the message that a replica logs when it writes after its lease has expired.
 	leaseLost = "lease lost: another replica continues the operation"
 )
 
 // freeze stops a replica with SIGSTOP until other replicas have taken over its operations. After SIGCONT the fence must reject
-// the replica's writes.
-func (f *fleet) freeze(m *member) {
+// the replica's writes. If the replica has no operation, freeze tries the next replica of the service.
+func (f *fleet) freeze(first *member) {
 	f.Helper()
 
-	rows, others := f.brokerDB, len(f.brokers.members)
+	rows, members := f.brokerDB, f.brokers.members
 	hold := func() (lift func()) { return f.toProvisioner.Hold(harness.Match{}) }
 
-	if strings.HasPrefix(m.name, "provisioner") {
-		rows, hold, others = f.provisionerDB, f.toGarden.hold, len(f.provisioners.members)
+	if strings.HasPrefix(first.name, "provisioner") {
+		rows, hold, members = f.provisionerDB, f.toGarden.hold, f.provisioners.members
 	}
 
-	for range freezeAttempts {
+	for attempt := range freezeAttempts {
+		m := members[(slices.Index(members, first)+attempt)%len(members)]
 		before, rejectedBefore := rows.takeovers(), strings.Count(m.running.Log(), leaseLost)
 
 		// While the upstream does not respond, the operations stay in progress, so every replica soon has one.
 		release := hold()
-		allHold := harness.Within(3*time.Second, func() bool { return rows.leaseOwners() >= others })
+		allHold := harness.Within(3*time.Second, func() bool { return rows.leaseOwners() >= len(members) })
 		m.running.Signal(syscall.SIGSTOP)
 		release()
 
@@ -138,7 +145,7 @@ func (f *fleet) freeze(m *member) {
 		}
 	}
 
-	f.Errorf("%s was frozen %d times, but the fence rejected no write", m.name, freezeAttempts)
+	f.Errorf("replicas from %s on were frozen %d times, but the fence rejected no write; %d operations are unfinished", first.name, freezeAttempts, rows.unfinished())
 }
 
 // restartDatabase stops PostgreSQL, waits until every replica reports that it is not ready, and starts PostgreSQL again.
