@@ -125,8 +125,15 @@ type phrase struct {
 	says string
 }
 
+var undecided = regexp.MustCompile(`(?i)not yet ready to handle request|client rate limiter Wait returned an error`)
+
+// Undecided reports whether an API server answered with HTTP 403 because it could not check the request: it has just started, or
+// its admission plugins reached the limit of their own requests. The same request can succeed later.
+func Undecided(reported string) bool { return undecided.MatchString(Shorten(reported, maxScanned)) }
+
 //nolint:gochecknoglobals // compiled once, because errors can come at a high rate
 var phrases = []phrase{
+	{undecided, "Gardener is starting or overloaded, and could not check the request"},
 	{
 		regexp.MustCompile(`(?i)exceeded quota|quota limits exceeded`),
 		"a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry",
@@ -143,7 +150,6 @@ var phrases = []phrase{
 		regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
 		"the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
 	},
-	{regexp.MustCompile(`(?i)not yet ready to handle request`), "Gardener is not ready yet"},
 }
 
 // GardenerCode is an error code in the status of a Shoot. Remedy is a clause that describes how users can fix the cause.

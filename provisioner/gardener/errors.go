@@ -68,15 +68,15 @@ func classify(err error) (kind failure.Kind, said string) {
 	}
 }
 
-// forbidden distinguishes the causes of HTTP 403 by the message: a missing permission, an exhausted quota, or an object that an
-// admission plugin rejects. An API server that is starting forbids every request until it has read its authorization rules.
+// forbidden distinguishes the causes of HTTP 403 by the message: a missing permission, an exhausted quota, an object that an
+// admission plugin rejects, or an API server that could not check the request.
 func forbidden(err error) (kind failure.Kind, said string) {
 	text := strings.ToLower(err.Error())
 
 	kind = failure.Invalid
 
 	switch {
-	case strings.Contains(text, "not yet ready to handle request"), regexp.MustCompile(`user "[^"]*" cannot \w+ resource`).MatchString(text):
+	case failure.Undecided(text), regexp.MustCompile(`user "[^"]*" cannot \w+ resource`).MatchString(text):
 		kind = failure.Transient
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "quota limits exceeded"):
 		kind = failure.Quota

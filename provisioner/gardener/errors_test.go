@@ -58,7 +58,12 @@ func TestErrorsOfGardener(t *testing.T) {
 		},
 		"not ready": {
 			reason: "an API server that has just started forbids everything", err: forbidden("not yet ready to handle request"),
-			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is not ready yet",
+			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is starting or overloaded",
+		},
+		"admission overloaded": {
+			reason: "an admission plugin reached the limit of its own requests, so the same order succeeds later",
+			err:    forbidden("aws provider secret sanity check failed: client rate limiter Wait returned an error: context deadline exceeded"),
+			want:   failure.Transient, wantReason: "Forbidden", wantText: "Gardener is starting or overloaded", wantDetail: "rate limiter",
 		},
 		"quota of Shoots": {
 			reason: "an operator has to raise the quota", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),

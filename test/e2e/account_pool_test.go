@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
@@ -55,6 +56,8 @@ var errKilled = errors.New("the replica was killed")
 type mortal struct {
 	http.RoundTripper
 
+	// calls bounds the concurrent requests of the replica over all its lives.
+	calls chan struct{}
 	mutex sync.Mutex
 	// left is the number of requests until the death.
 	left  int
@@ -72,12 +75,22 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, errKilled
 	}
 
+	m.calls <- struct{}{}
+
+	defer func() { <-m.calls }()
+
 	response, err := m.RoundTripper.RoundTrip(request)
 	if left == 0 && err == nil {
 		return nil, errors.Join(errKilled, response.Body.Close())
 	}
 
 	return response, err
+}
+
+// poolReplica has the parts of a replica that its death does not change: the database, and the limit of concurrent calls to Gardener.
+type poolReplica struct {
+	claims *accounts.Store
+	calls  chan struct{}
 }
 
 // testAccountPool assigns accounts to two instances of each tenant, on two replicas with connections of their own. Each replica
@@ -95,10 +108,13 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	}
 
 	config := postgrestest.Database(t)
-	replicas := []*accounts.Store{poolClaims(t, config), poolClaims(t, config)}
+	calls := broker.DefaultConfig().Gardener.Calls
+	replicas := []poolReplica{{poolClaims(t, config), make(chan struct{}, calls)}, {poolClaims(t, config), make(chan struct{}, calls)}}
 	work := func(do func(pool accountpool.Pool) error) error {
 		for attempt := 1; ; attempt++ {
-			err := do(accountpool.Pool{Claims: replicas[rand.IntN(len(replicas))], Garden: mortalGarden(t, kubeconfig, attempt)})
+			replica := replicas[rand.IntN(len(replicas))]
+
+			err := do(accountpool.Pool{Claims: replica.claims, Garden: mortalGarden(t, kubeconfig, replica.calls, attempt)})
 			if err == nil || attempt == 50 {
 				return err
 			}
@@ -156,7 +172,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 		}
 	}
 
-	if claims, uses, err := replicas[0].List(t.Context()); err != nil || len(claims)+len(uses) > 0 {
+	if claims, uses, err := replicas[0].claims.List(t.Context()); err != nil || len(claims)+len(uses) > 0 {
 		t.Errorf("the claims %v and the uses %v are left, %v", claims, uses, err)
 	}
 }
@@ -254,7 +270,7 @@ func poolClaims(t *testing.T, config storage.Config) *accounts.Store {
 }
 
 // mortalGarden returns a client that dies at a random request. Replicas of later attempts live longer.
-func mortalGarden(t *testing.T, kubeconfig string, attempt int) *gardenclient.Client {
+func mortalGarden(t *testing.T, kubeconfig string, calls chan struct{}, attempt int) *gardenclient.Client {
 	t.Helper()
 
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -263,7 +279,7 @@ func mortalGarden(t *testing.T, kubeconfig string, attempt int) *gardenclient.Cl
 	}
 
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &mortal{RoundTripper: next, left: 1 + rand.IntN(1+attempt), after: rand.IntN(2) == 0}
+		return &mortal{RoundTripper: next, calls: calls, left: 1 + rand.IntN(1+attempt), after: rand.IntN(2) == 0}
 	})
 
 	garden, err := gardenclient.New(config, gardenclient.Options{Namespace: harness.GardenNamespace(), Kind: gardenclient.CredentialsBinding})

@@ -114,6 +114,11 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		{"another program was faster", status(409, "Conflict", "modified"), 409, failure.Conflict, "changed in the meantime"},
 		{"the token has expired", status(401, "Unauthorized", "Unauthorized"), 401, failure.Transient, "renew them"},
 		{"a role is missing", status(403, "Forbidden", "cannot list"), 403, failure.Transient, "cannot list"},
+		{
+			"an admission plugin reached the limit of its own requests", status(403, "Forbidden",
+				"aws provider secret sanity check failed: client rate limiter Wait returned an error: context deadline exceeded"),
+			403, failure.Transient, "starting or overloaded",
+		},
 		{"the server is no API server", "404 page not found", 404, failure.Transient, "APP_GARDENER_KUBECONFIG_PATH"},
 		{"the server fails", status(500, "InternalError", "etcd"), 500, failure.Transient, "does not respond correctly"},
 		{"the response is no object", "[]", 200, failure.Transient, "does not respond correctly"},

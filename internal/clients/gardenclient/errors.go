@@ -54,6 +54,8 @@ func classify(err error) (failure.Kind, string) {
 		return failure.Conflict, "it has changed in the meantime"
 	case apierrors.IsUnauthorized(err):
 		return failure.Transient, "Gardener does not accept the broker's credentials: renew them in its kubeconfig"
+	case apierrors.IsForbidden(err) && failure.Undecided(err.Error()):
+		return failure.Transient, "Gardener is starting or overloaded, and could not check the request"
 	case apierrors.IsForbidden(err):
 		return failure.Transient, "the broker's account lacks a permission in Gardener: grant it"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
