@@ -20,6 +20,7 @@ var (
 func decoders() map[string]string {
 	return map[string]string{
 		"broker/reconcile/provisioner.go":                     "decodes into generated types of the configured Provisioner",
+		"internal/archive/extract.go":                         "internal/archive.FuzzExtract",
 		"internal/auditchain/file.go":                         "internal/auditchain.FuzzVerifyFile",
 		"internal/auditchain/verify.go":                       "internal/auditchain.FuzzVerifyFile",
 		"internal/clients/provisionerclient/client_data.go":   "internal/clients/provisionerclient.FuzzClientData",

@@ -46,8 +46,8 @@ func FuzzRelease(f *testing.F) {
 	})
 }
 
-// archive returns a tar archive with a file.
-func archive(tb testing.TB, name string) []byte {
+// tarOf returns a tar archive with a file.
+func tarOf(tb testing.TB, name string) []byte {
 	tb.Helper()
 
 	var content bytes.Buffer
@@ -75,7 +75,7 @@ func FuzzUnpack(f *testing.F) {
 	}
 
 	for _, name := range []string{"a/b.yaml", "../outside", "/absolute", "a", "./a/../b"} {
-		f.Add(archive(f, name))
+		f.Add(tarOf(f, name))
 	}
 
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -97,7 +97,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 
-		if err := unpack(&packed, folder, maxBytes); err != nil && errors.Is(err, fs.ErrPermission) {
+		if err := unpack(t.Context(), &packed, folder, maxBytes); err != nil && errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%q: %v", content, err)
 		}
 

@@ -1,8 +1,6 @@
 package releases
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +9,8 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -24,6 +20,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -171,7 +168,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	}
 	defer body.Close() //nolint:errcheck // The body has been read.
 	verified := content.NewVerifyReader(body, layer)
-	unpacked := unpack(verified, partial, maxBytes)
+	unpacked := unpack(ctx, verified, partial, maxBytes)
 	// Verify the digest first: a damaged download must not be reported as an invalid release.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
 		return unavailable(version, err)
@@ -232,59 +229,15 @@ const (
 )
 
 // unpack writes the files of a tar.gz into the folder, at most limit bytes. It rejects links, other special files, and paths outside the folder.
-// os.Root blocks such paths even if another process changes the folder concurrently.
-func unpack(from io.Reader, folder string, limit int64) error {
+func unpack(ctx context.Context, from io.Reader, folder string, limit int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // Nothing is written through the folder itself.
-	packed, err := gzip.NewReader(from)
-	if err != nil {
-		return &brokenError{fmt.Errorf("not a gzip file: %w", err)}
+	err = archive.Extract(ctx, from, root, archive.Limits{CompressedBytes: largestLayer, Bytes: limit, Files: maxFiles, NoLinks: true})
+	if _, invalid := errors.AsType[*archive.InvalidError](err); invalid {
+		return &brokenError{err}
 	}
-	files, left := tar.NewReader(packed), limit
-	for count := 0; ; count++ {
-		header, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return &brokenError{fmt.Errorf("not a tar archive: %w", err)}
-		}
-		name := path.Clean(strings.TrimSuffix(header.Name, "/"))
-		// The reader returns at most header.Size bytes for a file, so the sum of the sizes bounds what unpack writes.
-		left -= header.Size
-		switch {
-		case !fs.ValidPath(name):
-			return &brokenError{fmt.Errorf("the path %q leaves the folder", header.Name)}
-		case count >= maxFiles || left < 0:
-			return &brokenError{fmt.Errorf("it has more than %d files or %d MiB", maxFiles, limit>>20)}
-		case header.Typeflag == tar.TypeDir:
-			err = root.MkdirAll(name, 0o750)
-		case header.Typeflag == tar.TypeReg:
-			err = write(root, name, files)
-		default:
-			return &brokenError{fmt.Errorf("%q is neither a file nor a folder", header.Name)}
-		}
-		switch {
-		case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTDIR):
-			return &brokenError{fmt.Errorf("%q occurs twice, or as a file and as a folder", header.Name)}
-		case err != nil:
-			return err
-		}
-	}
-}
-
-// write creates a file and its parent folders. It fails if the file exists, because the archive then contains the path twice.
-func write(root *os.Root, name string, content io.Reader) error {
-	if err := root.MkdirAll(path.Dir(name), 0o750); err != nil {
-		return err
-	}
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, content)
-	return errors.Join(err, file.Close())
+	return err
 }

@@ -188,7 +188,7 @@ func TestInvalidArtifacts(t *testing.T) {
 	}{
 		"image":      {"the tag may be an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "must be an artifact with one layer, but has 2 layers"},
 		"other type": {"the tag may be a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "must be a tar.gz of a folder"},
-		"no gzip":    {"the content must match its media type", folderType, [][]byte{[]byte("a")}, "not a gzip file"},
+		"no gzip":    {"the content must match its media type", folderType, [][]byte{[]byte("a")}, "not a valid tar archive"},
 		"elsewhere":  {"a file must stay inside the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
 		"absolute":   {"an absolute path leaves the cache", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
 		"twice":      {"a second file with the same path must not replace the first", folderType, [][]byte{packed(t, "", map[string]string{"x": "y", "./x": "z"})}, `x" occurs twice, or as a file and as a folder`},

@@ -156,7 +156,7 @@ func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 		return err
 	}
 
-	if err := expand(archive, content); err != nil {
+	if err := expand(ctx, archive, content); err != nil {
 		if _, broken := errors.AsType[*brokenError](err); broken {
 			return failure.Wrap(failure.Permanent, err, "the source on %s must be a YAML file, or a tar.gz of at most %d MiB with files and folders only",
 				from.host, largestUnpacked>>20).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
@@ -266,7 +266,7 @@ func unreachable(from source, err error) error {
 }
 
 // expand writes the content of a downloaded file into a new folder: the files of a tar.gz, or the file itself.
-func expand(archive, folder string) error {
+func expand(ctx context.Context, archive, folder string) error {
 	if err := os.Mkdir(folder, 0o750); err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func expand(archive, folder string) error {
 
 	content := bufio.NewReader(file)
 	if magic, _ := content.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		return unpack(content, folder, largestUnpacked)
+		return unpack(ctx, content, folder, largestUnpacked)
 	}
 
 	return os.Rename(archive, filepath.Join(folder, singleManifest))

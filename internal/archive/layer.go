@@ -1,0 +1,166 @@
+package archive
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	// whiteout is the prefix of a file that removes another one of a lower layer.
+	whiteout = ".wh."
+	// opaque is a file that removes everything that lower layers have in its folder.
+	opaque = whiteout + whiteout + ".opq"
+)
+
+// Layer applies a layer of an OCI image to the tree: it replaces and removes what lower layers have written. Hard links become copies,
+// and absolute links start at the root of the tree. The limits hold for all layers together, except CompressedBytes.
+func (t *Tree) Layer(ctx context.Context, from io.Reader) error {
+	t.layer++
+
+	return t.extract(ctx, from, t.writeLayered)
+}
+
+// writeLayered writes an entry of a layer.
+func (t *Tree) writeLayered(header *tar.Header, content io.Reader) error {
+	name := clean(header.Name)
+	removed, isWhiteout := strings.CutPrefix(path.Base(name), whiteout)
+
+	switch {
+	case !fs.ValidPath(name):
+		return t.check(name)
+	case isWhiteout && (removed == "" || removed == "." || removed == ".."):
+		return invalid("%q removes no file", name)
+	case path.Base(name) == opaque:
+		return t.clear(path.Dir(name))
+	case isWhiteout && strings.HasPrefix(removed, whiteout):
+		return nil // metadata of a storage driver
+	case isWhiteout:
+		return t.removeLower(path.Join(path.Dir(name), removed))
+	case header.Typeflag == tar.TypeLink:
+		return t.copy(name, clean(header.Linkname))
+	case header.Typeflag == tar.TypeSymlink:
+		return t.Link(name, rebased(name, header.Linkname))
+	default:
+		return t.write(header, content)
+	}
+}
+
+// rebased returns the target of a link relative to the folder of the link. As in a container, the root of the tree has no parent.
+func rebased(name, target string) string {
+	if !path.IsAbs(target) {
+		target = path.Join("/", path.Dir(name), target)
+	}
+
+	relative, err := filepath.Rel(path.Join("/", path.Dir(name)), path.Clean(target))
+	if err != nil {
+		return target // Link rejects it.
+	}
+
+	return filepath.ToSlash(relative)
+}
+
+// copy creates a file with the content of another one, for a hard link.
+func (t *Tree) copy(name, target string) error {
+	if err := t.check(target); err != nil {
+		return err
+	}
+
+	original, err := t.root.Open(target)
+	if err != nil {
+		return explain(target, err)
+	}
+	defer original.Close()
+
+	info, err := original.Stat()
+	if err != nil {
+		return err
+	}
+
+	if !info.Mode().IsRegular() {
+		return invalid("%q is a hard link to something that is no file", name)
+	}
+
+	if path.Clean(name) == target {
+		return nil
+	}
+
+	return t.File(name, info.Size(), original)
+}
+
+// replace makes room for an entry of a layer: it removes the entry at the path, unless it is a folder that stays one, or a link to
+// the folder of another entry.
+func (t *Tree) replace(name string, kind kind) error {
+	known, exists := t.entries[folded(name)]
+	if t.layer == 0 || !exists || known.name != name || known.kind == folder && kind == folder || known.kind == link && kind == folder {
+		return nil
+	}
+
+	return t.remove(name)
+}
+
+// remove removes an entry and everything below it.
+func (t *Tree) remove(name string) error {
+	if err := t.open("."); err != nil {
+		return err
+	}
+
+	t.forget(name)
+
+	return explain(name, t.root.RemoveAll(name))
+}
+
+// removeLower removes an entry and everything below it, as far as lower layers have written it.
+func (t *Tree) removeLower(name string) error {
+	if err := t.clear(name); err != nil {
+		return err
+	}
+
+	return t.removeOne(name)
+}
+
+// clear removes everything that lower layers have written to the folder. Each whiteout counts as a file, because it takes time.
+func (t *Tree) clear(name string) error {
+	if err := t.count(); err != nil {
+		return err
+	}
+
+	for _, path := range t.below(name) {
+		if err := t.removeOne(path); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// removeOne removes a file, a link or an empty folder of a lower layer. A folder that is not empty has entries of the current layer.
+func (t *Tree) removeOne(name string) error {
+	known, exists := t.entries[folded(name)]
+	if !exists || known.name != name || known.layer == t.layer {
+		return nil
+	}
+
+	if err := t.open("."); err != nil {
+		return err
+	}
+
+	err := t.root.Remove(name)
+	if number, numbered := errors.AsType[syscall.Errno](err); numbered && (number == syscall.ENOTEMPTY || number == syscall.EEXIST) {
+		return nil
+	}
+
+	delete(t.entries, folded(name))
+
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // It was below a folder that a link has replaced.
+	}
+
+	return explain(name, err)
+}

@@ -1,0 +1,73 @@
+package archive
+
+import "fmt"
+
+// Limits bound an archive and its content. A field that is zero has its default.
+type Limits struct {
+	// CompressedBytes bounds the archive.
+	CompressedBytes int64
+	// Bytes bounds the sum of the sizes of all files.
+	Bytes int64
+	// Files bounds the number of files, folders and links.
+	Files int
+	// Depth bounds the number of elements in a path.
+	Depth int
+	// NoLinks rejects all symbolic links. Without it, those that stay inside are accepted.
+	NoLinks bool
+}
+
+// DefaultLimits returns the limits of bundles.
+func DefaultLimits() Limits {
+	return Limits{CompressedBytes: 128 << 20, Bytes: 512 << 20, Files: 20_000, Depth: 64}
+}
+
+// withDefaults returns the limits with a default in each field that is zero.
+func (l Limits) withDefaults() Limits {
+	defaults := DefaultLimits()
+
+	if l.CompressedBytes == 0 {
+		l.CompressedBytes = defaults.CompressedBytes
+	}
+
+	if l.Bytes == 0 {
+		l.Bytes = defaults.Bytes
+	}
+
+	if l.Files == 0 {
+		l.Files = defaults.Files
+	}
+
+	if l.Depth == 0 {
+		l.Depth = defaults.Depth
+	}
+
+	return l
+}
+
+// headers bounds what a tar archive within the limits has besides the content of its files: headers, long names and padding.
+func (l Limits) headers() int64 {
+	const perFile, atEnd = 4 << 10, 1 << 20
+
+	return int64(l.Files)*perFile + atEnd
+}
+
+// InvalidError reports content that cannot be accepted. Reading it again gives the same error.
+type InvalidError struct{ problem error }
+
+// Error implements error.
+func (e *InvalidError) Error() string { return e.problem.Error() }
+
+// Unwrap returns the cause.
+func (e *InvalidError) Unwrap() error { return e.problem }
+
+// invalid returns an InvalidError.
+func invalid(format string, args ...any) error { return &InvalidError{fmt.Errorf(format, args...)} }
+
+// size formats a number of bytes as a limit.
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
