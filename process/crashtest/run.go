@@ -75,6 +75,16 @@ func (r *Run[D]) Await(operationIDs ...string) {
 	}
 }
 
+// Complete is Await for an operation that prepares the scenario: it fails the test unless the operation succeeds.
+func (r *Run[D]) Complete(operationID string) {
+	r.Helper()
+	r.Await(operationID)
+
+	if record := r.get(operationID); record.State != process.Succeeded {
+		r.Fatalf("the scenario needs the operation %s, but it ended as %s: %s\n%s", record.Kind, record.State, record.Description, text(r.timeline(operationID)))
+	}
+}
+
 // startReplica starts a replica with its own engine, proxy and processes.
 func (r *Run[D]) startReplica() {
 	r.Helper()

@@ -20,6 +20,9 @@ type Scenario[D any] struct {
 	// UndoneByCaller names the calls that arrive too late if their replica is frozen, and whose effect that replica then undoes. Nobody
 	// undoes it if a second fault kills the replica, so no run combines these two faults.
 	UndoneByCaller []string
+	// Expected is how the run without faults must end, in YAML: the states of the operations that Script returns, and the state of the
+	// upstreams without empty fields. If it is wrong, the test prints the outcome of that run.
+	Expected string
 	// Open builds the environment of one run, in a synctest bubble.
 	Open func(t *testing.T) Env[D]
 }
@@ -143,6 +146,8 @@ func rehearse[D any](t *testing.T, scenario Scenario[D]) (outcome, []Fault) {
 	if t.Failed() {
 		t.Fatal("the scenario fails even without a fault")
 	}
+
+	scenario.checkExpected(t, baseline)
 
 	if len(faults.possible) == 0 {
 		t.Fatal("the scenario has no fault point: does it call Run.InjectFaults?")

@@ -415,7 +415,7 @@ type request func(*brokerFixture) (operationID string)
 // brokerScenario is a scenario of the crash matrix for one request of a platform.
 type brokerScenario struct {
 	name, kind string
-	// before lists requests whose operations end before faults are injected.
+	// before lists requests whose operations succeed before faults are injected.
 	before []request
 	// during, if set, is a request that the scenario sends before its main request. The operation of during is in progress when
 	// the main request follows after the delay; the fault determines how far the operation has progressed.
@@ -450,7 +450,7 @@ func (f *brokerFixture) wantNothing(found brokerState) {
 // script runs the scenario.
 func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs []string) {
 	for _, each := range s.before {
-		run.Await(each(f))
+		run.Complete(each(f))
 	}
 
 	run.InjectFaults()
@@ -477,6 +477,7 @@ func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, 
 		t.Fatal(err)
 	}
 
+	expected := expectations(t, "broker.yaml")
 	shootName := regexp.MustCompile(`c-[0-9a-f]{7}`)
 	built := make([]crashtest.Scenario[environment.Data], 0, len(scenarios))
 
@@ -484,7 +485,7 @@ func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, 
 		racy := each.during != nil
 
 		// The reconciliation reports accounts without a binding.
-		built = append(built, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, UndoneByCaller: []string{"grant"}, Open: func(t *testing.T) crashtest.Env[environment.Data] {
+		built = append(built, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, UndoneByCaller: []string{"grant"}, Expected: expected[each.name], Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
 			offered := plans

@@ -25,7 +25,7 @@ func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 	garden := newGarden(t)
 
 	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenarios(t, garden, storagetest.SQLite)...)
-	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenarios(garden, storagetest.SQLite)...)
+	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 const (
@@ -64,7 +64,7 @@ func TestProvisioner(t *testing.T) {
 	t.Parallel()
 
 	garden := newGarden(t)
-	matrix(t, provisionerScenarios(garden, storagetest.SQLite))
+	matrix(t, provisionerScenarios(t, garden, storagetest.SQLite))
 }
 
 func TestBrokerPairs(t *testing.T) {
@@ -78,7 +78,7 @@ func TestProvisionerPairs(t *testing.T) {
 	t.Parallel()
 
 	garden := newGarden(t)
-	crashtest.Pairs(t, *seed, *pairs, provisionerScenarios(garden, storagetest.SQLite)...)
+	crashtest.Pairs(t, *seed, *pairs, provisionerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 func TestBrokerOnPostgreSQL(t *testing.T) {
@@ -94,5 +94,5 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 
 	postgres(t)
 
-	crashtest.Sample(t, postgresSample, provisionerScenarios(newGarden(t), postgres)...)
+	crashtest.Sample(t, postgresSample, provisionerScenarios(t, newGarden(t), postgres)...)
 }

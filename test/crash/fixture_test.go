@@ -1,10 +1,13 @@
 package crash
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -33,6 +36,34 @@ func postgres(tb testing.TB) *storage.DB {
 	tb.Helper()
 
 	return storagetest.Open(tb, storagetest.Postgres(tb))
+}
+
+// expectations reads the expected outcomes of scenarios, by name, from a file in testdata.
+func expectations(t *testing.T, file string) map[string]string {
+	t.Helper()
+
+	content, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var scenarios map[string]any
+	if err := yaml.Unmarshal(content, &scenarios); err != nil {
+		t.Fatal(err)
+	}
+
+	expected := map[string]string{}
+
+	for name, each := range scenarios {
+		outcome, err := yaml.Marshal(each)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		expected[name] = string(outcome)
+	}
+
+	return expected
 }
 
 // newGarden opens a fake garden. All scenarios of a test share it, because creating one is slow. Each scenario deletes its objects at

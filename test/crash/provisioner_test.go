@@ -311,7 +311,7 @@ type provisionerScenario struct {
 	// duringCreation sends the request once Gardener has had time to create the cluster, without waiting for the operation that
 	// creates the runtime. The fault determines how far this operation has progressed.
 	duringCreation bool
-	// before lists requests whose operations end before faults are injected.
+	// before lists requests whose operations succeed before faults are injected.
 	before []runtimeRequest
 	// during, if set, is a request that the scenario sends before its main request. The operation of during is changing the
 	// cluster when the main request follows; the fault determines how far the operation has progressed.
@@ -333,10 +333,10 @@ func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operat
 	case s.duringCreation:
 		run.Sleep(creation)
 	case !faultsFromStart:
-		run.Await(id)
+		run.Complete(id)
 
 		for _, each := range s.before {
-			run.Await(each(p, runtimeID))
+			run.Complete(each(p, runtimeID))
 		}
 
 		run.InjectFaults()
@@ -357,13 +357,16 @@ func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operat
 }
 
 // newProvisionerScenarios returns scenarios for the crash matrix. Each run of a scenario gets a new database.
-func newProvisionerScenarios(memory *fakegarden.Memory, open database, scenarios ...provisionerScenario) []crashtest.Scenario[operation.Data] {
+func newProvisionerScenarios(t *testing.T, memory *fakegarden.Memory, open database, scenarios ...provisionerScenario) []crashtest.Scenario[operation.Data] {
+	t.Helper()
+
+	expected := expectations(t, "provisioner.yaml")
 	built := make([]crashtest.Scenario[operation.Data], 0, len(scenarios))
 
 	for _, each := range scenarios {
 		racy := each.duringCreation || each.during != nil
 
-		built = append(built, crashtest.Scenario[operation.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[operation.Data] {
+		built = append(built, crashtest.Scenario[operation.Data]{Name: each.name, Kind: each.kind, Expected: expected[each.name], Open: func(t *testing.T) crashtest.Env[operation.Data] {
 			t.Helper()
 
 			p := newProvisioner(t, open(t), memory)
@@ -393,12 +396,14 @@ func (p *provisioner) rollBack(runtimeID string) string {
 	return p.sendMutation(p.service.RollBackUpgrade, "back", runtimeID)
 }
 
-func provisionerScenarios(memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {
+func provisionerScenarios(t *testing.T, memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {
+	t.Helper()
+
 	type p = *provisioner
 
 	registered := []func(p){withDirector}
 
-	return newProvisionerScenarios(memory, open,
+	return newProvisionerScenarios(t, memory, open,
 		provisionerScenario{name: "provision-with-kyma", kind: operation.KindProvision, setup: registered, provision: p.provisionWithKyma},
 		provisionerScenario{name: "upgrade-kyma", kind: operation.KindUpgrade, provision: p.provisionWithKyma, request: p.upgradeKyma},
 		provisionerScenario{name: "upgrade-runtime", kind: operation.KindUpgradeRuntime, provision: p.provisionWithKyma, request: p.upgradeRuntime},

@@ -66,6 +66,7 @@ func decoders() map[string]string {
 		"internal/upstream/graphqlclient/graphqlclient.go":    "internal/clients/provisionerclient.FuzzGraphQLError",
 		"internal/upstream/restclient/restclient.go":          "internal/upstream/restclient.FuzzResponse",
 		"internal/upstream/restclient/tokens.go":              "internal/upstream/restclient.FuzzResponse",
+		"process/crashtest/expected.go":                       "reads what it has encoded, in tests only",
 		"process/run.go":                                      "internal/environment.FuzzData",
 		"provisioner/director/credentials.go":                 "provisioner/director.FuzzCredentials",
 		"internal/accountpool/rules.go":                       "internal/accountpool.FuzzRules",
