@@ -1,0 +1,198 @@
+//go:build garden
+
+package bundletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// Main starts an API server, stores its configuration in config, runs the tests of a package and stops the API server. It returns
+// the exit code.
+func Main(m *testing.M, config **rest.Config) int {
+	root, err := repository()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return 1
+	}
+
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: filepath.Join(root, ".bin"),
+		CRDDirectoryPaths:     []string{filepath.Join(root, "resources", "crds")}, ErrorIfCRDPathMissing: true,
+	}
+
+	started, err := environment.Start()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "starting the kube-apiserver of .bin, which `make garden` builds: %v\n", err)
+
+		return 1
+	}
+
+	started.QPS = -1
+	*config = started
+	code := m.Run()
+
+	if err := environment.Stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "stopping the kube-apiserver: %v\n", err)
+
+		return 1
+	}
+
+	return code
+}
+
+// repository returns the folder of go.mod. Tests run in the folder of their package.
+func repository() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("looking for the repository: %w", err)
+	}
+
+	for ; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+
+		if folder == filepath.Dir(folder) {
+			return "", errors.New("no go.mod in this folder and its parents")
+		}
+	}
+}
+
+// Scheme returns the kinds of Kubernetes and of the API of the bundle provisioner.
+func Scheme(tb testing.TB) *k8sruntime.Scheme {
+	tb.Helper()
+
+	scheme := k8sruntime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		tb.Fatal(err)
+	}
+
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		tb.Fatal(err)
+	}
+
+	return scheme
+}
+
+// Client returns a client that knows the kinds of Scheme.
+func Client(tb testing.TB, config *rest.Config) client.WithWatch {
+	tb.Helper()
+
+	clusterClient, err := client.NewWithWatch(config, client.Options{Scheme: Scheme(tb)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return clusterClient
+}
+
+// Namespace creates a namespace with a generated name.
+func Namespace(tb testing.TB, config *rest.Config) string {
+	tb.Helper()
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bundles-"}}
+	if err := Client(tb, config).Create(tb.Context(), namespace); err != nil {
+		tb.Fatal(err)
+	}
+
+	return namespace.Name
+}
+
+// Token creates a ServiceAccount in the namespace and returns a token for it. The ServiceAccount is bound to the ClusterRoles, which
+// must exist.
+func Token(tb testing.TB, config *rest.Config, namespace, account string, roles ...string) string {
+	tb.Helper()
+
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	ctx := tb.Context()
+
+	if _, err := clients.CoreV1().ServiceAccounts(namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {
+		tb.Fatal(err)
+	}
+
+	for _, role := range roles {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + account + "-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+		}
+		if _, err := clients.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			tb.Fatal(err)
+		}
+	}
+
+	request, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return request.Status.Token
+}
+
+// patience is the timeout of Eventually. The API server of the tests shares two cores with other tests.
+const patience = time.Minute
+
+// Eventually repeats the check until it returns "", and fails the test with the last text after a minute.
+func Eventually(tb testing.TB, check func() string) {
+	tb.Helper()
+
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+
+	deadline := time.Now().Add(patience)
+
+	for {
+		problem := check()
+		if problem == "" {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			tb.Fatal(problem)
+		}
+
+		<-ticker.C
+	}
+}
+
+// Delete removes an object and its finalizers, so that other tests do not see it. It ignores missing objects.
+func Delete(tb testing.TB, clusterClient client.Client, object client.Object) {
+	tb.Helper()
+
+	ctx := context.WithoutCancel(tb.Context())
+
+	err := clusterClient.Delete(ctx, object)
+	if err == nil {
+		err = clusterClient.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	}
+
+	if err != nil && !apierrors.IsNotFound(err) {
+		tb.Error(err)
+	}
+}
