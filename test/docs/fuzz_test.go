@@ -21,6 +21,7 @@ func decoders() map[string]string {
 	return map[string]string{
 		"broker/reconcile/provisioner.go":                     "decodes into generated types of the configured Provisioner",
 		"internal/archive/extract.go":                         "internal/archive.FuzzExtract",
+		"bundle/format/plain.go":                              "bundle/format.FuzzObjects",
 		"internal/auditchain/file.go":                         "internal/auditchain.FuzzVerifyFile",
 		"internal/auditchain/verify.go":                       "internal/auditchain.FuzzVerifyFile",
 		"internal/clients/provisionerclient/client_data.go":   "internal/clients/provisionerclient.FuzzClientData",
