@@ -52,13 +52,9 @@ type kymaModule struct {
 // InstallsKyma reports whether the plan's new runtimes get Kyma.
 func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
-// InstallsComponents reports whether the plan's new runtimes get components of a release of Kyma, as opposed to modules of Lifecycle
-// Manager only.
-func (p *Plan) InstallsComponents() bool { return p.Kyma != nil }
-
 // limitKyma removes what the options switch off: the components without a default version, Lifecycle Manager unless it is on, the
-// parameter modules if nothing is left that has modules, and the parameter kymaVersion unless orders may choose the version. The plan must
-// have passed content.check.
+// parameter modules if nothing is left that has modules, and the parameter kymaVersion unless orders may choose the version. The components
+// of a plan with Lifecycle Manager remain for runtimes on which the Reconciler has installed them. The plan must have passed content.check.
 func (p *Plan) limitKyma(options Options) {
 	if options.KymaVersion == "" {
 		p.Kyma = nil
@@ -74,7 +70,7 @@ func (p *Plan) limitKyma(options Options) {
 		off = append(off, paramModules)
 	}
 
-	if p.Kyma == nil || !options.KymaVersionOnDemand {
+	if p.Kyma == nil || p.LifecycleManager != nil || !options.KymaVersionOnDemand {
 		off = append(off, paramKymaVersion)
 	}
 
@@ -99,7 +95,7 @@ func (p *Plan) orderedKyma(given parameters, violations *Violations) *environmen
 	return ordered
 }
 
-// Installation returns the components to install for a version and the chosen modules. The error is failure.Permanent if
+// Installation returns the components that the Provisioner or the Reconciler installs for a version and the chosen modules. The error is failure.Permanent if
 // the plan does not have Kyma or one of the modules, because its files have changed since the order.
 func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallation, error) {
 	if p.Kyma == nil {
@@ -110,10 +106,6 @@ func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallatio
 
 	for _, component := range slices.Concat(p.Kyma.Components, p.Kyma.AdditionalComponents[kyma.Version]) {
 		installation.Components = append(installation.Components, component.installed())
-	}
-
-	if kyma.InstalledBy(environment.InstallerLifecycleManager) { // it installs the modules
-		return installation, nil
 	}
 
 	for _, name := range kyma.Modules {

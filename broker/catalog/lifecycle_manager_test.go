@@ -171,3 +171,40 @@ func TestInvalidLifecycleManager(t *testing.T) {
 		}
 	}
 }
+
+// TestLifecycleManagerBesideReconciler checks a plan with both sections: new runtimes get modules of Lifecycle Manager, and the components
+// remain for runtimes on which the Reconciler has installed them.
+func TestLifecycleManagerBesideReconciler(t *testing.T) {
+	t.Parallel()
+
+	both := kymaOptions()
+	both.LifecycleManager, both.KymaInstaller, both.KymaVersionOnDemand = true, environment.InstallerReconciler, true
+
+	plan, err := withKyma(t, managerSection, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	created, err := resolve(plan, order{Parameters: []byte(`{}`)})
+	if err != nil || !created.Cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) || !cmp.Equal(created.Cluster.Kyma.Modules, []string{"istio"}) {
+		t.Errorf("a new runtime: %+v, %v", created.Cluster.Kyma, err)
+	}
+
+	if _, err := resolve(plan, order{Parameters: []byte(`{"kymaVersion": "1.1.0"}`)}); err == nil {
+		t.Error("an order may choose a version, although Lifecycle Manager has none")
+	}
+
+	installed := environment.Kyma{Version: "1.0.0", Installer: environment.InstallerReconciler, Modules: []string{"eventing"}}
+	if installation, err := plan.Installation(installed); err != nil || installation.Components[len(installation.Components)-1].Name != "eventing" {
+		t.Errorf("a runtime of the Reconciler: %+v, %v", installation, err)
+	}
+
+	read, err := catalog.Load(shipped(t, nil), both)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if strings.Contains(string(read.Published().Body), "cluster-essentials") {
+		t.Error("the catalog promises components that new runtimes do not get")
+	}
+}

@@ -132,10 +132,10 @@ func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullet
 // kymaBullets describes the installed Kyma for users, so that marketplaces promise exactly that.
 func (p *Plan) kymaBullets() []string {
 	switch {
-	case p.Kyma != nil:
-		return append([]string{p.Kyma.bullet()}, p.moduleBullets(p.offeredModules())...)
 	case p.LifecycleManager != nil:
 		return append([]string{"Kyma"}, p.moduleBullets(p.offeredModules())...)
+	case p.Kyma != nil:
+		return append([]string{p.Kyma.bullet()}, p.moduleBullets(p.offeredModules())...)
 	default:
 		return nil
 	}

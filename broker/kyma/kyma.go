@@ -24,11 +24,11 @@ type Kyma struct {
 }
 
 // Complete returns the Kyma of an instance with its version and its installation, or nil for an instance without Kyma. It keeps a
-// version that is already set. Errors are of package failure.
+// version that is already set, and changes nothing if Lifecycle Manager installs Kyma. Errors are of package failure.
 func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	wanted := instance.Request.Cluster.Kyma
-	if wanted == nil {
-		return nil, nil //nolint:nilnil // an instance without Kyma
+	if wanted == nil || wanted.InstalledBy(environment.InstallerLifecycleManager) { // which has no version to choose
+		return wanted, nil
 	}
 
 	plan, known := k.Catalog.ByID(instance.PlanID)
@@ -37,9 +37,6 @@ func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*env
 	}
 
 	completed := *wanted
-	if completed.InstalledBy(environment.InstallerLifecycleManager) && !plan.InstallsComponents() {
-		return &completed, nil // there is no version to choose
-	}
 
 	var err error
 	if completed.Version == "" {

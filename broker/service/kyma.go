@@ -18,34 +18,36 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// checkKyma checks which system installs Kyma on new runtimes. It is one: APP_KYMA_INSTALLER if APP_KYMA_VERSION is set, or Lifecycle
-// Manager. It rejects a Reconciler that is turned on while the Provisioner installs Kyma, because an operator who connects it expects it to
-// install Kyma.
+// checkKyma checks which systems install Kyma on new runtimes. The Provisioner installs it alone: an operator who turns on the Reconciler
+// or Lifecycle Manager expects that they install it. docs/operator/kyma.md has all combinations.
 func (c Config) checkKyma() error {
 	errs := []error{c.LifecycleManager.Check(c.Kyma.KubeconfigPath)}
-	title, reconciler := "the Provisioner", c.Reconciler.URL != ""
 
-	switch c.Kyma.Installer {
-	case environment.InstallerProvisioner:
-		if reconciler && c.Kyma.Version != "" {
-			errs = append(errs, fmt.Errorf("APP_RECONCILER_URL: the Provisioner installs Kyma %s on new runtimes, and a runtime must have one "+
-				"installer: set APP_KYMA_INSTALLER=%s, or unset one of APP_RECONCILER_URL and APP_KYMA_VERSION", c.Kyma.Version, environment.InstallerReconciler))
-		}
-	case environment.InstallerReconciler:
-		title = "the Reconciler"
-
-		if !reconciler {
+	switch {
+	case c.Kyma.Installer == environment.InstallerReconciler:
+		if c.Reconciler.URL == "" {
 			errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %s also needs APP_RECONCILER_URL", c.Kyma.Installer))
 		}
-	default:
+	case c.Kyma.Installer != environment.InstallerProvisioner:
 		errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %q is neither %s nor %s", c.Kyma.Installer, environment.InstallerProvisioner, environment.InstallerReconciler))
-	}
+	case c.Kyma.Version == "": // the Provisioner installs no Kyma
+	default:
+		if c.Reconciler.URL != "" {
+			errs = append(errs, c.secondInstaller("APP_RECONCILER_URL"))
+		}
 
-	if c.LifecycleManager.Enabled && c.Kyma.Version != "" {
-		errs = append(errs, fmt.Errorf("APP_LIFECYCLE_MANAGER_ENABLED: with APP_KYMA_VERSION, %s installs Kyma, too: unset one of them", title))
+		if c.LifecycleManager.Enabled {
+			errs = append(errs, c.secondInstaller("APP_LIFECYCLE_MANAGER_ENABLED"))
+		}
 	}
 
 	return errors.Join(errs...)
+}
+
+// secondInstaller returns the error for a variable that turns on another installer than the Provisioner.
+func (c Config) secondInstaller(variable string) error {
+	return fmt.Errorf("%s: the Provisioner installs Kyma %s on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=%s, or unset one of %s and "+
+		"APP_KYMA_VERSION", variable, c.Kyma.Version, environment.InstallerReconciler, variable)
 }
 
 // addRenewal registers the metrics of the kubeconfigs for Lifecycle Manager. If Lifecycle Manager is configured, it adds the part that

@@ -1,71 +1,226 @@
 package service_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestOneInstaller checks that only one system installs Kyma.
-func TestOneInstaller(t *testing.T) {
-	t.Parallel()
+// installers is a row of the table "Who installs Kyma": the values of the variables, and the installers by the section of the plan. Both
+// are "refused" if the broker does not start.
+type installers struct {
+	version, installer, url, manager string
+	kyma, lifecycleManager           string
+}
 
-	for name, test := range map[string]struct {
-		version, kubeconfig string
-		want                string
-	}{
-		"Complete":            {"", "kubeconfig", ""},
-		"WithoutControlPlane": {"", "", "APP_LIFECYCLE_MANAGER_ENABLED: also set APP_CONTROL_PLANE_KUBECONFIG_PATH"},
-		"AndProvisioner":      {"1.1.0", "kubeconfig", "APP_LIFECYCLE_MANAGER_ENABLED: with APP_KYMA_VERSION, the Provisioner installs Kyma, too: unset one of them"},
-	} {
-		config := service.DefaultConfig()
-		config.LifecycleManager.Enabled, config.Kyma.Version, config.Kyma.KubeconfigPath = true, test.version, test.kubeconfig
+// documentedInstallers reads the table from the operators' documentation.
+func documentedInstallers(t *testing.T) []installers {
+	t.Helper()
 
-		text := ""
-		if err := config.Check(); err != nil {
-			text = err.Error()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operator", "kyma.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, section, _ := strings.Cut(string(page), "### Who installs Kyma\n")
+	section, _, _ = strings.Cut(section, "\n#")
+
+	var rows []installers
+
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.NewReplacer("`", "", "the ", "").Replace(line), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
 		}
 
-		if test.want != "" && !strings.Contains(text, test.want) || test.want == "" && strings.Contains(text, "LIFECYCLE") {
-			t.Errorf("%s: got %q, want %q", name, text, test.want)
+		if len(cells) == 8 && !strings.HasPrefix(cells[1], "APP_") && !strings.HasPrefix(cells[1], "-") {
+			rows = append(rows, installers{cells[1], cells[2], cells[3], cells[4], cells[5], cells[6]})
+		}
+	}
+
+	return rows
+}
+
+// matches reports whether the row is about the values of the variables.
+func (i installers) matches(values ...string) bool {
+	for position, cell := range []string{i.version, i.installer, i.url, i.manager} {
+		if cell != "any" && cell != values[position] {
+			return false
+		}
+	}
+
+	return true
+}
+
+// TestInstallers checks that the table has each combination of the variables once, and that the broker refuses and installs what it says.
+func TestInstallers(t *testing.T) {
+	t.Parallel()
+
+	rows, used := documentedInstallers(t), map[installers]bool{}
+
+	for _, version := range []string{"empty", "set"} {
+		for _, installer := range []string{"provisioner", "reconciler"} {
+			for _, url := range []string{"empty", "set"} {
+				for _, manager := range []string{"false", "true"} {
+					combination := []string{version, installer, url, manager}
+
+					matching := slices.DeleteFunc(slices.Clone(rows), func(row installers) bool { return !row.matches(combination...) })
+					if len(matching) != 1 {
+						t.Fatalf("%d rows are about %v", len(matching), combination)
+					}
+
+					used[matching[0]] = true
+					matching[0].check(t, combination)
+				}
+			}
+		}
+	}
+
+	if len(used) != len(rows) {
+		t.Errorf("%d of the %d rows are about combinations that exist", len(used), len(rows))
+	}
+}
+
+// check compares the row with a broker with the combination of values.
+func (i installers) check(t *testing.T, combination []string) {
+	t.Helper()
+
+	config := service.DefaultConfig()
+	config.Kyma.Installer, config.LifecycleManager.Enabled = environment.KymaInstaller(combination[1]), combination[3] == "true"
+	config.Kyma.KubeconfigPath = "kubeconfig"
+
+	if combination[0] == "set" {
+		config.Kyma.Version = "1.0.0"
+	}
+
+	if combination[2] == "set" {
+		config.Reconciler.URL = "http://reconciler.example.com"
+	}
+
+	text := ""
+	if err := config.Check(); err != nil {
+		text = err.Error()
+	}
+
+	refused := strings.Contains(text, "APP_KYMA_INSTALLER") || strings.Contains(text, "APP_LIFECYCLE_MANAGER_ENABLED")
+	if refused != (i.kyma == "refused") {
+		t.Errorf("%v: the broker says %q, the table %+v", combination, text, i)
+	}
+
+	if refused {
+		return
+	}
+
+	for section, want := range map[string]string{"kyma": i.kyma, "lifecycleManager": i.lifecycleManager} {
+		if got := installerOf(t, config, section); got != want {
+			t.Errorf("%v: %s installs Kyma on plans with %s, the table says %s", combination, got, section, want)
 		}
 	}
 }
 
-// TestInstaller has a case for each row of the table "Who installs Kyma" in docs/operator/integrations/reconciler.md.
-func TestInstaller(t *testing.T) {
-	cases := map[string]struct {
-		installer    environment.KymaInstaller
-		url, version string
-		want         string
-	}{
-		"Provisioner":     {environment.InstallerProvisioner, "", "1.0.0", ""},
-		"Nobody":          {environment.InstallerProvisioner, "", "", ""},
-		"OnlyRemovals":    {environment.InstallerProvisioner, "http://reconciler.example.com", "", ""},
-		"Both":            {environment.InstallerProvisioner, "http://reconciler.example.com", "1.0.0", "APP_RECONCILER_URL: the Provisioner installs Kyma 1.0.0 on new runtimes"},
-		"WithoutURL":      {environment.InstallerReconciler, "", "1.0.0", "APP_KYMA_INSTALLER: reconciler also needs APP_RECONCILER_URL"},
-		"Reconciler":      {environment.InstallerReconciler, "http://reconciler.example.com", "1.0.0", ""},
-		"WithoutVersion":  {environment.InstallerReconciler, "http://reconciler.example.com", "", ""},
-		"Unknown":         {"helm", "", "", `APP_KYMA_INSTALLER: "helm" is neither provisioner nor reconciler`},
-		"InvalidSettings": {environment.InstallerReconciler, "reconciler", "1.0.0", "APP_RECONCILER_URL: must be an http or https URL"},
+// installerOf returns who installs Kyma on the new runtimes of a plan with one section about Kyma.
+func installerOf(t *testing.T, config service.Config, section string) string {
+	t.Helper()
+
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, resources.Catalog()); err != nil {
+		t.Fatal(err)
 	}
 
-	for name, c := range cases {
+	file := filepath.Join(folder, "plans", "preview.yaml")
+
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	other := map[string]string{"kyma": "lifecycleManager", "lifecycleManager": "kyma"}[section]
+	text := regexp.MustCompile(`(?m)^`+other+`:\n(  .*\n)+`).ReplaceAllString(string(content), "")
+	text = strings.ReplaceAll(text, "  - kymaVersion\n", "")
+
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	plans, err := catalog.Load(os.DirFS(folder), catalog.Options{
+		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
+		KymaVersion: config.Kyma.Version, KymaInstaller: config.Kyma.Installer, LifecycleManager: config.LifecycleManager.Enabled,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	plan, known := plans.ByID(harness.PlanPreview)
+	if !known {
+		t.Fatal("the catalog has no plan preview")
+	}
+
+	created, violations := plan.Resolve(environment.Instance{ID: "one", Request: environment.Request{User: "jane", Parameters: []byte(`{}`)}})
+	if len(violations) > 0 {
+		t.Fatal(violations.Err())
+	}
+
+	switch kyma := created.Request.Cluster.Kyma; {
+	case kyma == nil:
+		return "nobody"
+	case kyma.InstalledBy(environment.InstallerLifecycleManager):
+		return "Lifecycle Manager"
+	case config.Kyma.Installer == environment.InstallerReconciler: // Provision_Initialization records it
+		return "Reconciler"
+	default:
+		return "Provisioner"
+	}
+}
+
+// TestRefusedInstallers checks what the refusals say.
+func TestRefusedInstallers(t *testing.T) {
+	t.Parallel()
+
+	for reason, test := range map[string]struct {
+		change func(*service.Config)
+		want   string
+	}{
+		"Lifecycle Manager needs a control plane": {
+			func(c *service.Config) { c.LifecycleManager.Enabled, c.Kyma.KubeconfigPath = true, "" },
+			"APP_LIFECYCLE_MANAGER_ENABLED: also set APP_CONTROL_PLANE_KUBECONFIG_PATH",
+		},
+		"the Provisioner installs Kyma": {
+			func(c *service.Config) { c.LifecycleManager.Enabled = true },
+			"APP_LIFECYCLE_MANAGER_ENABLED: the Provisioner installs Kyma 1.0.0 on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=reconciler, " +
+				"or unset one of APP_LIFECYCLE_MANAGER_ENABLED and APP_KYMA_VERSION",
+		},
+		"the Provisioner installs Kyma although a Reconciler is connected": {
+			func(c *service.Config) { c.Reconciler.URL = "http://reconciler.example.com" },
+			"APP_RECONCILER_URL: the Provisioner installs Kyma 1.0.0 on new runtimes",
+		},
+		"the Reconciler has no address": {
+			func(c *service.Config) { c.Kyma.Installer = environment.InstallerReconciler }, "APP_KYMA_INSTALLER: reconciler also needs APP_RECONCILER_URL",
+		},
+		"an unknown installer": {
+			func(c *service.Config) { c.Kyma.Installer = "helm" }, `APP_KYMA_INSTALLER: "helm" is neither provisioner nor reconciler`,
+		},
+		"an invalid address": {
+			func(c *service.Config) {
+				c.Kyma.Installer, c.Reconciler.URL = environment.InstallerReconciler, "reconciler"
+			},
+			"APP_RECONCILER_URL: must be an http or https URL",
+		},
+	} {
 		config := service.DefaultConfig()
-		config.Kyma.Installer, config.Reconciler.URL, config.Kyma.Version = c.installer, c.url, c.version
+		config.Kyma.Version, config.Kyma.KubeconfigPath = "1.0.0", "kubeconfig"
+		test.change(&config)
 
-		err := config.Check()
-
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-
-		if c.want != "" && !strings.Contains(text, c.want) ||
-			c.want == "" && (strings.Contains(text, "APP_KYMA_INSTALLER") || strings.Contains(text, "APP_RECONCILER")) {
-			t.Errorf("%s: got %q, want %q", name, text, c.want)
+		if err := config.Check(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", reason, err, test.want)
 		}
 	}
 }
