@@ -195,6 +195,8 @@ const (
 type body struct {
 	// fields are the fields before decoding. The map is nil if the object is absent or null.
 	fields map[string]json.RawMessage
+	// objects are the objects among the fields that inner has decoded.
+	objects map[string]map[string]json.RawMessage
 	// within is the path of the object in error messages, such as "context.". It is empty for the outermost object.
 	within string
 	err    error
@@ -321,14 +323,22 @@ func (b *body) context() json.RawMessage {
 }
 
 // inner returns a body that reads the fields of an object. If the object is absent or null, it has no fields. The
-// inner body records errors separately, so the caller has to check the errors of both bodies.
+// inner body records errors separately, so the caller has to check the errors of both bodies. No object is decoded twice.
 func (b *body) inner(field string) *body {
-	inner := &body{within: b.within + field + "."}
-	if err := decode(b.fields[field], &inner.fields); err != nil {
-		b.refuse(field, "must be an object.")
+	fields, decoded := b.objects[field]
+	if !decoded {
+		if err := decode(b.fields[field], &fields); err != nil {
+			b.refuse(field, "must be an object.")
+		}
+
+		if b.objects == nil {
+			b.objects = map[string]map[string]json.RawMessage{}
+		}
+
+		b.objects[field] = fields
 	}
 
-	return inner
+	return &body{fields: fields, within: b.within + field + "."}
 }
 
 // maintenanceVersion returns the version in maintenance_info, or an empty string.
