@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Sweep removes the archives and uploads that no Bundle uses, and the temporary files of processes that have died. Files that were stored less
+// than 15 minutes ago stay, because their Bundles may not refer to them yet. It returns the number of removed files.
+func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploadInUse func(bundle string) bool) (int, error) {
+	before := time.Now().Add(-grace)
+	removed := 0
+
+	for folder, unused := range map[string]func(name string) bool{
+		blobs:   func(name string) bool { return !archiveInUse(Digest(algorithm + ":" + name)) },
+		uploads: func(name string) bool { return !uploadInUse(name) },
+		partial: func(name string) bool { return s.abandoned(name) },
+	} {
+		entries, err := fs.ReadDir(s.root.FS(), folder)
+		if err != nil {
+			return removed, fmt.Errorf("reading the bundle store: %w", err)
+		}
+
+		for _, entry := range entries {
+			if ctx.Err() != nil {
+				return removed, ctx.Err()
+			}
+
+			if !unused(strings.TrimSuffix(entry.Name(), extension)) {
+				continue
+			}
+
+			done, err := s.removeOld(filepath.Join(folder, entry.Name()), before)
+			if err != nil {
+				return removed, fmt.Errorf("removing from the bundle store: %w", err)
+			}
+
+			if done {
+				removed++
+			}
+		}
+	}
+
+	s.forgetRemoved()
+
+	return removed, nil
+}
+
+// removeOld removes a file that was written before the time.
+func (s *Store) removeOld(name string, before time.Time) (bool, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+
+	info, err := s.root.Stat(name)
+	if err != nil || info.ModTime().After(before) {
+		return false, ignoreMissing(err)
+	}
+
+	s.before()
+
+	return true, ignoreMissing(s.root.Remove(name))
+}
+
+// forgetRemoved forgets verified archives that were removed.
+func (s *Store) forgetRemoved() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+
+	for digest := range s.verified {
+		if _, err := s.root.Stat(blobName(digest)); errors.Is(err, fs.ErrNotExist) {
+			delete(s.verified, digest)
+		}
+	}
+}
+
+// abandoned reports whether no process writes to a temporary file.
+func (s *Store) abandoned(name string) bool {
+	file, err := s.root.Open(filepath.Join(partial, name))
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// explain adds to the error of a full volume how to mend it.
+func (s *Store) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the bundle store has no space left: enlarge the volume of %s, or delete Bundles: %w", s.path, err)
+	default:
+		return fmt.Errorf("writing to the bundle store: %w", err)
+	}
+}
