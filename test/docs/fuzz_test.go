@@ -28,6 +28,7 @@ func decoders() map[string]string {
 		"provisioner/reconcile/registrations.go":              "provisioner/spec.FuzzDecode",
 		"storage/reports/store.go":                            "reads what the service has stored",
 		"storage/runtimes/record.go":                          "reads what it has sealed",
+		"bundle/source/image.go":                              "bundle/source.FuzzManifest",
 		"broker/catalog/binding.go":                           "test/osb.FuzzBody",
 		"broker/catalog/create_only.go":                       "broker/catalog.FuzzParameters",
 		"broker/catalog/load.go":                              "broker/catalog.FuzzCatalogFile",

@@ -1,0 +1,190 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// defaultTimeout bounds a fetch with all its requests.
+const defaultTimeout = 5 * time.Minute
+
+// Request asks for the content of a Bundle.
+type Request struct {
+	// Bundle is the name of the Bundle.
+	Bundle string
+	// Source is the source of the spec, or the resolved source of an earlier fetch.
+	Source v1alpha1.BundleSource
+}
+
+// Result describes fetched content.
+type Result struct {
+	// Resolved is the source with everything pinned that can be pinned.
+	Resolved v1alpha1.BundleSource
+	// Pending says why there is no content yet. It is empty when the content was fetched.
+	Pending string
+}
+
+// Fetcher fetches sources of one type.
+type Fetcher interface {
+	// Fetch writes the content to an empty folder. The folder may contain a part of it when Fetch fails.
+	Fetch(ctx context.Context, request Request, into *os.Root) (Result, error)
+}
+
+// Options configure the sources.
+type Options struct {
+	// Reader reads the Secrets and ConfigMaps of the namespace.
+	Reader    client.Reader
+	Namespace string
+	// Uploads returns uploaded content.
+	Uploads Uploads
+	// Limits bound the content; zero fields have the defaults of package archive.
+	Limits archive.Limits
+	// Timeout bounds a fetch. The default is 5 minutes.
+	Timeout time.Duration
+	// Temporary is a folder for repositories and downloads during a fetch. Empty means the system's folder.
+	Temporary string
+}
+
+// Sources has a Fetcher for each type of source that the provisioner supports.
+type Sources map[v1alpha1.SourceType]Fetcher
+
+// New returns all types of sources.
+func New(options Options) Sources {
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+
+	if defaults := archive.DefaultLimits(); options.Limits.CompressedBytes == 0 {
+		options.Limits.CompressedBytes = defaults.CompressedBytes
+	}
+
+	objects := objects{options.Reader, options.Namespace}
+
+	return Sources{
+		v1alpha1.SourceTypeHTTP:       &httpSource{options, objects},
+		v1alpha1.SourceTypeConfigMaps: &configMapSource{options, objects},
+		v1alpha1.SourceTypeUpload:     &uploadSource{options},
+		v1alpha1.SourceTypeImage:      &imageSource{options, objects},
+	}
+}
+
+// Fetch fetches a source with the Fetcher of its type. A source of a type without a Fetcher, or without the block of its type, is a terminal
+// error.
+func (s Sources) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
+	if !hasBlock(request.Source) {
+		return Result{}, failure.New(failure.Invalid, "source type %[1]s requires the field source.%[1]s", request.Source.Type)
+	}
+
+	fetcher := s[request.Source.Type]
+	if fetcher == nil {
+		return Result{}, failure.New(failure.Invalid, "source type %s is not supported by this provisioner", request.Source.Type)
+	}
+
+	return fetcher.Fetch(ctx, request, into)
+}
+
+// hasBlock reports whether the block of the source's type is set. The API server ensures this for objects that it has admitted.
+func hasBlock(source v1alpha1.BundleSource) bool {
+	switch source.Type {
+	case v1alpha1.SourceTypeImage:
+		return source.Image != nil
+	case v1alpha1.SourceTypeGit:
+		return source.Git != nil
+	case v1alpha1.SourceTypeHTTP:
+		return source.HTTP != nil
+	case v1alpha1.SourceTypeConfigMaps:
+		return len(source.ConfigMaps) > 0
+	case v1alpha1.SourceTypeUpload:
+		return source.Upload != nil
+	default:
+		return true
+	}
+}
+
+// Terminal reports whether fetching the same source again would fail in the same way.
+func Terminal(err error) bool {
+	_, invalid := errors.AsType[*archive.InvalidError](err)
+
+	return invalid || failure.Is(err, failure.Invalid) || failure.Is(err, failure.Permanent)
+}
+
+// transient returns an error that a later fetch may not have.
+func transient(format string, args ...any) error {
+	return failure.New(failure.Transient, format, args...)
+}
+
+// terminal returns an error that every fetch of the source has.
+func terminal(format string, args ...any) error {
+	return failure.New(failure.Permanent, format, args...)
+}
+
+// unpacked explains an error of unpacking content of the origin.
+func unpacked(err error, origin string) error {
+	_, known := errors.AsType[*failure.Error](err)
+	_, invalid := errors.AsType[*archive.InvalidError](err)
+
+	switch {
+	case err == nil || known:
+		return err
+	case invalid:
+		return failure.Wrap(failure.Permanent, err, "%s has content that is not accepted", origin)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return transient("%s did not send the content in time", origin)
+	default:
+		return fmt.Errorf("fetching %s: %w", origin, withoutAddress(err))
+	}
+}
+
+// objects reads Secrets and ConfigMaps of one namespace.
+type objects struct {
+	reader    client.Reader
+	namespace string
+}
+
+// get reads an object.
+func (o objects) get(ctx context.Context, kind, name string, into client.Object) error {
+	err := o.reader.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: name}, into)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return transient("the %s %s does not exist in the namespace %s: create it", kind, name, o.namespace)
+	case err != nil:
+		return failure.Wrap(failure.Transient, err, "the %s %s cannot be read", kind, name)
+	default:
+		return nil
+	}
+}
+
+// secret reads a Secret and checks that it has the keys.
+func (o objects) secret(ctx context.Context, name string, keys ...string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	if err := o.get(ctx, "Secret", name, secret); err != nil {
+		return nil, err
+	}
+
+	for _, key := range keys {
+		if len(secret.Data[key]) == 0 {
+			return nil, transient("the Secret %s has no key %s; required are %s", name, key, strings.Join(keys, ", "))
+		}
+	}
+
+	return secret.Data, nil
+}
+
+// Keys of Secrets with credentials.
+const (
+	usernameKey = "username"
+	passwordKey = "password"
+)

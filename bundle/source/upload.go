@@ -1,0 +1,39 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// Uploads returns the content that a client has uploaded for a Bundle, and its size. The error of a missing one is fs.ErrNotExist.
+type Uploads interface {
+	OpenUpload(bundle string) (io.ReadSeekCloser, int64, error)
+}
+
+// uploadSource reads uploads.
+type uploadSource struct{ options Options }
+
+// Fetch implements Fetcher. The content is pending until it is uploaded.
+func (s *uploadSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
+	upload, _, err := s.options.Uploads.OpenUpload(request.Bundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{Resolved: request.Source, Pending: "waiting for the upload of the content"}, nil
+	}
+
+	if err != nil {
+		return Result{}, failure.Wrap(failure.Transient, err, "the upload cannot be read")
+	}
+	defer upload.Close() //nolint:errcheck // It has been read only.
+
+	if err := archive.Extract(ctx, upload, into, s.options.Limits); err != nil {
+		return Result{}, unpacked(err, "the upload")
+	}
+
+	return Result{Resolved: request.Source}, nil
+}
