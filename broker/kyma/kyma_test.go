@@ -319,6 +319,26 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
+// TestMalformedVersions checks values of the ConfigMap with spaces around a version, and without a version.
+func TestMalformedVersions(t *testing.T) {
+	t.Parallel()
+
+	complete := func(value string) (*environment.Kyma, error) {
+		configs := []corev1.ConfigMap{config("kyma-versions", map[string]string{"GA_global": value})}
+
+		return newKyma(t, &controlPlane{configs: configs}).Complete(t.Context(), ordered())
+	}
+
+	if got, err := complete(" 2.0.0\n"); err != nil || got.Version != "2.0.0" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+
+	if _, err := complete("2.0.0, 3.0.0"); !failure.Is(err, failure.Permanent) ||
+		!strings.Contains(err.Error(), "the value of GA_global in the ConfigMap kyma-versions of the control plane is not a version of Kyma") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestUnavailableControlPlane(t *testing.T) {
 	t.Parallel()
 
@@ -327,6 +347,10 @@ func TestUnavailableControlPlane(t *testing.T) {
 		if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "control plane") {
 			t.Errorf("status %d: %v", status, err)
 		}
+	}
+
+	if _, err := newKyma(t, &controlPlane{status: http.StatusForbidden}).Complete(t.Context(), ordered()); !strings.Contains(err.Error(), "the permissions of its user") {
+		t.Errorf("without permissions: %v", err)
 	}
 
 	subject := newKyma(t, &controlPlane{})

@@ -32,7 +32,7 @@ func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifec
 		return lifecyclemanager.Objects{}, failure.New(failure.Internal, "Lifecycle Manager is turned on without a control plane")
 	}
 
-	template, err := k.template(ctx, plan.Name, wanted.Version)
+	template, err := k.template(ctx, plan.Name)
 	if err != nil {
 		return lifecyclemanager.Objects{}, err
 	}
@@ -44,9 +44,10 @@ func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifec
 	return lifecyclemanager.ObjectsOf(instance, settings, k.ControlPlane.Namespace, k.ShootDomain)
 }
 
-// template returns the template in the configuration of the plan, or an empty text if there is none.
-func (k Kyma) template(ctx context.Context, plan, version string) (string, error) {
-	text, name, err := k.planConfiguration(ctx, plan, version)
+// template returns the template in the configuration of the plan, or an empty text if there is none. With a default version of Kyma, which
+// is that of the Reconciler, it is the configuration for this version.
+func (k Kyma) template(ctx context.Context, plan string) (string, error) {
+	text, name, err := k.planConfiguration(ctx, plan, k.Version)
 	if err != nil || name == "" {
 		return "", err
 	}

@@ -77,6 +77,25 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestTemplateBesideReconciler checks that the template is that for the default version, if there is one.
+func TestTemplateBesideReconciler(t *testing.T) {
+	t.Parallel()
+
+	var configs []corev1.ConfigMap
+
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		text := "kyma-template: |\n  apiVersion: operator.kyma-project.io/v1beta2\n  kind: Kyma\n  metadata: {namespace: for-" + strings.ReplaceAll(version, ".", "-") + "}"
+		configs = append(configs, config("plans-"+version, map[string]string{"default": text}, "keb-config=true", "runtime-version-"+version+"=true"))
+	}
+
+	subject, instance := managed(t, &controlPlane{configs: configs})
+	subject.Version = "2.0.0"
+
+	if got, err := subject.Objects(t.Context(), instance); err != nil || got.Kyma.Namespace != "for-2-0-0" {
+		t.Errorf("got %s, %v", got.Kyma, err)
+	}
+}
+
 // TestCompleteWithLifecycleManager checks that the Provisioner installs nothing, and that no version is chosen.
 func TestCompleteWithLifecycleManager(t *testing.T) {
 	t.Parallel()

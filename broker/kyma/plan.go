@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -84,7 +85,7 @@ func (k Kyma) planConfiguration(ctx context.Context, plan, version string) (text
 func (k Kyma) addComponents(ctx context.Context, plan string, completed *environment.Kyma) error {
 	installation := completed.Installation
 
-	for _, version := range []string{installation.Version, k.Version} {
+	for _, version := range slices.Compact([]string{installation.Version, k.Version}) {
 		text, name, err := k.planConfiguration(ctx, plan, version)
 		if err != nil {
 			return err

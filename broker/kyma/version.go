@@ -2,7 +2,9 @@ package kyma
 
 import (
 	"context"
+	"strings"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
@@ -24,8 +26,13 @@ func (k Kyma) version(ctx context.Context, instance environment.Instance) (strin
 	}
 
 	for _, key := range []string{keySubAccount + instance.SubAccountID, keyGlobalAccount + instance.GlobalAccountID} {
-		if version := versions[key]; version != "" {
+		version := strings.TrimSpace(versions[key])
+
+		switch {
+		case catalog.IsKymaVersion(version):
 			return version, nil
+		case version != "":
+			return "", refused("the value of %s in the ConfigMap %s of the control plane is not a version of Kyma", key, k.VersionsName)
 		}
 	}
 
