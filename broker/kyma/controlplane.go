@@ -161,7 +161,7 @@ func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
 	client, config, err := c.client()
 	if err != nil {
 		return nil, nil, failure.Wrap(failure.Transient, err, "the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
-			WithReason(failure.ReasonInternal, failure.ComponentControlPlane)
+			WithReason(failure.ReasonConfiguration, failure.ComponentControlPlane)
 	}
 
 	address, _, err := rest.DefaultServerUrlFor(config)
@@ -264,10 +264,10 @@ func (c *ControlPlane) hasCredentials() bool {
 // away returns the error for a control plane that does not answer as expected. The engine retries.
 func away(cause error, format string, args ...any) error {
 	return failure.Wrap(failure.Transient, cause, "the control plane with the configuration of Kyma is unavailable: "+format, args...).
-		WithReason(failure.ReasonSystemAway, failure.ComponentControlPlane)
+		WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 }
 
 // refused returns the error for a configuration that an operator has to correct.
 func refused(format string, args ...any) error {
-	return failure.New(failure.Permanent, format, args...).WithReason(failure.ReasonInternal, failure.ComponentControlPlane)
+	return failure.New(failure.Permanent, format, args...).WithReason(failure.ReasonConfiguration, failure.ComponentControlPlane)
 }

@@ -57,6 +57,8 @@ const (
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
 	// ReasonReconcilerGaveUp: the Reconciler has given up the installation or the removal of Kyma.
 	ReasonReconcilerGaveUp = "err_reconciler_gave_up"
+	// ReasonConfiguration: operators have configured something that cannot be used, such as a malformed ConfigMap.
+	ReasonConfiguration = "err_configuration"
 
 	ComponentBroker             = "keb"
 	ComponentBrokerDatabase     = "db - keb"
@@ -262,5 +264,6 @@ func Reasons() []ReasonMeaning {
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
 		{ReasonReconcilerGaveUp, "the Reconciler has given up the installation or the removal of Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
+		{ReasonConfiguration, "a configuration of operators cannot be used", "correct what the description names; if the operation has failed, retry it"},
 	}
 }

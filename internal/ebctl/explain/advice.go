@@ -200,6 +200,10 @@ func rules() []rule {
 			"Check the runtime: ebctl instance kubeconfig {instance}",
 		},
 		{
+			func(s situation) bool { return s.failing() && s.Problem.Reason == failure.ReasonConfiguration },
+			"Correct the configuration that the problem names.",
+		},
+		{
 			func(s situation) bool { return s.failing() && s.Problem.Reason == failure.ReasonInternal },
 			"Find the cause in the broker's log: search for operation {operation}.",
 		},

@@ -245,6 +245,19 @@ func TestOf(t *testing.T) {
 			summary: "The cleanup operation of instance i failed after 5m00s.",
 			advice:  []string{"After fixing the cause, clean up again: ebctl leftover cleanup i --reason REASON"},
 		},
+		"Misconfigured": {
+			reason: "the problem names what to correct, and the log has no more",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.FinishedAt = "failed", ago(0)
+				o.Problem = operatorapi.Problem{Message: "malformed", Reason: "err_configuration", Component: "k8s client - control plane"}
+			}),
+			summary: "The provision operation of instance i failed after 5m00s.",
+			advice: []string{
+				"Correct the configuration that the problem names.",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"Or delete the instance and create it again: ebctl instance delete i",
+			},
+		},
 		"Failed": {
 			reason: "a failed creation is retried or deleted; internal errors are in the log",
 			operation: operation(func(o *operatorapi.Operation) {
