@@ -44,6 +44,8 @@ func fillTables() []string {
 			'2030-01-02 03:04'::timestamptz - i * interval '1 second', '2030-01-02 03:04'::timestamptz - (i - 100000) * interval '1 second' FROM sources WHERE i > 100000`,
 		`INSERT INTO outside_objects SELECT 'i' || i, 'edp', 'data tenant', 'subaccount-' || i % 20000, 'created', '2030-01-02 03:00'::timestamptz
 			FROM sources WHERE i <= 90000`,
+		`INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, due_at) SELECT 'i' || i, 'reconciler', 'cluster', 'r' || i,
+			'created', '2030-01-02 03:00'::timestamptz, '2030-01-02 04:00'::timestamptz + i * interval '1 second' FROM sources WHERE i <= 9000`,
 		`INSERT INTO notifications SELECT 'p' || i, number, 'i' || i, '1', 'create', '2030-01-02 03:00'::timestamptz - i * interval '1 minute', at AS due, at AS began, 1,
 			CASE WHEN i > 200 THEN at END, i > 200 FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,

@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 func (s stores) leftoverCalls() map[string]call {
@@ -67,6 +68,7 @@ func (s stores) leftoverCalls() map[string]call {
 
 func (s stores) objectCalls() map[string]call {
 	object := environment.OutsideObject{InstanceID: "i100", System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: "subaccount-100"}
+	cluster := environment.OutsideObject{InstanceID: "i100", System: environment.SystemReconciler, Kind: environment.KindCluster, Key: "r100"}
 
 	by := process.Record{ID: "p100", Lease: process.Lease{Owner: "replica", Fence: 1}}
 
@@ -78,23 +80,36 @@ func (s stores) objectCalls() map[string]call {
 
 			return err
 		},
-		"objects.DueKubeconfigs": func(ctx context.Context) error {
-			_, err := s.objects.DueKubeconfigs(ctx, filledAt, page)
+		"objects.DueCredentials": func(ctx context.Context) error {
+			_, err := s.objects.DueCredentials(ctx, []string{environment.SystemLifecycleManager, environment.SystemReconciler}, filledAt, page)
 
 			return err
 		},
-		"objects.PostponeKubeconfig": func(ctx context.Context) error {
-			_, err := s.objects.PostponeKubeconfig(ctx, object, filledAt, filledAt)
+		"objects.BeginRenewal": func(ctx context.Context) error {
+			_, err := s.objects.BeginRenewal(ctx, outsideobjects.Renewal{Object: cluster, Now: filledAt, RetryAt: filledAt, Until: filledAt})
 
 			return err
 		},
-		"objects.RenewedKubeconfig": func(ctx context.Context) error {
-			_, err := s.objects.RenewedKubeconfig(ctx, object, filledAt, filledAt)
+		"objects.EndRenewal": func(ctx context.Context) error {
+			_, err := s.objects.EndRenewal(ctx, cluster, outsideobjects.Result{DueAt: filledAt})
 
 			return err
 		},
-		"objects.CountKubeconfigs": func(ctx context.Context) error {
-			_, _, err := s.objects.CountKubeconfigs(ctx, filledAt)
+		"objects.RequestRenewal": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.objects.RequestRenewal(ctx, tx, "i100", filledAt)
+		}),
+		"objects.Credentials": func(ctx context.Context) error {
+			_, err := s.objects.Credentials(ctx, "", cluster, page)
+
+			return err
+		},
+		"objects.Credentials of an instance": func(ctx context.Context) error {
+			_, err := s.objects.Credentials(ctx, "i100", environment.OutsideObject{}, page)
+
+			return err
+		},
+		"objects.CountCredentials": func(ctx context.Context) error {
+			_, err := s.objects.CountCredentials(ctx, filledAt)
 
 			return err
 		},

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,14 +31,21 @@ const (
 // Results counts renewals or checks.
 type Results struct{ counter *prometheus.CounterVec }
 
-// NewResults returns the counter of renewals, which is a prometheus.Collector.
-func NewResults() *Results {
+// NewResults returns the counter of renewals by the systems, which is a prometheus.Collector.
+func NewResults(systems ...string) *Results {
 	results := &Results{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_kubeconfig_renewals_total",
-		Help: "Renewals of kubeconfigs for Lifecycle Manager by this replica, by result: renewed, restored (the Secret was missing), failed.",
-	}, []string{"result"})}
+		Help: "Renewals of kubeconfigs that other systems have of runtimes by this replica, by system and result: renewed, restored (the Secret was missing), failed.",
+	}, []string{"system", "result"})}
 
-	return results.with(resultRenewed, resultRestored, resultFailed)
+	// Create the series of all results. Otherwise, Prometheus would not see the first increment as an increase.
+	for _, system := range systems {
+		for _, result := range []string{resultRenewed, resultRestored, resultFailed} {
+			results.counter.WithLabelValues(system, result)
+		}
+	}
+
+	return results
 }
 
 // NewChecks returns the counter of checks of Secrets in runtimes, which is a prometheus.Collector.
@@ -47,19 +55,15 @@ func NewChecks() *Results {
 		Help: "Checks of the Secrets of the SAP BTP service operator in runtimes by this replica, by result: current, repaired, failed.",
 	}, []string{"result"})}
 
-	return checks.with(resultCurrent, resultRepaired, resultFailed)
-}
-
-// with creates the series of all results. Otherwise, Prometheus would not see the first increment as an increase.
-func (r *Results) with(results ...string) *Results {
-	for _, result := range results {
-		r.counter.WithLabelValues(result)
+	for _, result := range []string{resultCurrent, resultRepaired, resultFailed} {
+		checks.counter.WithLabelValues(result)
 	}
 
-	return r
+	return checks
 }
 
-func (r *Results) count(result string) { r.counter.WithLabelValues(result).Inc() }
+// count increments the series with the labels.
+func (r *Results) count(labels ...string) { r.counter.WithLabelValues(labels...).Inc() }
 
 // Describe implements prometheus.Collector.
 func (r *Results) Describe(descriptions chan<- *prometheus.Desc) { r.counter.Describe(descriptions) }
@@ -67,22 +71,25 @@ func (r *Results) Describe(descriptions chan<- *prometheus.Desc) { r.counter.Des
 // Collect implements prometheus.Collector.
 func (r *Results) Collect(metrics chan<- prometheus.Metric) { r.counter.Collect(metrics) }
 
-// Metrics is a prometheus.Collector for the number of kubeconfigs. Each scrape queries the database. During an outage of the database the
-// metrics are absent. All fields are required.
+// Metrics is a prometheus.Collector for the numbers of kubeconfigs. Each scrape queries the database. During an outage of the database
+// the metrics are absent. All fields are required.
 type Metrics struct {
 	Objects *outsideobjects.Store
+	// Systems are the systems that are turned on. The kubeconfigs of others are not renewed, and do not count.
+	Systems []string
 	Clock   clock.PassiveClock
 	Log     logrus.FieldLogger
 }
 
 func totalMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_kubeconfigs",
-		"Kubeconfigs of runtimes that Lifecycle Manager has. All replicas report the same value.", nil, nil)
+		"Kubeconfigs of runtimes that another system has, by system. All replicas report the same value.", []string{"system"}, nil)
 }
 
 func expiringMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_kubeconfigs_expiring",
-		"Kubeconfigs of runtimes that Lifecycle Manager has and that have expired or expire within an hour. All replicas report the same value.", nil, nil)
+		"Kubeconfigs of runtimes that another system has and that have expired or expire within an hour, by system. All replicas report the same value.",
+		[]string{"system"}, nil)
 }
 
 // Describe implements prometheus.Collector.
@@ -97,14 +104,21 @@ func (m Metrics) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 
-	total, expiring, err := m.Objects.CountKubeconfigs(ctx, m.Clock.Now().Add(expiringWithin))
+	counts, err := m.Objects.CountCredentials(ctx, m.Clock.Now().Add(expiringWithin))
 	if err != nil {
 		m.Log.WithError(err).Warn("metrics: counting kubeconfigs failed")
 
 		return
 	}
 
-	metrics <- prometheus.MustNewConstMetric(totalMetric(), prometheus.GaugeValue, float64(total))
+	for _, system := range m.Systems {
+		of := outsideobjects.CredentialCount{}
+		if at := slices.IndexFunc(counts, func(count outsideobjects.CredentialCount) bool { return count.System == system }); at >= 0 {
+			of = counts[at]
+		}
 
-	metrics <- prometheus.MustNewConstMetric(expiringMetric(), prometheus.GaugeValue, float64(expiring))
+		metrics <- prometheus.MustNewConstMetric(totalMetric(), prometheus.GaugeValue, float64(of.Total), system)
+
+		metrics <- prometheus.MustNewConstMetric(expiringMetric(), prometheus.GaugeValue, float64(of.Expiring), system)
+	}
 }

@@ -3,13 +3,14 @@ package credentials
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -27,10 +28,10 @@ const (
 	every       = 10 * time.Second
 	batch       = 50
 	concurrency = 5
-	// retryAfter is the time until a failed renewal is repeated.
+	// retryAfter is the time until a failed renewal is repeated. No system can ask for a longer pause, see package restclient.
 	retryAfter = 5 * time.Minute
-	// unknownValidity is assumed of a kubeconfig without a client certificate.
-	unknownValidity = 4 * time.Hour
+	// spare is added to the time limit of an exclusive renewal, for clocks that differ and for the last write.
+	spare = 30 * time.Second
 )
 
 // Instances reads instances from the database. Get returns storage.ErrNotFound if an instance does not exist.
@@ -43,17 +44,17 @@ type Access interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Kyma decides which objects a runtime has in the control plane.
-type Kyma interface {
-	Objects(ctx context.Context, instance environment.Instance) (lifecyclemanager.Objects, error)
-}
-
-// Client changes Secrets of the control plane.
-type Client interface {
-	// RenewSecret replaces the kubeconfig in a Secret. If there is none, the error is failure.NotFound.
-	RenewSecret(ctx context.Context, ref lifecyclemanager.Ref, kubeconfig secret.String) error
-	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
-	Delete(ctx context.Context, ref lifecyclemanager.Ref) error
+// Holder is a system that has kubeconfigs of runtimes.
+type Holder interface {
+	// Title is the name of the system in texts, such as "Lifecycle Manager".
+	Title() string
+	// Limit bounds a renewal if it excludes operations of the instance, because a late request would replace that of an operation. 0
+	// means that it excludes none.
+	Limit() time.Duration
+	// Replace gives the system the kubeconfig instead of the former one. It reports whether the former one was missing.
+	Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (restored bool, err error)
+	// Withdraw removes a kubeconfig that was restored although an operation has begun to remove it.
+	Withdraw(ctx context.Context, object environment.OutsideObject) error
 }
 
 // Renewer renews kubeconfigs. All fields are required.
@@ -63,11 +64,13 @@ type Renewer struct {
 	Objects   *outsideobjects.Store
 	Reports   *reports.Store
 	Access    Access
-	Kyma      Kyma
-	Client    Client
-	Results   *Results
-	Clock     clock.WithTicker
-	Log       logrus.FieldLogger
+	// Holders are the systems that are turned on, by the names of package environment.
+	Holders map[string]Holder
+	// Validity returns when a kubeconfig expires, or the zero time if it does not show that.
+	Validity func(kubeconfig secret.String) (from, until time.Time)
+	Results  *Results
+	Clock    clock.WithTicker
+	Log      logrus.FieldLogger
 }
 
 // Part returns the background work of the renewer.
@@ -76,7 +79,7 @@ func (r Renewer) Part() lifecycle.Part {
 }
 
 // Renew renews the kubeconfigs that are due, at most batch, unless another replica does. A renewal that fails is due again after
-// retryAfter. The first error of the database ends the search.
+// retryAfter. It returns the errors of the database.
 func (r Renewer) Renew(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -85,7 +88,7 @@ func (r Renewer) Renew(ctx context.Context) error {
 		return err
 	}
 
-	due, err := r.Objects.DueKubeconfigs(ctx, now, batch)
+	due, err := r.Objects.DueCredentials(ctx, slices.Sorted(maps.Keys(r.Holders)), now, batch)
 	if err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (r Renewer) Renew(ctx context.Context) error {
 		running.Go(func() {
 			defer func() { <-free }()
 
-			errs[i] = r.renew(ctx, object, now)
+			errs[i] = r.renew(ctx, r.Holders[object.System], object)
 		})
 	}
 
@@ -111,83 +114,101 @@ func (r Renewer) Renew(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// renew claims and renews one kubeconfig. It only returns errors of the database.
-func (r Renewer) renew(ctx context.Context, object environment.OutsideObject, now time.Time) error {
-	claimed, err := r.Objects.PostponeKubeconfig(ctx, object, now, now.Add(retryAfter))
-	if err != nil || !claimed {
+// renew reserves and renews one kubeconfig. It only returns errors of the database.
+func (r Renewer) renew(ctx context.Context, holder Holder, object environment.OutsideObject) error {
+	now := r.Clock.Now()
+	renewal := outsideobjects.Renewal{Object: object, Now: now, RetryAt: now.Add(retryAfter)}
+	limited := ctx
+
+	if limit := holder.Limit(); limit > 0 {
+		renewal.Until = now.Add(limit + spare)
+
+		var end context.CancelFunc
+
+		limited, end = context.WithTimeout(ctx, limit)
+		defer end()
+	}
+
+	began, err := r.Objects.BeginRenewal(ctx, renewal)
+	if err != nil || !began {
 		return err
 	}
 
 	instance, err := r.Instances.Get(ctx, r.DB.Reader(), object.InstanceID)
 
 	switch {
-	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "":
-		return nil // the runtime is being removed, or is left over
+	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "": // the runtime is being removed, or is left over
+		_, err := r.Objects.EndRenewal(ctx, object, outsideobjects.Result{DueAt: renewal.RetryAt})
+
+		return err
 	case err != nil:
 		return err
 	}
 
-	result, validity, err := r.replace(ctx, object, instance)
+	outcome, restored, err := r.replace(limited, holder, object, instance)
 	if err != nil {
-		if ctx.Err() == nil {
-			r.Results.count(resultFailed)
-			r.Log.WithError(err).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
-				Warnf("renewing the kubeconfig for Lifecycle Manager failed, retrying in %s", retryAfter)
-		}
-
-		return nil
+		return r.failed(ctx, holder, renewal, instance, err)
 	}
 
-	r.Results.count(result)
-
-	//nolint:mnd // half of the validity is left for retries
-	kept, err := r.Objects.RenewedKubeconfig(ctx, object, now.Add(validity/2), now.Add(validity))
-	if err == nil && !kept && result == resultRestored {
-		return r.withdraw(ctx, object)
-	}
-
-	return err
-}
-
-// replace writes a new kubeconfig to the Secret, and creates a missing Secret. validity is how long the kubeconfig is valid.
-func (r Renewer) replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance) (result string, validity time.Duration, err error) {
-	ref, err := lifecyclemanager.ParseRef(object.Key)
-	if err != nil {
-		return "", 0, err
-	}
-
-	kubeconfig, err := r.Access.AdminKubeconfig(ctx, instance)
-	if err != nil {
-		return "", 0, err
-	}
-
-	validity = unknownValidity
-	if _, until := lifecyclemanager.Validity(kubeconfig); !until.IsZero() {
-		validity = until.Sub(r.Clock.Now())
-	}
-
-	if err := r.Client.RenewSecret(ctx, ref, kubeconfig); !failure.Is(err, failure.NotFound) {
-		return resultRenewed, validity, err
-	}
-
-	objects, err := r.Kyma.Objects(ctx, instance)
-	if err != nil {
-		return "", 0, err
-	}
-
-	if objects.Secret != ref {
-		return "", 0, failure.New(failure.Permanent, "the Secret %s is missing, but the Kyma template asks for %s", ref, objects.Secret)
-	}
-
-	return resultRestored, validity, r.Client.ApplySecret(ctx, objects, kubeconfig)
-}
-
-// withdraw deletes a Secret that was created although an operation has begun to remove it.
-func (r Renewer) withdraw(ctx context.Context, object environment.OutsideObject) error {
-	ref, err := lifecyclemanager.ParseRef(object.Key)
+	kept, err := r.Objects.EndRenewal(ctx, object, outcome)
 	if err != nil {
 		return err
 	}
 
-	return r.Client.Delete(ctx, ref) //nolint:wrapcheck // names the control plane
+	if !restored {
+		r.Results.count(object.System, resultRenewed)
+
+		return nil
+	}
+
+	r.Results.count(object.System, resultRestored)
+
+	if kept {
+		return nil
+	}
+
+	return holder.Withdraw(ctx, object) //nolint:wrapcheck // names the system
+}
+
+// replace issues a kubeconfig and gives it to the system.
+func (r Renewer) replace(ctx context.Context, holder Holder, object environment.OutsideObject, instance environment.Instance,
+) (outsideobjects.Result, bool, error) {
+	kubeconfig, err := r.Access.AdminKubeconfig(ctx, instance)
+	if err != nil {
+		return outsideobjects.Result{}, false, err //nolint:wrapcheck // names the Provisioner
+	}
+
+	_, until := r.Validity(kubeconfig)
+	issued := environment.NewCredential(r.Clock.Now(), until)
+
+	restored, err := holder.Replace(ctx, object, instance, kubeconfig)
+
+	return outsideobjects.Result{DueAt: issued.RenewAt, IssuedAt: issued.IssuedAt, ExpiresAt: issued.ExpiresAt}, restored, err //nolint:wrapcheck // names the system
+}
+
+// uncertainError is the error of a request that the system may still execute.
+type uncertainError struct{ error }
+
+// Unwrap returns the classified error.
+func (e *uncertainError) Unwrap() error { return e.error }
+
+// failed records a renewal that has failed. While the system may still execute the request, operations of the instance wait. If the
+// replica stops, nothing is recorded, which has the same effect.
+func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjects.Renewal, instance environment.Instance, cause error) error {
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // see above
+	}
+
+	r.Results.count(renewal.Object.System, resultFailed)
+	r.Log.WithError(cause).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
+		Warnf("renewing the kubeconfig for %s failed, retrying in %s", holder.Title(), retryAfter)
+
+	result := outsideobjects.Result{DueAt: r.Clock.Now().Add(retryAfter), Problem: failure.Of(cause).ForOperators()}
+	if _, uncertain := errors.AsType[*uncertainError](cause); uncertain {
+		result.Until = renewal.Until
+	}
+
+	_, err := r.Objects.EndRenewal(ctx, renewal.Object, result)
+
+	return err
 }

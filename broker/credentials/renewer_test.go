@@ -5,15 +5,18 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -44,9 +47,12 @@ type fixture struct {
 	*testing.T
 	*fakecontrolplane.ControlPlane
 
-	db       *storage.DB
-	clock    *clocktesting.FakeClock
-	records  *outsideobjects.Store
+	db         *storage.DB
+	clock      *clocktesting.FakeClock
+	operations *operations.Store
+	instances  *instances.Store
+	records    *outsideobjects.Store
+	// held is an unfinished operation of the instance.
 	held     process.Record
 	client   *lifecyclemanager.Client
 	objects  lifecyclemanager.Objects
@@ -66,7 +72,7 @@ func (f *fixture) Objects(context.Context, environment.Instance) (lifecyclemanag
 }
 
 // AdminKubeconfig returns a kubeconfig whose client certificate is valid for validity.
-func (f *fixture) AdminKubeconfig(context.Context, environment.Instance) (secret.String, error) {
+func (f *fixture) AdminKubeconfig(ctx context.Context, _ environment.Instance) (secret.String, error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 
@@ -78,13 +84,17 @@ func (f *fixture) AdminKubeconfig(context.Context, environment.Instance) (secret
 		f.during()
 	}
 
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+
 	f.issued++
 
 	issued, err := f.authority.IssueClient(certificate.Client{
 		CommonName: fmt.Sprint("admin-", f.issued), Validity: validity + time.Until(f.clock.Now()),
 	})
 
-	return secret.String(fmt.Sprintf("{current-context: c, contexts: [{name: c, context: {user: u}}], users: [{name: u, user: {client-certificate-data: %s}}]}",
+	return secret.String(fmt.Sprintf("{current-context: c, contexts: [{name: c, context: {user: u, cluster: k}}], clusters: [{name: k, cluster: {server: \"https://api.example.com\"}}], users: [{name: u, user: {client-certificate-data: %s}}]}",
 		base64.StdEncoding.EncodeToString(issued.Certificate))), err
 }
 
@@ -100,13 +110,15 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	}
 
 	f := &fixture{
-		T: t, ControlPlane: fakecontrolplane.New(), db: db, clock: clocktesting.NewFakeClock(time.Now().UTC()), results: credentials.NewResults(),
+		T: t, ControlPlane: fakecontrolplane.New(), db: db, clock: clocktesting.NewFakeClock(time.Now().UTC()), results: credentials.NewResults(environment.SystemLifecycleManager),
 	}
 	keys := storagetest.Keys(t)
 
-	ops, err := operations.Open(t.Context(), db, keys)
+	var err error
+
+	f.operations, err = operations.Open(t.Context(), db, keys)
 	must(err)
-	known, err := instances.Open(t.Context(), db, keys)
+	f.instances, err = instances.Open(t.Context(), db, keys)
 	must(err)
 	f.records, err = outsideobjects.Open(t.Context(), db)
 	must(err)
@@ -116,7 +128,8 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	must(err)
 
 	instance := environment.Instance{ID: "one", ShootName: "c-one", RuntimeID: "r-one", CreatedAt: f.clock.Now(), UpdatedAt: f.clock.Now()}
-	must(db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, known, instance) }))
+	instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Installer: environment.InstallerReconciler, Modules: []string{"istio"}}
+	must(db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, f.instances, instance) }))
 
 	f.objects, err = lifecyclemanager.ObjectsOf(instance, lifecyclemanager.Settings{}, "kcp-system", "")
 	must(err)
@@ -128,14 +141,15 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	must(err)
 
 	f.client = lifecyclemanager.New(fakecontrolplane.Transport(address), 10*time.Second)
-	f.held = storagetest.Hold(t, db, ops, environment.KindUpgradeKyma, "one")
+	f.held = storagetest.Hold(t, db, f.operations, environment.KindUpgradeKyma, "one")
 	f.record(environment.OutsideCreated)
 	must(f.client.ApplySecret(t.Context(), f.objects, "the first kubeconfig"))
 
 	for range 2 {
 		f.replicas = append(f.replicas, credentials.Renewer{
-			DB: db, Instances: known, Objects: f.records, Reports: claims, Access: f, Kyma: f, Client: f.client, Results: f.results,
-			Clock: f.clock, Log: logging.Discard(),
+			DB: db, Instances: f.instances, Objects: f.records, Reports: claims, Access: f, Validity: lifecyclemanager.Validity,
+			Holders: map[string]credentials.Holder{environment.SystemLifecycleManager: credentials.LifecycleManager{Kyma: f, Client: f.client}},
+			Results: f.results, Clock: f.clock, Log: logging.Discard(),
 		})
 	}
 
@@ -184,11 +198,11 @@ func (f *fixture) expiry() string {
 func (f *fixture) wantResults(renewed, restored, failed int) {
 	f.Helper()
 
-	want := fmt.Sprintf(`# HELP environment_broker_kubeconfig_renewals_total Renewals of kubeconfigs for Lifecycle Manager by this replica, by result: renewed, restored (the Secret was missing), failed.
+	want := fmt.Sprintf(`# HELP environment_broker_kubeconfig_renewals_total Renewals of kubeconfigs that other systems have of runtimes by this replica, by system and result: renewed, restored (the Secret was missing), failed.
 # TYPE environment_broker_kubeconfig_renewals_total counter
-environment_broker_kubeconfig_renewals_total{result="failed"} %d
-environment_broker_kubeconfig_renewals_total{result="renewed"} %d
-environment_broker_kubeconfig_renewals_total{result="restored"} %d
+environment_broker_kubeconfig_renewals_total{result="failed",system="lifecycle-manager"} %d
+environment_broker_kubeconfig_renewals_total{result="renewed",system="lifecycle-manager"} %d
+environment_broker_kubeconfig_renewals_total{result="restored",system="lifecycle-manager"} %d
 `, failed, renewed, restored)
 	if err := testutil.CollectAndCompare(f.results, strings.NewReader(want)); err != nil {
 		f.Error(err)
@@ -199,8 +213,16 @@ environment_broker_kubeconfig_renewals_total{result="restored"} %d
 func (f *fixture) wantExpiring(want int) {
 	f.Helper()
 
-	if _, got, err := f.records.CountKubeconfigs(f.Context(), f.clock.Now().Add(time.Hour)); err != nil || got != want {
-		f.Errorf("%d kubeconfigs expire within an hour, want %d, %v", got, want, err)
+	metrics := credentials.Metrics{Objects: f.records, Systems: slices.Collect(maps.Keys(f.replicas[0].Holders)), Clock: f.clock, Log: logging.Discard()}
+	text := []string{"# HELP environment_broker_kubeconfigs_expiring Kubeconfigs of runtimes that another system has and that have expired or expire within an hour, " +
+		"by system. All replicas report the same value.\n# TYPE environment_broker_kubeconfigs_expiring gauge\n"}
+
+	for _, system := range metrics.Systems {
+		text = append(text, fmt.Sprintf("environment_broker_kubeconfigs_expiring{system=%q} %d\n", system, want))
+	}
+
+	if err := testutil.CollectAndCompare(metrics, strings.NewReader(strings.Join(text, "")), "environment_broker_kubeconfigs_expiring"); err != nil {
+		f.Error(err)
 	}
 }
 
@@ -285,5 +307,67 @@ func TestRemovalDuringRenewal(t *testing.T) {
 
 	if issued := f.run(24 * time.Hour); issued != 0 {
 		t.Errorf("a Secret that is being removed is renewed %d times", issued)
+	}
+}
+
+// TestReplicaDies stops a replica while it renews. The other one renews after the pause.
+func TestReplicaDies(t *testing.T) {
+	for name, create := range map[string]func(*testing.T, *storage.DB) *fixture{
+		"LifecycleManager": newFixture,
+		"Reconciler":       func(t *testing.T, db *storage.DB) *fixture { t.Helper(); return newReconcilerFixture(t, db).fixture },
+	} {
+		t.Run(name, func(t *testing.T) {
+			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+				f := create(t, db)
+				f.clock.Step(validity/2 + time.Minute)
+
+				dying, die := context.WithCancel(t.Context())
+				f.during = die
+
+				if err := f.replicas[0].Renew(dying); err != nil {
+					t.Fatal(err)
+				}
+
+				f.during = nil
+				f.wantFailures(0)
+
+				if issued := f.run(4 * time.Minute); issued != 0 {
+					t.Errorf("during the pause, %d kubeconfigs are issued", issued)
+				}
+
+				if issued := f.run(time.Minute); issued != 1 {
+					t.Errorf("after the pause, %d kubeconfigs are issued, want 1", issued)
+				}
+
+				f.wantExpiring(0)
+			})
+		})
+	}
+}
+
+// wantFailures compares the number of failed renewals of all systems.
+func (f *fixture) wantFailures(want int) {
+	f.Helper()
+
+	families, err := testutil.CollectAndFormat(f.results, expfmt.TypeTextPlain, "environment_broker_kubeconfig_renewals_total")
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	got := 0
+
+	for line := range strings.Lines(string(families)) {
+		var count int
+		if _, text, is := strings.Cut(line, `result="failed",`); is {
+			if _, err := fmt.Sscan(text[strings.LastIndex(text, " ")+1:], &count); err != nil {
+				f.Fatal(err)
+			}
+		}
+
+		got += count
+	}
+
+	if got != want {
+		f.Errorf("%d renewals have failed, want %d", got, want)
 	}
 }

@@ -3,6 +3,8 @@ package service
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -50,19 +52,33 @@ func (c Config) secondInstaller(variable string) error {
 		"APP_KYMA_VERSION", variable, c.Kyma.Version, environment.InstallerReconciler, variable)
 }
 
-// addRenewal registers the metrics of the kubeconfigs for Lifecycle Manager. If Lifecycle Manager is configured, it adds the part that
-// renews them.
-func (s *Service) addRenewal(connected *upstreams, stores stores, access clusterclient.Access) {
-	results := credentials.NewResults()
-	s.Metrics().MustRegister(results, credentials.Metrics{Objects: stores.objects, Clock: clock.RealClock{}, Log: s.Log})
+// addRenewal registers the metrics of the kubeconfigs that Lifecycle Manager and the Reconciler have, and adds the part that renews them
+// unless both are turned off.
+func (s *Service) addRenewal(connected *upstreams, stores stores, access clusterclient.Access, config Config) {
+	holders := map[string]credentials.Holder{}
 
-	if connected.lifecycleManager == nil {
+	if connected.lifecycleManager != nil {
+		holders[environment.SystemLifecycleManager] = credentials.LifecycleManager{Client: connected.lifecycleManager, Kyma: connected.kyma}
+	}
+
+	if connected.reconciler != nil {
+		holders[environment.SystemReconciler] = credentials.Reconciler{
+			Client: connected.reconciler, Kyma: connected.kyma, ShootDomain: config.Gardener.ShootDomain, Timeout: config.Reconciler.Timeout,
+			Clock: clock.RealClock{},
+		}
+	}
+
+	systems := slices.Sorted(maps.Keys(holders))
+	results := credentials.NewResults(systems...)
+	s.Metrics().MustRegister(results, credentials.Metrics{Objects: stores.objects, Systems: systems, Clock: clock.RealClock{}, Log: s.Log})
+
+	if len(holders) == 0 {
 		return
 	}
 
 	renewer := credentials.Renewer{
-		DB: s.DB, Instances: stores.instances, Objects: stores.objects, Reports: stores.reports, Access: access, Kyma: connected.kyma,
-		Client: connected.lifecycleManager, Results: results, Clock: clock.RealClock{}, Log: s.Log,
+		DB: s.DB, Instances: stores.instances, Objects: stores.objects, Reports: stores.reports, Access: access, Holders: holders,
+		Validity: lifecyclemanager.Validity, Results: results, Clock: clock.RealClock{}, Log: s.Log,
 	}
 	connected.parts = append(connected.parts, renewer.Part())
 }

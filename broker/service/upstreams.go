@@ -62,7 +62,7 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 		return connected, err
 	}
 
-	s.addRenewal(&connected, stores, access)
+	s.addRenewal(&connected, stores, access, config)
 
 	for _, system := range connected.systems {
 		s.Metrics().MustRegister(system)

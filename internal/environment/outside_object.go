@@ -11,6 +11,34 @@ type OutsideObject struct {
 	Key       string
 	State     OutsideState
 	UpdatedAt time.Time
+	// Credential describes the kubeconfig of the runtime that the object contains. It is empty if the object has none, or if the
+	// kubeconfig was never renewed.
+	Credential Credential
+}
+
+// Credential is when a kubeconfig of a runtime in another system is valid, and when the broker renews it. The kubeconfig itself is stored
+// nowhere.
+type Credential struct {
+	IssuedAt, ExpiresAt time.Time
+	// RenewAt is when the broker renews it.
+	RenewAt time.Time
+	// RenewingUntil is the time until which a renewal can be in progress, or zero. Operations that change the object wait until then.
+	RenewingUntil time.Time
+	// Problem is why the newest renewal has failed, for operators.
+	Problem string
+}
+
+// unknownValidity is assumed of a kubeconfig that does not show its expiry.
+const unknownValidity = 4 * time.Hour
+
+// NewCredential returns the credential that was issued at the given time and expires at until, or at an unknown time if until is zero.
+// It is renewed after half of its validity, so that half is left for retries.
+func NewCredential(issued, until time.Time) Credential {
+	if until.IsZero() {
+		until = issued.Add(unknownValidity)
+	}
+
+	return Credential{IssuedAt: issued, ExpiresAt: until, RenewAt: issued.Add(until.Sub(issued) / 2)} //nolint:mnd // half
 }
 
 // OutsideState is the state of an OutsideObject.

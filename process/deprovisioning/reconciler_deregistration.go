@@ -73,6 +73,15 @@ func (s deregisterCluster) Run(ctx context.Context, operation Operation, log log
 		return operation, 0, err
 	}
 
+	wait, err := reconciling.AwaitRenewal(ctx, s.objects, operation)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	if wait > 0 && operation.Elapsed() < cleanupWindow {
+		return process.Await(operation, reconciling.RenewalInProgress, wait, cleanupWindow)
+	}
+
 	removing, err := s.remove(ctx, object.Key)
 	if err != nil {
 		return cleanup{objects: s.objects, object: object, cause: err, interval: deregisterInterval, off: s.client == nil}.retry(ctx, operation, log)

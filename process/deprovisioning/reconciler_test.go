@@ -99,6 +99,23 @@ func TestDeregistration(t *testing.T) {
 	}
 }
 
+// TestDeregistrationDuringRenewal checks that the removal follows a renewal of the kubeconfig, which would otherwise register the runtime
+// again.
+func TestDeregistrationDuringRenewal(t *testing.T) {
+	simulated, client, records := newReconciler(t)
+	records.Records[0].Credential.RenewingUntil = began.Add(2 * time.Minute)
+	step := deregisterCluster{client: client, objects: records}
+
+	_, wait, err := runLate(t, step, environment.Data{Instance: instance()}, time.Minute)
+	if err != nil || wait != time.Minute || simulated.States()[reconciled].Status != reconciler.Pending || records.Of(environment.KindCluster).State != environment.OutsideRemoving {
+		t.Errorf("runs again after %s, %v, with %v and %v", wait, err, records.Lines(), simulated.Holds())
+	}
+
+	if _, wait, err := runLate(t, step, environment.Data{Instance: instance()}, 2*time.Minute); err != nil || wait != 0 || simulated.States()[reconciled].Status != reconciler.DeletePending {
+		t.Errorf("after the renewal, the step returns %s, %v, with %v", wait, err, simulated.Holds())
+	}
+}
+
 // TestDeregistrationStatuses has a case for each row of the table "Removal" in docs/operator/integrations/reconciler.md whose first
 // column is a status.
 func TestDeregistrationStatuses(t *testing.T) {

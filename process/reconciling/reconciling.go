@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -107,15 +108,23 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 
 	if object.State != environment.OutsideCreated {
 		object.Key, object.State = instance.RuntimeID, environment.OutsideCreating
-		if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
-			return operation, 0, err
-		}
 	}
 
-	domain := ""
-	if r.ShootDomain != "" {
-		domain = instance.ShootName + "." + r.ShootDomain
+	// A renewal of the kubeconfig that begins after this write sees the operation, and one that has begun is visible after it.
+	if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
+		return operation, 0, err
 	}
+
+	wait, err := AwaitRenewal(ctx, r.Objects, operation)
+
+	switch {
+	case err != nil:
+		return operation, 0, err
+	case wait > 0:
+		return process.Await(operation, RenewalInProgress, wait, applyWindow)
+	}
+
+	domain := Domain(instance, r.ShootDomain)
 
 	applied, err := r.Client.Apply(ctx, reconciler.NewCluster(instance, kubeconfig, domain, "operation "+operation.ID))
 	if err != nil {
@@ -124,13 +133,33 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 
 	operation.Data.ConfigurationVersion = applied.ConfigurationVersion
 
-	if object.State == environment.OutsideCreated {
-		return operation, 0, nil
-	}
-
-	object.State = environment.OutsideCreated
+	_, until := lifecyclemanager.Validity(kubeconfig)
+	object.State, object.Credential = environment.OutsideCreated, environment.NewCredential(operation.Now(), until)
 
 	return operation, 0, r.Objects.SetObject(ctx, operation.Record, object)
+}
+
+// RenewalInProgress is what operators read while an operation waits for a renewal.
+const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
+
+// AwaitRenewal returns how long a renewal of the kubeconfig of the Reconciler can still be in progress. The caller must have written the
+// record before, so that no renewal begins afterwards.
+func AwaitRenewal(ctx context.Context, objects interface {
+	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
+}, operation Operation,
+) (time.Duration, error) {
+	object, err := objects.FindObject(ctx, operation.InstanceID, environment.SystemReconciler, environment.KindCluster)
+
+	return object.Credential.RenewingUntil.Sub(operation.Now()), err
+}
+
+// Domain returns the domain of the instance's runtime below the domain of all clusters, or an empty text if the latter is unknown.
+func Domain(instance environment.Instance, shootDomain string) string {
+	if shootDomain == "" {
+		return ""
+	}
+
+	return instance.ShootName + "." + shootDomain
 }
 
 // retry repeats a step after an error that can pass. Other errors fail the operation.

@@ -136,11 +136,33 @@ func TestRegistration(t *testing.T) {
 
 			want := environment.OutsideObject{
 				InstanceID: "instance-1", System: environment.SystemReconciler, Kind: environment.KindCluster, Key: runtimeID, State: environment.OutsideCreated,
+				Credential: environment.NewCredential(began, time.Time{}),
 			}
 			if diff := cmp.Diff(want, f.object()); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRegistrationDuringRenewal checks that an operation sends nothing while a renewal of the kubeconfig can be in progress.
+func TestRegistrationDuringRenewal(t *testing.T) {
+	f := newFixture(t)
+	f.records.Records = []environment.OutsideObject{{
+		InstanceID: "instance-1", System: environment.SystemReconciler, Kind: environment.KindCluster, Key: runtimeID, State: environment.OutsideCreated,
+		Credential: environment.Credential{RenewingUntil: began.Add(2 * time.Minute)},
+	}}
+
+	if _, wait, err := f.Apply(t.Context(), newOperation(time.Minute), instance()); err != nil || wait != time.Minute || len(f.simulated.Operations()) > 0 {
+		t.Errorf("the step runs again after %s, %v, with the calls %v", wait, err, f.simulated.Operations())
+	}
+
+	if f.records.Writes != 1 {
+		t.Errorf("the step has written %d times before it waits, want 1", f.records.Writes)
+	}
+
+	if _, wait, err := f.Apply(t.Context(), newOperation(2*time.Minute), instance()); err != nil || wait != 0 || len(f.simulated.Clusters()) != 1 {
+		t.Errorf("after the renewal, the step returns %s, %v", wait, err)
 	}
 }
 

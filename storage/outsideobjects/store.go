@@ -20,7 +20,7 @@ var migrations embed.FS
 var ErrLeaseLost = errors.New("the operation has lost its lease")
 
 // columns are the columns of row.
-const columns = `instance_id, system, kind, object_key, state, updated_at`
+const columns = `instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem, renewing_until`
 
 // row is a row of the table.
 type row struct {
@@ -30,11 +30,20 @@ type row struct {
 	Key        string       `db:"object_key"`
 	State      string       `db:"state"`
 	UpdatedAt  storage.Time `db:"updated_at"`
+
+	IssuedAt      storage.Time `db:"issued_at"`
+	ExpiresAt     storage.Time `db:"expires_at"`
+	DueAt         storage.Time `db:"due_at"`
+	Problem       string       `db:"problem"`
+	RenewingUntil storage.Time `db:"renewing_until"`
 }
 
 func (r row) object() environment.OutsideObject {
 	return environment.OutsideObject{
 		InstanceID: r.InstanceID, System: r.System, Kind: r.Kind, Key: r.Key, State: environment.OutsideState(r.State), UpdatedAt: r.UpdatedAt.Time,
+		Credential: environment.Credential{
+			IssuedAt: r.IssuedAt.Time, ExpiresAt: r.ExpiresAt.Time, RenewAt: r.DueAt.Time, Problem: r.Problem, RenewingUntil: r.RenewingUntil.Time,
+		},
 	}
 }
 
@@ -50,12 +59,17 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Set adds or replaces the record of the object. It returns ErrLeaseLost if the operation has lost its lease.
+// Set adds or replaces the record of the object. Without a new credential, that of the record stays. RenewingUntil is not stored. It
+// returns ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
-	return s.fenced(ctx, by, `INSERT INTO outside_objects (`+columns+`) VALUES (?, ?, ?, ?, ?, ?)
+	return s.fenced(ctx, by, `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at,
+			expires_at, due_at, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (instance_id, system, kind) DO UPDATE SET object_key = excluded.object_key, state = excluded.state,
-		updated_at = excluded.updated_at`,
-		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now))
+		updated_at = excluded.updated_at, issued_at = coalesce(excluded.issued_at, outside_objects.issued_at),
+		expires_at = coalesce(excluded.expires_at, outside_objects.expires_at), due_at = coalesce(excluded.due_at, outside_objects.due_at),
+		problem = excluded.problem`,
+		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now), storage.At(object.Credential.IssuedAt),
+		storage.At(object.Credential.ExpiresAt), storage.At(object.Credential.RenewAt), object.Credential.Problem)
 }
 
 // Remove deletes the record of an object that is gone. It returns ErrLeaseLost if the operation has lost its lease.

@@ -1,0 +1,78 @@
+package credentials
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+	"github.com/environment-broker/environment-broker/process/reconciling"
+)
+
+// readTime is added to the time limit of a request to the Reconciler, for the kubeconfig and the configuration of Kyma.
+const readTime = time.Minute
+
+// Reconciler is a Holder: the Reconciler has the kubeconfigs with its clusters. It has no call for a kubeconfig alone, so a renewal sends
+// the whole cluster again, with the version and modules of the instance. A late request would overwrite a change of Kyma, or register a
+// deleted runtime again, so a renewal excludes operations.
+type Reconciler struct {
+	Client interface {
+		Apply(ctx context.Context, cluster reconciler.Cluster) (reconciler.State, error)
+	}
+	// Kyma returns the configuration of Kyma that operations would send now.
+	Kyma interface {
+		Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+		Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
+	}
+	// ShootDomain is the domain below which the clusters have their domains, or empty.
+	ShootDomain string
+	// Timeout is that of a request to the Reconciler.
+	Timeout time.Duration
+	Clock   clock.PassiveClock
+}
+
+// Title implements Holder.
+func (Reconciler) Title() string { return "the Reconciler" }
+
+// Limit implements Holder.
+func (r Reconciler) Limit() time.Duration { return r.Timeout + readTime }
+
+// Replace sends the cluster with the kubeconfig. The Reconciler takes over a new kubeconfig only with another description, so that is the
+// time of the renewal.
+func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (bool, error) {
+	kyma := instance.Request.Cluster.Kyma
+	if object.Key != instance.RuntimeID || !kyma.InstalledBy(environment.InstallerReconciler) || kyma.Version == "" {
+		return false, failure.New(failure.Permanent, "the instance has no Kyma of the Reconciler: its creation has failed, or has another runtime")
+	}
+
+	var err error
+
+	// The control plane may have other values than at the last operation.
+	if instance.Request.Cluster.Kyma, err = r.Kyma.Complete(ctx, instance); err != nil {
+		return false, err //nolint:wrapcheck // of package failure
+	}
+
+	if instance.Request.Cluster.Kyma, err = r.Kyma.Overrides(ctx, instance); err != nil {
+		return false, err //nolint:wrapcheck // of package failure
+	}
+
+	instance.OverrideServiceManager()
+	instance.OverrideBusola()
+
+	description := "renewal " + r.Clock.Now().UTC().Format(time.RFC3339Nano)
+
+	_, err = r.Client.Apply(ctx, reconciler.NewCluster(instance, kubeconfig, reconciling.Domain(instance, r.ShootDomain), description))
+	if err != nil && !restclient.NotExecuted(err) {
+		return false, &uncertainError{err}
+	}
+
+	return false, err //nolint:wrapcheck // names the Reconciler
+}
+
+// Withdraw does nothing: an operation that removes the cluster waits for the renewal.
+func (Reconciler) Withdraw(context.Context, environment.OutsideObject) error { return nil }

@@ -1,0 +1,157 @@
+package outsideobjects
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// isRenewed is the condition of the index on the records of objects with a kubeconfig, see environment.Credential.
+	isRenewed = `kind IN ('kubeconfig', 'cluster') AND state = 'created'`
+	// whichObject selects the record of an object.
+	whichObject = ` WHERE instance_id = ? AND system = ? AND kind = ? AND object_key = ?`
+	// whichRenewed selects the record, unless an operation has changed it or removes the object.
+	whichRenewed = whichObject + ` AND ` + isRenewed
+)
+
+// Renewal is the attempt of a replica to renew a credential.
+type Renewal struct {
+	Object environment.OutsideObject
+	// Now is the start. RetryAt is when the credential is due again if the replica dies.
+	Now, RetryAt time.Time
+	// Until is when the calls of the renewal have certainly ended. If it is set, the renewal excludes operations of the instance: it does
+	// not begin while there is one, and those that begin later wait for it.
+	Until time.Time
+}
+
+// Result is how a renewal has ended.
+type Result struct {
+	// DueAt is when the credential is due again. IssuedAt and ExpiresAt are those of the new credential, or zero after a failure.
+	DueAt, IssuedAt, ExpiresAt time.Time
+	// Problem is why the renewal has failed, without secrets.
+	Problem string
+	// Until is the time until which a request of the renewal can still have an effect, or zero. Operations wait until then.
+	Until time.Time
+}
+
+// DueCredentials returns at most limit records of credentials of the systems that are due for a renewal: first those that were never
+// renewed, then those that are due for the longest time.
+func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.Time, limit int) ([]environment.OutsideObject, error) {
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE `+isRenewed+` AND system IN (?)
+		AND due_at IS NULL `+storage.Page(limit, 0), systems)
+	if err == nil && len(rows) < limit {
+		var later []row
+
+		later, err = storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE `+isRenewed+` AND system IN (?)
+			AND due_at <= ? ORDER BY due_at `+storage.Page(limit-len(rows), 0), systems, storage.At(now))
+		rows = append(rows, later...)
+	}
+
+	return objects(rows), failure.While(err, "finding credentials to renew")
+}
+
+// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica renews it, or if an
+// operation excludes the renewal; then the credential is due again at RetryAt.
+func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error) {
+	began, object := false, renewal.Object
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		// The lock comes first: an operation that the next query does not see waits for it before it reads RenewingUntil.
+		due, err := storage.Select[int](ctx, tx, `SELECT 1 FROM outside_objects`+whichRenewed+` AND (due_at IS NULL OR due_at <= ?)`+s.db.ForUpdate(),
+			object.InstanceID, object.System, object.Kind, object.Key, storage.At(renewal.Now))
+		if err != nil || len(due) == 0 {
+			return err
+		}
+
+		began = true
+
+		if !renewal.Until.IsZero() {
+			unfinished, err := storage.Select[int](ctx, tx, `SELECT 1 FROM operations WHERE instance_id = ? AND finished_at IS NULL LIMIT 1`, object.InstanceID)
+			if err != nil {
+				return err
+			}
+
+			began = len(unfinished) == 0
+		}
+
+		until := storage.Time{}
+		if began {
+			until = storage.At(renewal.Until)
+		}
+
+		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, renewing_until = ?`+whichObject,
+			storage.At(renewal.RetryAt), until, object.InstanceID, object.System, object.Kind, object.Key)
+
+		return err
+	})
+
+	return began && err == nil, failure.While(err, "beginning to renew the credential of instance %s", object.InstanceID)
+}
+
+// EndRenewal records the result of a renewal, and lets operations continue. It reports false if an operation has changed the record in the
+// meantime.
+func (s *Store) EndRenewal(ctx context.Context, object environment.OutsideObject, result Result) (bool, error) {
+	kept := false
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
+			issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
+			storage.At(result.DueAt), result.Problem, storage.At(result.Until), storage.At(result.IssuedAt), storage.At(result.ExpiresAt),
+			object.InstanceID, object.System, object.Kind, object.Key)
+		if kept = changed == 1; err != nil || kept {
+			return err
+		}
+
+		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichObject,
+			storage.At(result.Until), object.InstanceID, object.System, object.Kind, object.Key)
+
+		return err
+	})
+
+	return kept && err == nil, failure.While(err, "recording the credential of instance %s", object.InstanceID)
+}
+
+// RequestRenewal makes the credentials of an instance due at once, in the caller's transaction.
+func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID string, now time.Time) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ? WHERE instance_id = ? AND `+isRenewed+
+		` AND (due_at IS NULL OR due_at > ?) AND (renewing_until IS NULL OR renewing_until <= ?)`,
+		storage.At(now), instanceID, storage.At(now), storage.At(now))
+
+	return failure.While(err, "requesting the renewal of the credentials of instance %s", instanceID)
+}
+
+// Credentials returns the records of objects with a credential, of one instance or of all, sorted by instance and system. They follow
+// the given instance and system. It returns at most limit records.
+func (s *Store) Credentials(ctx context.Context, instanceID string, after environment.OutsideObject, limit int) ([]environment.OutsideObject, error) {
+	where := storage.Conditions{}
+	where.Add(true, isRenewed)
+	where.Add(instanceID != "", `instance_id = ?`, instanceID)
+	where.Add(after.InstanceID != "", `(instance_id > ? OR instance_id = ? AND system > ?)`, after.InstanceID, after.InstanceID, after.System)
+	clause, args := where.Where()
+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects`+clause+` ORDER BY instance_id, system `+
+		storage.Page(limit, 0), args...)
+
+	return objects(rows), failure.While(err, "listing credentials")
+}
+
+// CredentialCount is the number of credentials that a system has.
+type CredentialCount struct {
+	System string `db:"system"`
+	Total  int    `db:"total"`
+	// Expiring is the number of those that expire before a time.
+	Expiring int `db:"expiring"`
+}
+
+// CountCredentials returns the numbers of credentials by system, and of those that expire before the given time.
+func (s *Store) CountCredentials(ctx context.Context, before time.Time) ([]CredentialCount, error) {
+	counts, err := storage.Select[CredentialCount](ctx, s.db.Reader(), `SELECT system, count(*) AS total,
+		coalesce(sum(CASE WHEN expires_at <= ? THEN 1 ELSE 0 END), 0) AS expiring
+		FROM outside_objects WHERE `+isRenewed+` GROUP BY system ORDER BY system`, storage.At(before))
+
+	return counts, failure.While(err, "counting credentials")
+}
