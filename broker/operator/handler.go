@@ -92,6 +92,8 @@ type Options struct {
 	Expirer  Expirer
 	Upgrader Upgrader
 	Cleaner  Cleaner
+	// Renewed are the connected systems whose kubeconfigs the broker renews.
+	Renewed []string
 	// Pool is the account pool, or nil if none is configured.
 	Pool AccountPool
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.

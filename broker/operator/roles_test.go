@@ -42,6 +42,8 @@ func TestRoles(t *testing.T) {
 		"Move":        {"admins move instances", "POST", "/runtimes/x/move", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Kyma":        {"operators may upgrade", "POST", "/runtimes/x/upgradeKyma", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 202, "admin": 202}},
 		"Cluster":     {"operators may upgrade", "POST", "/runtimes/x/upgradeCluster", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 202, "admin": 202}},
+		"Credentials": {"viewers may read", "GET", "/credentials", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
+		"Renew":       {"operators may renew", "POST", "/runtimes/x/renewCredentials", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Processes":   {"viewers may read", "GET", "/processes", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},

@@ -68,6 +68,7 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 		}
 	}
 
+	connected.holders = holders
 	systems := slices.Sorted(maps.Keys(holders))
 	results := credentials.NewResults(systems...)
 	s.Metrics().MustRegister(results, credentials.Metrics{Objects: stores.objects, Systems: systems, Clock: clock.RealClock{}, Log: s.Log})

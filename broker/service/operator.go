@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -61,6 +62,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
 		Expirer: parts.expirer, Cleaner: parts.cleaner, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
+		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
 		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/credentials"
 	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
@@ -41,8 +42,10 @@ type upstreams struct {
 	reconciler *reconciler.Client
 	// notifications records messages to customers, or is nil.
 	notifications upgrading.Notifications
-	systems       []*upstream.System
-	parts         []lifecycle.Part
+	// holders have kubeconfigs of runtimes, by system.
+	holders map[string]credentials.Holder
+	systems []*upstream.System
+	parts   []lifecycle.Part
 }
 
 // connectUpstreams connects the upstreams that are configured, and registers their metrics.

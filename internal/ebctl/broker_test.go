@@ -66,6 +66,8 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeKyma", broker.upgrade)
 	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeCluster", broker.upgrade)
+	broker.routes.HandleFunc("POST /runtimes/{id}/renewCredentials", broker.renewCredentials)
+	broker.routes.HandleFunc("GET /credentials", broker.listCredentials)
 	broker.routes.HandleFunc("POST /runtimes/{id}/{verb}", broker.changePlatforms)
 	broker.routes.HandleFunc("GET /processes", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.ProcessList{Data: scenario.Processes})
@@ -463,6 +465,45 @@ func (b *fakeBroker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 	}
 
 	answer(w, http.StatusOK, b.scenario.Kubeconfig)
+}
+
+// listCredentials lists the credentials of all instances or of one.
+func (b *fakeBroker) listCredentials(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if !acceptsOnly(w, query, "instance_id") {
+		return
+	}
+
+	chosen := slices.DeleteFunc(slices.Clone(b.scenario.Credentials), func(credential operatorapi.Credential) bool {
+		return !matches(query, map[string]string{"instance_id": credential.InstanceID})
+	})
+
+	var list operatorapi.CredentialList
+
+	list.Data, list.Page = paged(chosen, query, b.scenario.PageSize)
+	answer(w, http.StatusOK, list)
+}
+
+// renewCredentials returns the credentials of an instance, or 409 if it has none.
+func (b *fakeBroker) renewCredentials(w http.ResponseWriter, r *http.Request) {
+	var wanted operatorapi.CredentialRenewal
+	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+
+		return
+	}
+
+	chosen := slices.DeleteFunc(slices.Clone(b.scenario.Credentials), func(credential operatorapi.Credential) bool {
+		return credential.InstanceID != r.PathValue("id")
+	})
+
+	if len(chosen) == 0 {
+		refuse(w, http.StatusConflict, "Conflict", "No other system has a kubeconfig of the runtime.")
+
+		return
+	}
+
+	answer(w, http.StatusAccepted, operatorapi.CredentialRenewals{DryRun: wanted.DryRun, Data: chosen})
 }
 
 // acceptsOnly reports whether the query contains only the given filters and paging parameters. If not, it responds with 400.

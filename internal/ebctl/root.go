@@ -73,7 +73,7 @@ func newRootCommand(session *session) *cobra.Command {
 		newPlatformCommand(session),
 		newAuditCommand(session),
 		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),
-		newCloudAccountCommand(session), newLeftoverCommand(session), newReconcileCommand(session),
+		newCloudAccountCommand(session), newCredentialsCommand(session), newLeftoverCommand(session), newReconcileCommand(session),
 		newProvisionerCommand(session),
 		newVersionCommand(session),
 		newManualCommand(),

@@ -63,6 +63,8 @@ type scenario struct {
 	Erasures []operatorapi.Erasure `json:"erasures"`
 	// CloudAccounts are the accounts of the account pool.
 	CloudAccounts []operatorapi.CloudAccount `json:"cloudAccounts"`
+	// Credentials are the kubeconfigs that other systems have.
+	Credentials []operatorapi.Credential `json:"credentials"`
 	// Differences and Restorations are the pages of these responses, in order.
 	Differences  []operatorapi.DifferenceList `json:"differences"`
 	Restorations []operatorapi.Restoration    `json:"restorations"`

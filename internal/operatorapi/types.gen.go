@@ -358,6 +358,53 @@ type CloudAccountList struct {
 // free: a tenant can claim it.
 type CloudAccountState string
 
+// Credential A kubeconfig of a runtime in another system, without its content.
+type Credential struct {
+	InstanceID string `json:"instanceID"`
+
+	// IssuedAt When the broker sent the present kubeconfig. Absent until the first renewal.
+	IssuedAt time.Time `json:"issuedAt,omitempty,omitzero"`
+
+	// Name The Secret with its namespace, or the ID of the cluster.
+	Name string `json:"name"`
+
+	// Obstacle What prevents a renewal now. Only in responses to requests for a renewal.
+	Obstacle string `json:"obstacle,omitempty,omitzero"`
+
+	// Problem Why the newest renewal failed.
+	Problem string `json:"problem,omitempty,omitzero"`
+
+	// RenewAt When the next renewal or its repetition is due. Absent if it is due at once.
+	RenewAt time.Time `json:"renewAt,omitempty,omitzero"`
+
+	// System lifecycle-manager or reconciler.
+	System     string    `json:"system"`
+	ValidUntil time.Time `json:"validUntil,omitempty,omitzero"`
+}
+
+// CredentialList defines model for CredentialList.
+type CredentialList struct {
+	// Embedded struct due to allOf(#/components/schemas/Page)
+	Page `yaml:",inline"`
+	// Embedded fields due to inline allOf schema
+	Data []Credential `json:"data"`
+}
+
+// CredentialRenewal A request to renew the kubeconfigs of a runtime.
+type CredentialRenewal struct {
+	// DryRun Whether the response only shows what the request would do.
+	DryRun bool `json:"dryRun,omitempty,omitzero"`
+
+	// Reason Recorded with the user's name as one line. Required unless dryRun is set.
+	Reason string `json:"reason,omitempty,omitzero"`
+}
+
+// CredentialRenewals The kubeconfigs of a runtime that are renewed.
+type CredentialRenewals struct {
+	Data   []Credential `json:"data"`
+	DryRun bool         `json:"dryRun,omitempty,omitzero"`
+}
+
 // Difference An object that a service or another system lacks.
 type Difference struct {
 	// AccountID The global account.
@@ -979,6 +1026,16 @@ type GetAuditChainParams struct {
 	Position string `form:"position,omitempty" json:"position,omitempty,omitzero"`
 }
 
+// ListCredentialsParams defines parameters for ListCredentials.
+type ListCredentialsParams struct {
+	// InstanceID Only this instance.
+	InstanceID string `form:"instance_id,omitempty" json:"instance_id,omitempty,omitzero"`
+
+	// Cursor The cursor of the previous page. Excludes page.
+	Cursor   Cursor   `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
 // ListDifferencesParams defines parameters for ListDifferences.
 type ListDifferencesParams struct {
 	// Bindings Whether to look for unknown accounts of bindings in all runtimes. Each runtime takes several calls, among them one for an admin kubeconfig.
@@ -1103,6 +1160,9 @@ type GrantPlatformJSONRequestBody = PlatformChange
 
 // MovePlatformJSONRequestBody defines body for MovePlatform for application/json ContentType.
 type MovePlatformJSONRequestBody = PlatformChange
+
+// RenewCredentialsJSONRequestBody defines body for RenewCredentials for application/json ContentType.
+type RenewCredentialsJSONRequestBody = CredentialRenewal
 
 // RevokePlatformJSONRequestBody defines body for RevokePlatform for application/json ContentType.
 type RevokePlatformJSONRequestBody = PlatformChange

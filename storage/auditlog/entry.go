@@ -31,6 +31,8 @@ const (
 	ActionConfirm = "confirm"
 	// ActionRelease makes a dirty account of the account pool free. Its entry has the account in Before.
 	ActionRelease = "release"
+	// ActionRenew makes the kubeconfigs that other systems have of a runtime due for a renewal.
+	ActionRenew = "renew"
 	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
 	ActionErase = "erase"
 	// ActionGrant, ActionRevoke and ActionMove change the platforms of an instance.

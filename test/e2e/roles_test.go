@@ -67,6 +67,8 @@ func brokerRows() []roleRow {
 		roleRow{name: "POST /runtimes/{instance_id}/move", roles: admin},
 		roleRow{name: "POST /runtimes/{instance_id}/upgradeKyma", roles: operating},
 		roleRow{name: "POST /runtimes/{instance_id}/upgradeCluster", roles: operating},
+		roleRow{name: "POST /runtimes/{instance_id}/renewCredentials", roles: operating},
+		roleRow{name: "GET /credentials", roles: reading},
 		roleRow{name: "GET /platforms", roles: admin},
 		roleRow{name: "GET /processes", roles: reading},
 		roleRow{name: "GET /catalog", roles: reading},

@@ -99,6 +99,20 @@ func (c *Client) ReleaseCloudAccount(ctx context.Context, cloudAccount string, b
 	})
 }
 
+// ListCredentials calls GET /credentials: list the kubeconfigs that other systems have of runtimes.
+func (c *Client) ListCredentials(ctx context.Context, params operatorapi.ListCredentialsParams) (operatorapi.CredentialList, error) {
+	query := url.Values{}
+	set(query, "instance_id", params.InstanceID)
+	set(query, "cursor", params.Cursor)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.CredentialList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/credentials",
+		query:  query,
+	})
+}
+
 // ListDifferences calls GET /differences: list differences between the services and the systems behind them.
 func (c *Client) ListDifferences(ctx context.Context, params operatorapi.ListDifferencesParams) (operatorapi.DifferenceList, error) {
 	query := url.Values{}
@@ -280,6 +294,15 @@ func (c *Client) MovePlatform(ctx context.Context, instanceID string, body opera
 	return callFor[operatorapi.Platforms](ctx, c, request{
 		method: http.MethodPost,
 		path:   fmt.Sprintf("/runtimes/%s/move", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
+// RenewCredentials calls POST /runtimes/{instance_id}/renewCredentials: renew the kubeconfigs that other systems have of a runtime.
+func (c *Client) RenewCredentials(ctx context.Context, instanceID string, body operatorapi.CredentialRenewal) (operatorapi.CredentialRenewals, error) {
+	return callFor[operatorapi.CredentialRenewals](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/renewCredentials", url.PathEscape(instanceID)),
 		body:   body,
 	})
 }

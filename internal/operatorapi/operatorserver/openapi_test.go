@@ -61,10 +61,12 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 	own := slices.DeleteFunc(names(BrokerRoutes(stub{})), func(route string) bool { return slices.Contains(both, route) })
 
 	want := []string{
-		"GET /catalog viewer", "GET /cloudaccounts viewer", "POST /cloudaccounts/{cloud_account}/cleanup operator", "POST /cloudaccounts/{cloud_account}/release operator", "PUT /expire/service_instance/{instance_id} operator", "GET /kubeconfig/{instance_id} none",
+		"GET /catalog viewer", "GET /cloudaccounts viewer", "POST /cloudaccounts/{cloud_account}/cleanup operator", "POST /cloudaccounts/{cloud_account}/release operator",
+		"GET /credentials viewer", "PUT /expire/service_instance/{instance_id} operator", "GET /kubeconfig/{instance_id} none",
 		"POST /leftovers/{leftover_id}/cleanup operator", "POST /leftovers/{leftover_id}/confirm operator", "GET /platforms admin",
 		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
-		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/revoke admin",
+		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/move admin",
+		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",
 		"POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
 	}
 	if diff := cmp.Diff(want, own); diff != "" {

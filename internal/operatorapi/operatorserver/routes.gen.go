@@ -55,6 +55,8 @@ type BrokerHandlers interface {
 	CleanCloudAccount(r *http.Request) (httpserver.Response, error)
 	// ReleaseCloudAccount handles POST /cloudaccounts/{cloud_account}/release: make a dirty account free for another tenant.
 	ReleaseCloudAccount(r *http.Request) (httpserver.Response, error)
+	// ListCredentials handles GET /credentials: list the kubeconfigs that other systems have of runtimes.
+	ListCredentials(r *http.Request, query Query) (httpserver.Response, error)
 	// ExpireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
 	ExpireInstance(r *http.Request) (httpserver.Response, error)
 	// GetKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
@@ -75,6 +77,8 @@ type BrokerHandlers interface {
 	GrantPlatform(r *http.Request) (httpserver.Response, error)
 	// MovePlatform handles POST /runtimes/{instance_id}/move: move an instance to a platform.
 	MovePlatform(r *http.Request) (httpserver.Response, error)
+	// RenewCredentials handles POST /runtimes/{instance_id}/renewCredentials: renew the kubeconfigs that other systems have of a runtime.
+	RenewCredentials(r *http.Request) (httpserver.Response, error)
 	// RevokePlatform handles POST /runtimes/{instance_id}/revoke: stop sharing an instance with a platform.
 	RevokePlatform(r *http.Request) (httpserver.Response, error)
 	// UpgradeCluster handles POST /runtimes/{instance_id}/upgradeCluster: upgrade the cluster of an instance.
@@ -121,6 +125,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/cloudaccounts/{cloud_account}/release", Role: "operator",
 			serve: to.ReleaseCloudAccount,
+		},
+		{
+			Method: http.MethodGet, Path: "/credentials", Role: "viewer",
+			serve: withQuery(to.ListCredentials, "instance_id", "cursor", "page_size"),
 		},
 		{
 			Method: http.MethodGet, Path: "/differences", Role: "operator",
@@ -201,6 +209,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/move", Role: "admin",
 			serve: to.MovePlatform,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/renewCredentials", Role: "operator",
+			serve: to.RenewCredentials,
 		},
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/revoke", Role: "admin",

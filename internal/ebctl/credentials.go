@@ -1,0 +1,136 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newCredentialsCommand returns the group of commands about the kubeconfigs that other systems have.
+func newCredentialsCommand(session *session) *cobra.Command {
+	return group("credentials", "Show and renew the kubeconfigs that Lifecycle Manager and the Reconciler have",
+		newCredentialsListCommand(session),
+		newCredentialsRenewCommand(session),
+	)
+}
+
+// newCredentialsListCommand returns the command that lists the kubeconfigs.
+func newCredentialsListCommand(session *session) *cobra.Command {
+	var (
+		filter   operatorapi.ListCredentialsParams
+		instance string
+		problems bool
+	)
+
+	command := lister[operatorapi.CredentialList, operatorapi.Credential]{
+		entries: "credentials",
+		prepare: func(ctx context.Context, client *brokerclient.Client) error {
+			var err error
+			filter.InstanceID, err = instanceID(ctx, client, instance)
+
+			return err
+		},
+		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.CredentialList, error) {
+			filter.Cursor, filter.PageSize = page.cursor, page.size
+
+			return client.ListCredentials(ctx, filter)
+		},
+		parts: func(list *operatorapi.CredentialList) (*operatorapi.Page, *[]operatorapi.Credential) {
+			return &list.Page, &list.Data
+		},
+		keep: func() func(operatorapi.Credential) bool {
+			if !problems {
+				return nil
+			}
+
+			return func(credential operatorapi.Credential) bool { return credential.Problem != "" }
+		},
+		id: func(credential operatorapi.Credential) string { return credential.InstanceID + "/" + credential.System },
+		table: output.Rows{
+			Head:        []string{"INSTANCE", "SYSTEM", "ISSUED", "VALID UNTIL", "RENEWAL", "PROBLEM", "NAME"},
+			WideColumns: 1,  // the name
+			Cut:         60, // leaves a table with a long problem readable
+			None:        "No credentials found.",
+		},
+		row: func(credential operatorapi.Credential) []string {
+			return []string{
+				credential.InstanceID, credential.System, moment(credential.IssuedAt), moment(credential.ValidUntil), renewalText(credential.RenewAt),
+				credential.Problem, credential.Name,
+			}
+		},
+	}.command(session, "List the kubeconfigs, and when the broker renews them", false)
+
+	flags := command.Flags()
+	flags.StringVar(&instance, "instance", "", "only those of the instance, by its ID or name")
+	flags.BoolVar(&problems, "problems", false, "only those whose newest renewal has failed")
+	completeBy(command, "instance", session.completeInstance)
+
+	return command
+}
+
+// newCredentialsRenewCommand returns the command that renews the kubeconfigs of an instance.
+func newCredentialsRenewCommand(session *session) *cobra.Command {
+	var wanted operatorapi.CredentialRenewal
+
+	command := session.onInstance(&cobra.Command{
+		Use:   "renew ID_OR_NAME",
+		Short: "Renew the kubeconfigs of an instance at once",
+		Long: "Renew the kubeconfigs of an instance at once.\n\n" +
+			"A replica of the broker begins within some seconds; 'ebctl credentials list' shows the result. The former kubeconfig stays valid until it " +
+			"expires." + helpAudited,
+		Example: "  ebctl credentials renew my-runtime --dry-run\n  ebctl credentials renew my-runtime --reason 'the Reconciler has lost its database'",
+	}, func(ctx context.Context, instance target, _ []string) error {
+		if !wanted.DryRun && strings.TrimSpace(wanted.Reason) == "" {
+			return usage("--reason is missing: state the reason for other operators")
+		}
+
+		renewals, err := instance.RenewCredentials(ctx, instance.InstanceID, wanted)
+		if err != nil {
+			return fmt.Errorf("renewing the credentials of instance %s: %w", instance.InstanceID, err)
+		}
+
+		table := output.Rows{Head: []string{"SYSTEM", "VALID UNTIL", "RENEWAL", "OBSTACLE", "NAME"}, WideColumns: 1, IDs: []string{}}
+
+		for _, credential := range renewals.Data {
+			next := "now"
+			if credential.Obstacle != "" {
+				next = renewalText(credential.RenewAt)
+			}
+
+			table.IDs = append(table.IDs, credential.InstanceID+"/"+credential.System)
+			table.Rows = append(table.Rows, []string{credential.System, moment(credential.ValidUntil), next, credential.Obstacle, credential.Name})
+		}
+
+		return session.print(renewals, table)
+	})
+
+	command.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only show what would be renewed, and what prevents it")
+	command.Flags().StringVar(&wanted.Reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
+
+	return command
+}
+
+// moment returns a time for tables, or an empty text if it is unknown.
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+
+	return at.UTC().Format("2006-01-02 15:04")
+}
+
+// renewalText returns when a renewal is due.
+func renewalText(at time.Time) string {
+	if at.IsZero() {
+		return "now"
+	}
+
+	return moment(at)
+}
