@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/provisioner/installation/installer"
 	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
@@ -47,7 +47,7 @@ type kymaReleases struct {
 func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
-		return kymaReleases{known: noReleases{}, installer: applier.New(applier.Options{Manifests: noReleases{}, Now: time.Now})}, nil
+		return kymaReleases{known: noReleases{}, installer: installer.New(installer.Options{Manifests: noReleases{}, Now: time.Now})}, nil
 	case k.ReleasesRepository != "":
 		return k.openRepository()
 	}
@@ -132,7 +132,7 @@ func (k Kyma) openSources() (*releases.Sources, error) {
 
 // releasesOf returns the releases of a folder or registry, which plan installations and contain the manifests.
 func releasesOf(found *releases.Catalog) kymaReleases {
-	return kymaReleases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
+	return kymaReleases{known: found, installer: installer.New(installer.Options{Manifests: found, Now: time.Now})}
 }
 
 // noReleases rejects every order for Kyma in a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
@@ -144,7 +144,7 @@ func (noReleases) Plan(context.Context, spec.Kyma) (installation.Plan, error) {
 	return installation.Plan{}, errNoReleases()
 }
 
-// Manifests implements applier.Manifests.
+// Manifests implements installer.Manifests.
 func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFile, error) {
 	return nil, errNoReleases()
 }

@@ -75,7 +75,7 @@ func decoders() map[string]string {
 		"internal/clients/gardenclient/accounts.go":           "internal/clients/gardenclient.FuzzObjects",
 		"provisioner/director/problem.go":                     "provisioner/director.FuzzProblem",
 		"provisioner/graph/admission.go":                      "provisioner/graph.FuzzAdmission",
-		"provisioner/installation/applier/stored.go":          "provisioner/installation/applier.FuzzInventory",
+		"internal/applier/stored.go":                          "internal/applier.FuzzInventory",
 		"provisioner/installation/manifest.go":                "provisioner/installation.FuzzParse",
 		"provisioner/installation/releases/registry.go":       "provisioner/installation/releases.FuzzUnpack",
 		"provisioner/installation/releases/release.go":        "provisioner/installation/releases.FuzzRelease",

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 

@@ -1,6 +1,6 @@
 //go:build garden
 
-package applier_test
+package installer_test
 
 import (
 	"context"
@@ -23,9 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/provisioner/installation/installer"
 )
 
 // patience is the timeout of each wait.
@@ -135,8 +136,8 @@ func (c *cluster) finishNamespaces() (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-func (c *cluster) applier(release release) *applier.Applier {
-	return applier.New(applier.Options{Manifests: release, Now: time.Now})
+func (c *cluster) applier(release release) *installer.Installer {
+	return installer.New(installer.Options{Manifests: release, Now: time.Now})
 }
 
 func (c *cluster) step(release release, plan installation.Plan) (installation.Progress, error) {

@@ -29,7 +29,7 @@ func (w *work) reasonToKeepNamespace(ctx context.Context, namespace ref) (string
 	if err := w.client.Get(ctx, namespace.key(), object); err != nil {
 		return "", ignoreGone(err)
 	}
-	if object.Labels[LabelInstallation] != w.runtimeID || object.DeletionTimestamp != nil {
+	if !w.owner.owns(object.Labels) || object.DeletionTimestamp != nil {
 		return "", nil
 	}
 	kinds, err := w.kinds()
@@ -57,7 +57,7 @@ func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, 
 		}
 		for _, object := range found.Items {
 			if w.isForeign(kind.Kind, object) {
-				return fmt.Sprintf("%s %s in it does not belong to the installation", kind.Kind, object.Name), nil
+				return fmt.Sprintf("%s %s in it does not belong to %s", kind.Kind, object.Name, w.owner.title), nil
 			}
 		}
 		if next = found.Continue; next == "" {
@@ -71,7 +71,7 @@ func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, 
 // and objects with owner references, which controllers create for other objects.
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {
 	switch {
-	case object.Labels[LabelInstallation] == w.runtimeID, object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
+	case w.owner.owns(object.Labels), object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
 		return false
 	case kind == "ConfigMap" && object.Name == "kube-root-ca.crt", kind == "ServiceAccount" && object.Name == "default":
 		return false
@@ -83,7 +83,7 @@ func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool 
 // kinds returns the namespaced kinds that can be listed, except for derived kinds. It fails if an API group does not respond,
 // because the group may contain objects of other owners.
 func (w *work) kinds() ([]schema.GroupVersionKind, error) {
-	asked, err := discovery.NewDiscoveryClientForConfig(w.config)
+	asked, err := discovery.NewDiscoveryClientForConfig(w.cluster.config)
 	if err != nil {
 		return nil, err
 	}

@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	// Inventory is the name of the Secret with the inventory, in the namespace kube-system. If the inventory does not fit into
-	// one Secret, this Secret has the first part and the names of the Secrets with the other parts.
-	Inventory = "environment-broker-installation"
-
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
 	// keyWrite gets a new value with each write, so that each write changes the resource version. Otherwise a write without
@@ -44,62 +40,66 @@ const (
 )
 
 // stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an
-// inventory that was never stored. The resource version of secret makes the next write conditional.
+// inventory that was never stored; name is its name. The resource version of secret makes the next write conditional.
 type stored struct {
+	name   string
 	secret *corev1.Secret
 	rest   []string
+	// content is what the Secrets contain, still packed.
+	content []byte
 }
 
-// load reads the inventory. It ignores the inventory of another runtime, which a restored or reused cluster may contain. If the
+// load reads the inventory. It ignores the inventory of another owner, which a restored or reused cluster may contain. If the
 // inventory was recorded in another cluster, load returns its list of objects without the progress.
-func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
+func load(ctx context.Context, from client.Client, owner Owner) (*inventory, error) {
 	system := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return nil, err
 	}
 	secret := &corev1.Secret{}
-	err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: Inventory}, secret)
+	err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: owner.inventory}, secret)
 	if apierrors.IsNotFound(err) {
-		return &inventory{Cluster: system.UID, Runtime: runtimeID}, nil
+		return &inventory{Cluster: system.UID, Owner: owner.name, Kind: owner.kind, stored: stored{name: owner.inventory}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	found := &inventory{}
-	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
+	before := stored{name: owner.inventory, secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
 	// Each part costs a call. The limit prevents a forged list from occupying the worker.
 	if len(before.rest) > maxParts {
-		return nil, broken(errTooLarge)
+		return nil, broken(owner, errTooLarge)
 	}
 	content := secret.Data[keyContent]
 	for _, name := range before.rest {
 		part := &corev1.Secret{}
 		if err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, part); err != nil {
 			if apierrors.IsNotFound(err) {
-				err = broken(err)
+				err = broken(owner, err)
 			}
 			return nil, err
 		}
 		content = append(content, part.Data[keyContent]...)
 	}
 	if err := unpack(content, found); err != nil {
-		return nil, broken(err)
+		return nil, broken(owner, err)
 	}
-	if found.Runtime != runtimeID {
-		found = &inventory{Runtime: runtimeID}
+	if found.Owner != owner.name || found.Kind != owner.kind {
+		found = &inventory{Owner: owner.name, Kind: owner.kind}
 	}
 	if found.Cluster != system.UID {
 		found.Cluster = system.UID
 		found.forget()
 	}
+	before.content = content
 	found.stored = before
 	return found, nil
 }
 
 // broken returns the error for a damaged inventory. Its text says how to repair the inventory.
-func broken(err error) error {
+func broken(owner Owner, err error) error {
 	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not contain a valid inventory: delete it and retry; "+
-		"then manually remove the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
+		"then manually remove the objects that the %s no longer contains", metav1.NamespaceSystem, owner.inventory, owner.source).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
@@ -115,7 +115,7 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 	parts := slices.Collect(slices.Chunk(content, largestPart))
 	var rest []string
 	for number, part := range parts[1:] {
-		name := fmt.Sprintf("%s-%s-%d", Inventory, hex.EncodeToString(sum[:8]), number+1)
+		name := fmt.Sprintf("%s-%s-%d", i.stored.name, hex.EncodeToString(sum[:8]), number+1)
 		secret := newSecret(name, map[string][]byte{keyContent: part})
 		// A part with this name has the same content: an earlier attempt created it.
 		if err := to.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -123,7 +123,7 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 		}
 		rest = append(rest, name)
 	}
-	head := newSecret(Inventory, map[string][]byte{
+	head := newSecret(i.stored.name, map[string][]byte{
 		keyContent: parts[0], keyRest: []byte(strings.Join(rest, " ")), keyWrite: []byte(uuid.NewString()),
 	})
 	if i.stored.secret == nil {
@@ -136,8 +136,14 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 		return err
 	}
 	old := i.stored.rest
-	i.stored = stored{head, rest}
+	i.stored = stored{i.stored.name, head, rest, content}
 	return remove(ctx, to, slices.DeleteFunc(slices.Clone(old), func(name string) bool { return slices.Contains(rest, name) }))
+}
+
+// differs reports whether the inventory differs from the stored one.
+func (i *inventory) differs() bool {
+	content, err := pack(i)
+	return err != nil || i.stored.secret == nil || !bytes.Equal(content, i.stored.content)
 }
 
 // drop deletes all Secrets of the inventory. It starts with the Secret that lists the others.
@@ -145,7 +151,7 @@ func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil
 	}
-	return remove(ctx, from, append([]string{Inventory}, i.stored.rest...))
+	return remove(ctx, from, append([]string{i.stored.name}, i.stored.rest...))
 }
 
 // remove deletes Secrets in kube-system. Missing Secrets are not an error, because an earlier call may have been interrupted
@@ -185,7 +191,7 @@ func pack(from *inventory) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the inventory: %w", err)
 	}
 	if !fits(text) {
-		return nil, failure.New(failure.Permanent, "the release has more objects than an inventory can contain").
+		return nil, failure.New(failure.Permanent, "there are more objects than an inventory can contain").
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	packed := &bytes.Buffer{}

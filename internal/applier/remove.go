@@ -10,14 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// remove deletes the objects. While an object still exists, waiting describes it. Objects without the label of this installation
-// are not deleted, even if they have the name of an installed object.
+// remove deletes the objects. While an object still exists, waiting describes it. Objects without the labels of the owner are
+// not deleted, even if they have the name of an installed object.
 func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err error) {
 	for _, ref := range refs {
 		there, err := w.delete(ctx, ref)
@@ -31,7 +28,7 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete deletes an object of this installation. It returns the object while it still exists, for example because of a
+// delete deletes an object of the owner. It returns the object while it still exists, for example because of a
 // finalizer, and nil if it is gone or belongs to another owner. The UID is a precondition, so a new object with the same name is
 // not deleted.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
@@ -39,7 +36,7 @@ func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetada
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
 		return nil, ignoreGone(err)
 	}
-	if object.Labels[LabelInstallation] != w.runtimeID {
+	if !w.owner.owns(object.Labels) {
 		return nil, nil
 	}
 	if object.DeletionTimestamp != nil {
@@ -87,19 +84,20 @@ func split(refs []ref) (definitions, rest, namespaces []ref) {
 	return definitions, rest, namespaces
 }
 
-// Uninstall implements installation.Installer. It removes the last component first. Within a component it first removes the
-// definitions, which deletes all objects of the defined kinds. The component's controllers are still running then and handle the
-// finalizers of these objects. Namespaces without objects of other owners are removed at the end.
-func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
-	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.uninstall(ctx, work) })
+// Remove removes all objects of the owner, the last part first. Within a part it first removes the definitions, which deletes all
+// objects of the defined kinds. The part's controllers are still running then and handle the finalizers of these objects. Namespaces
+// without objects of other owners are removed at the end. Callers repeat Remove until it is done. If nothing is installed, the first
+// call is done.
+func (a *Applier) Remove(ctx context.Context, cluster *Cluster, owner Owner) (Progress, error) {
+	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) { return a.uninstall(ctx, work) })
 }
 
-// uninstall removes the objects that the inventory lists, so it needs no plan. It drops removed objects from their entries, so
+// uninstall removes the objects that the inventory lists, so it needs no content. It drops removed objects from their entries, so
 // that the next call continues with the remaining objects. Namespaces stay in their entries until all other objects are removed.
-func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progress, error) {
+func (a *Applier) uninstall(ctx context.Context, work *work) (Progress, error) {
 	entries := work.inventory.Entries
 	for i, entry := range slices.Backward(entries) {
-		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(entries), entry.Name)
+		where := work.owner.where(i, len(entries), entry.Name)
 		if a.exhausted(work) {
 			return removing(where, "comes next"), nil
 		}
@@ -110,7 +108,7 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progr
 		for _, refs := range [][]ref{definitions, backwards(rest)} {
 			waiting, err := work.remove(ctx, refs)
 			if err != nil {
-				return installation.Progress{}, explain(err, where+" cannot be removed", installation.Component{})
+				return Progress{}, work.explain(err, where+" cannot be removed", Part{})
 			}
 			if waiting != "" {
 				return removing(where, waiting), nil
@@ -121,14 +119,14 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progr
 	}
 	progress, err := work.removeNamespaces(ctx)
 	if err != nil {
-		return progress, explain(err, "namespaces cannot be removed", installation.Component{})
+		return progress, work.explain(err, "namespaces cannot be removed", Part{})
 	}
 	return progress, nil
 }
 
 // removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, and then the
 // inventory itself.
-func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, error) {
+func (w *work) removeNamespaces(ctx context.Context) (Progress, error) {
 	var namespaces []ref
 	for _, entry := range w.inventory.Entries {
 		namespaces = union(namespaces, entry.Objects)
@@ -138,7 +136,7 @@ func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, err
 	for _, namespace := range namespaces {
 		reason, err := w.reasonToKeepNamespace(ctx, namespace)
 		if err != nil {
-			return installation.Progress{}, err
+			return Progress{}, err
 		}
 		if reason != "" {
 			message = append(message, fmt.Sprintf("%s is kept: %s", namespace, reason))
@@ -151,8 +149,8 @@ func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, err
 		return removing("namespaces", waiting), err
 	}
 	if err := w.inventory.drop(ctx, w.client); err != nil {
-		return installation.Progress{}, explain(err, "the inventory cannot be removed", installation.Component{})
+		return Progress{}, w.explain(err, "the inventory cannot be removed", Part{})
 	}
 	w.changed = false
-	return installation.Progress{Done: true, Message: strings.Join(message, "; ")}, nil
+	return Progress{Done: true, Message: strings.Join(message, "; ")}, nil
 }

@@ -1,6 +1,6 @@
 //go:build garden
 
-package applier_test
+package installer_test
 
 import (
 	"net/http"
@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
 func TestWebhookThatDoesNotAnswerYet(t *testing.T) {

@@ -1,6 +1,6 @@
 //go:build garden
 
-package applier_test
+package installer_test
 
 import (
 	"encoding/base64"
@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
 // TestCrashAtEachWrite simulates a crash before and after each write of an installation, an upgrade and a removal. The next call

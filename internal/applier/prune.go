@@ -11,33 +11,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-const (
-	// leftovers is the name of the inventory entry for objects that prune could not remove. It is empty, so it cannot equal the
-	// name of a component.
-	leftovers = ""
-	// formerObjects describes the objects of leftovers in messages.
-	formerObjects = "objects of earlier releases"
-)
+// leftovers is the name of the inventory entry for objects that prune could not remove. It is empty, so it cannot equal the name of
+// a part.
+const leftovers = ""
 
-// prune removes the objects that earlier plans installed and this plan omits, in the reverse order of their kinds, and completes
+// prune removes the objects that earlier content contained and this content omits, in the reverse order of their kinds, and completes
 // the installation. It keeps definitions that still have objects, and namespaces with objects of other owners. The message names
 // them, and the next installation tries again to remove them.
-func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
-	definitions, rest, namespaces := split(w.unwanted(plan))
+func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
+	definitions, rest, namespaces := split(w.unwanted(content))
 	waiting, err := w.remove(ctx, backwards(rest))
 	if err != nil || waiting != "" {
-		return removing(formerObjects, waiting), err
+		return removing(w.owner.former(), waiting), err
 	}
 	var kept []ref
 	var notes []string
 	for _, object := range slices.Concat(definitions, namespaces) {
 		reason, err := w.reasonToKeep(ctx, object)
 		if err != nil {
-			return installation.Progress{}, err
+			return Progress{}, err
 		}
 		if reason != "" {
 			kept = append(kept, object)
@@ -46,30 +40,29 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 		}
 		gone, err := w.remove(ctx, []ref{object})
 		if err != nil {
-			return installation.Progress{}, err
+			return Progress{}, err
 		}
 		waiting = cmp.Or(waiting, gone)
 	}
 	if waiting != "" {
-		return removing(formerObjects, waiting), nil
+		return removing(w.owner.former(), waiting), nil
 	}
-	w.done(plan, kept)
-	message := fmt.Sprintf("release %s is installed: %d components", plan.Version, len(plan.Components))
-	return installation.Progress{Done: true, Message: strings.Join(append([]string{message}, notes...), "; ")}, nil
+	w.done(content, kept)
+	return Progress{Done: true, Message: strings.Join(append([]string{content.Installed}, notes...), "; ")}, nil
 }
 
 // removing returns the progress of an unfinished removal. waiting is the object that the removal waits for, or its next step.
-func removing(subject, waiting string) installation.Progress {
-	return installation.Progress{Message: "removing " + subject + ": " + waiting}
+func removing(subject, waiting string) Progress {
+	return Progress{Message: "removing " + subject + ": " + waiting}
 }
 
-// unwanted returns the objects in the inventory that no component of the plan contains. When prune calls it, all components of
-// the plan have been applied and the inventory lists their current objects. An object that moved from one component to another
+// unwanted returns the objects in the inventory that no part of the content has. When prune calls it, all parts have
+// been applied and the inventory lists their current objects. An object that moved from one part to another
 // is not returned.
-func (w *work) unwanted(plan installation.Plan) []ref {
+func (w *work) unwanted(content Content) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {
-		if planned(plan, entry.Name) {
+		if content.has(entry.Name) {
 			wanted = union(wanted, entry.Objects)
 		} else {
 			all = union(all, entry.Objects)
@@ -79,21 +72,22 @@ func (w *work) unwanted(plan installation.Plan) []ref {
 	return without(all, wanted)
 }
 
-// planned reports whether the plan contains a component with the name.
-func planned(plan installation.Plan, name string) bool {
-	return slices.ContainsFunc(plan.Components, func(component installation.Component) bool { return component.Name == name })
+// has reports whether the content has a part with the name.
+func (c Content) has(name string) bool {
+	return slices.ContainsFunc(c.Parts, func(part Part) bool { return part.Name == name })
 }
 
-// done reduces the inventory to the installed objects, in the order of the plan, and clears the recorded progress.
-func (w *work) done(plan installation.Plan, kept []ref) {
+// done reduces the inventory to the installed objects, in the order of the content, and clears the recorded progress.
+func (w *work) done(content Content, kept []ref) {
 	var entries []*entry
 	if len(kept) > 0 {
 		entries = append(entries, &entry{Name: leftovers, Objects: kept})
 	}
-	for _, component := range plan.Components {
-		entries = append(entries, &entry{Name: component.Name, Objects: w.inventory.entry(component.Name).Objects})
+	for _, part := range content.Parts {
+		entries = append(entries, &entry{Name: part.Name, Objects: w.inventory.entry(part.Name).Objects})
 	}
-	w.inventory.Entries, w.changed = entries, true
+	w.inventory.Entries = entries
+	w.changed = !content.SkipUnchanged || w.inventory.differs()
 }
 
 // reasonToKeep returns the reason why a definition or namespace must not be removed, or "".
@@ -117,7 +111,7 @@ func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if object.GetLabels()[LabelInstallation] != w.runtimeID || object.GetDeletionTimestamp() != nil {
+	if !w.owner.owns(object.GetLabels()) || object.GetDeletionTimestamp() != nil {
 		return "", nil
 	}
 	group, _, _ := unstructured.NestedString(object.Object, "spec", "group")

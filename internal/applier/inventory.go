@@ -12,25 +12,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inventory lists the installed objects of a cluster and records the progress of an installation. It is stored as JSON in
+// inventory lists the installed objects of an owner and records the progress of an installation. It is stored as JSON in
 // clusters, so its fields must stay compatible.
 type inventory struct {
 	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a backup
 	// the UID differs, and the recorded progress is ignored.
 	Cluster types.UID `json:"cluster"`
-	Runtime string    `json:"runtime"`
-	// Entries are the components, in the order in which they were installed.
+	// Owner is the name of the owner. Its JSON name dates from the time when only runtimes had an inventory.
+	Owner string `json:"runtime"`
+	Kind  string `json:"kind,omitempty"`
+	// Entries are the parts, in the order in which they were installed.
 	Entries []*entry `json:"entries"`
 
 	stored stored
 }
 
-// entry is one component.
+// entry is one part.
 type entry struct {
 	Name string `json:"name"`
-	// Objects are the objects of the component. They are recorded before they are applied, so some may not exist yet.
+	// Objects are the objects of the part. They are recorded before they are applied, so some may not exist yet.
 	Objects []ref `json:"objects,omitempty"`
-	// Former lists objects of earlier releases, which prune removes.
+	// Former lists objects of earlier content, which prune removes.
 	Former []ref `json:"former,omitempty"`
 	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between
 	// installations.
@@ -97,7 +99,7 @@ func (r ref) bare() *metav1.PartialObjectMetadata {
 
 func (r ref) key() client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: r.Name} }
 
-// entry returns the entry of a component and adds it if it is missing.
+// entry returns the entry of a part and adds it if it is missing.
 func (i *inventory) entry(name string) *entry {
 	for _, entry := range i.Entries {
 		if entry.Name == name {
@@ -109,16 +111,16 @@ func (i *inventory) entry(name string) *entry {
 	return made
 }
 
-// forget clears the recorded progress, so that the next installation applies every component again.
+// forget clears the recorded progress, so that the next call applies every part again.
 func (i *inventory) forget() {
 	for _, entry := range i.Entries {
 		entry.Applied, entry.Ready = "", false
 	}
 }
 
-// intend records the objects of the component's new content. It moves objects that the new content omits to Former.
+// intend records the objects of the part's new content. It moves objects that the new content omits to Former.
 func (e *entry) intend(objects []ref) {
-	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
+	sortRefs(objects)
 	if slices.Equal(e.Objects, objects) {
 		return
 	}
@@ -126,7 +128,17 @@ func (e *entry) intend(objects []ref) {
 	e.Objects, e.Applied, e.Ready = objects, "", false
 }
 
-// has, union and without operate on sets of objects. They ignore the versions of kinds, because a release may use a new version
+// lists reports whether the part has exactly these objects, and nothing to remove.
+func (e *entry) lists(objects []ref) bool {
+	sortRefs(objects)
+	return slices.Equal(e.Objects, objects) && len(e.Former) == 0
+}
+
+func sortRefs(refs []ref) {
+	slices.SortFunc(refs, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// has, union and without operate on sets of objects. They ignore the versions of kinds, because new content may use another version
 // for an existing object.
 func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.sameObject) }
 

@@ -1,4 +1,4 @@
-package applier_test
+package installer_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/provisioner/installation/installer"
 	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/resources"
@@ -92,13 +92,13 @@ func TestReplacedObjectIsKept(t *testing.T) {
 	config := sandboxRuntime(t)
 	cluster := connect(t, config)
 	catalog := releases.New(releases.Folder{FS: resources.Releases()})
-	installer := applier.New(applier.Options{Manifests: catalog, Now: time.Now})
+	kyma := installer.New(installer.Options{Manifests: catalog, Now: time.Now})
 	plan, err := catalog.Plan(t.Context(), spec.Kyma{Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for done := false; !done; {
-		progress, err := installer.Install(t.Context(), config, "runtime-1", plan)
+		progress, err := kyma.Install(t.Context(), config, "runtime-1", plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,11 +121,11 @@ func TestReplacedObjectIsKept(t *testing.T) {
 			return next.RoundTrip(request)
 		})
 	})
-	progress, err := installer.Uninstall(t.Context(), intercepted, "runtime-1")
+	progress, err := kyma.Uninstall(t.Context(), intercepted, "runtime-1")
 	if replaced != 1 || progress.Done || !failure.Is(err, failure.Transient) {
 		t.Errorf("the deletion of the replaced object: %d requests, %+v, %v, want a conflict, which is retried", replaced, progress, err)
 	}
-	progress, err = installer.Uninstall(t.Context(), intercepted, "runtime-1")
+	progress, err = kyma.Uninstall(t.Context(), intercepted, "runtime-1")
 	if err != nil || !progress.Done || replaced != 1 {
 		t.Errorf("the uninstallation does not continue without the object: %d requests, %+v, %v", replaced, progress, err)
 	}
@@ -140,7 +140,7 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 	config := sandboxRuntime(t)
 	cluster := connect(t, config)
 	catalog := releases.New(releases.Folder{FS: resources.Releases()})
-	installer := applier.New(applier.Options{Manifests: catalog, Now: time.Now})
+	kyma := installer.New(installer.Options{Manifests: catalog, Now: time.Now})
 	secret := true
 	order := func(version string, components ...string) spec.Kyma {
 		wanted := spec.Kyma{Version: version}
@@ -169,7 +169,7 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 		}
 		progress := installation.Progress{}
 		for range 20 {
-			if progress, err = installer.Install(t.Context(), config, "runtime-1", plan); err != nil || progress.Done {
+			if progress, err = kyma.Install(t.Context(), config, "runtime-1", plan); err != nil || progress.Done {
 				break
 			}
 		}
@@ -188,7 +188,7 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 			t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
 		}
 	}
-	if progress, err := installer.Uninstall(t.Context(), config, "runtime-1"); err != nil || progress != (installation.Progress{Done: true, Message: "nothing is installed"}) {
+	if progress, err := kyma.Uninstall(t.Context(), config, "runtime-1"); err != nil || progress != (installation.Progress{Done: true, Message: "nothing is installed"}) {
 		t.Errorf("%+v, %v", progress, err)
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKey{Name: "kyma-system"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {

@@ -1,32 +1,32 @@
 package applier
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
+
+// ReasonCollision is the reason of the error for an object that belongs to somebody else.
+const ReasonCollision = "Collision"
 
 // explain converts an error to a failure.Error whose text starts with where. An error that already is a failure.Error keeps its
 // text. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary.
-// Texts from the cluster may quote values of the component, so explain masks secret values, and replaces the cause with its
-// masked text.
-func explain(err error, where string, component installation.Component) error {
+// Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its masked
+// text.
+func (w *work) explain(err error, where string, part Part) error {
 	if typed, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *typed
-		masked.Text = mask(typed.Text, component)
+		masked.Text = part.mask(typed.Text)
 		if typed.Cause != nil {
-			masked.Cause = errors.New(mask(typed.Cause.Error(), component))
+			masked.Cause = errors.New(part.mask(typed.Cause.Error()))
 		}
-		return masked.WithDetail(mask(typed.Detail, component))
+		return masked.WithDetail(part.mask(typed.Detail))
 	}
 	kind, text, reported := failure.Transient, "the API server of the cluster does not respond", ""
 
@@ -43,16 +43,36 @@ func explain(err error, where string, component installation.Component) error {
 		}
 	}
 
-	return failure.Wrap(kind, errors.New(mask(err.Error(), component)), "%s: %s", where, mask(text, component)).
-		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(mask(reported, component))
+	return failure.Wrap(kind, errors.New(part.mask(err.Error())), "%s: %s", where, part.mask(text)).
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(part.mask(reported))
 }
 
 // objectError is the error of an object that could not be applied.
 type objectError struct {
 	ref   ref
 	cause error
+	// source is the noun for the content of the owner.
+	source string
 	// recreate reports whether the object has AnnotationRecreate.
 	recreate bool
+}
+
+// objectError returns the error for an object.
+func (w *work) objectError(object *unstructured.Unstructured, cause error) error {
+	return &objectError{
+		ref: refOf(object), cause: cause, source: w.owner.source, recreate: object.GetAnnotations()[AnnotationRecreate] == "true",
+	}
+}
+
+// collision returns the error for an object that somebody else has installed.
+func (w *work) collision(present *unstructured.Unstructured) error {
+	with, advice := "was not installed by "+w.owner.title, "delete it, or omit it from the "+w.owner.source
+	if owner := holder(present.GetLabels()); owner != "" {
+		with, advice = "belongs to "+owner, "remove it from one of the two"
+	}
+
+	return failure.New(failure.Permanent, "%s exists already and %s: %s", refOf(present), with, advice).
+		WithReason(ReasonCollision, failure.ComponentRuntime)
 }
 
 func (e *objectError) Error() string { return fmt.Sprintf("applying %s: %v", e.ref, e.cause) }
@@ -69,8 +89,8 @@ func (e *objectError) text() string {
 		return fmt.Sprintf("the API server of the cluster reports an error about %s", e.ref)
 	}
 
-	return fmt.Sprintf("%s cannot be updated to the release, because a changed field is immutable; delete it manually, or annotate it "+
-		"in the release with %s: \"true\"", e.ref, AnnotationRecreate)
+	return fmt.Sprintf("%s cannot be updated to the %s, because a changed field is immutable; delete it manually, or annotate it "+
+		"in the %s with %s: \"true\"", e.ref, e.source, e.source, AnnotationRecreate)
 }
 
 // immutable reports whether an immutable field was changed. Such errors have no specific reason, so immutable recognizes the
@@ -88,22 +108,6 @@ func immutable(err error) bool {
 // refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
-}
-
-// mask replaces the component's secret values in a text. It also finds them quoted, as in Go and JSON, and in base64, as in
-// Secrets.
-func mask(text string, component installation.Component) string {
-	for _, key := range component.SecretKeys {
-		value := component.Values[key]
-		// An empty value would match between all characters of the text.
-		if value == "" {
-			continue
-		}
-		quoted := strings.Trim(strconv.Quote(value), `"`)
-		encoded := base64.StdEncoding.EncodeToString([]byte(value))
-		text = strings.NewReplacer(value, secret.Mask, quoted, secret.Mask, encoded, secret.Mask).Replace(text)
-	}
-	return text
 }
 
 // goingAway returns a message about an object that is being deleted. The message lists the finalizers, because they indicate

@@ -34,7 +34,7 @@ func (i *inventory) mustSave(t *testing.T, to client.Client) {
 
 func mustLoad(t *testing.T, from client.Client, runtimeID string) *inventory {
 	t.Helper()
-	found, err := load(t.Context(), from, runtimeID)
+	found, err := load(t.Context(), from, Runtime(runtimeID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +117,8 @@ func TestForeignInventory(t *testing.T) {
 				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
 			}
 			found.mustSave(t, second)
-			if again := mustLoad(t, second, tc.runtime); again.Cluster != tc.cluster || again.Runtime != tc.runtime {
-				t.Errorf("%s: the inventory is stored for cluster %s and runtime %s", tc.reason, again.Cluster, again.Runtime)
+			if again := mustLoad(t, second, tc.runtime); again.Cluster != tc.cluster || again.Owner != tc.runtime {
+				t.Errorf("%s: the inventory is stored for cluster %s and runtime %s", tc.reason, again.Cluster, again.Owner)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestInvalidInventory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := newSecret(Inventory, map[string][]byte{keyContent: []byte(tc.content), keyRest: []byte(tc.rest)})
-			_, err := load(t.Context(), newCluster("here", head, newSecret("part", nil)), "r")
+			_, err := load(t.Context(), newCluster("here", head, newSecret("part", nil)), Runtime("r"))
 			want := "the Secret kube-system/environment-broker-installation does not contain a valid inventory: delete it"
 			if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, want)

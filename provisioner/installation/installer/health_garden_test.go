@@ -1,6 +1,6 @@
 //go:build garden
 
-package applier_test
+package installer_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/provisioner/installation/installer"
 )
 
 func pods(kind, spec string) string {
@@ -145,7 +145,7 @@ func TestOneCallIsBounded(t *testing.T) {
 	parts := release{"a": configMap("one", "1"), "b": configMap("two", "1")}
 	wanted := plan(c.part("a"), c.part("b"))
 	began, asked := time.Now(), 0
-	slow := applier.New(applier.Options{Manifests: parts, Budget: time.Minute, Now: func() time.Time {
+	slow := installer.New(installer.Options{Manifests: parts, Budget: time.Minute, Now: func() time.Time {
 		asked++
 		return began.Add(time.Duration(asked/3) * 2 * time.Minute)
 	}})

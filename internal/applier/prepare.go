@@ -2,9 +2,6 @@ package applier
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -14,43 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// digestOf returns a digest of the component's manifests and values, in hexadecimal. If the digest changes, the component must be
-// applied again. The digest needs no key even though values may be secret: anyone who can read the inventory can also read the
-// Secrets with the values.
-func digestOf(component installation.Component, files []installation.ManifestFile) (string, error) {
-	content, err := json.Marshal(struct {
-		Namespace string                      `json:"namespace"`
-		Values    map[string]string           `json:"values"`
-		Files     []installation.ManifestFile `json:"files"`
-	}{component.Namespace, component.Values, files})
-	if err != nil {
-		return "", fmt.Errorf("computing the digest of component %s: %w", component.Name, err)
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// rendered is the content of a component, ready to be applied.
-type rendered struct {
+// prepared is the content of a part, ready to be applied.
+type prepared struct {
 	// objects are the objects to apply.
 	objects []*unstructured.Unstructured
-	// refs identify the objects for the inventory. They include the namespace of the component if an earlier call has created
+	// refs identify the objects for the inventory. They include the namespace of the part if an earlier call has created
 	// it.
 	refs []ref
 }
 
-// render fills in the values, the namespaces and the label of the installation. If the cluster does not serve a kind yet,
-// unknown is a message about the kind. This happens when another component defines the kind, because the API server needs a
-// moment to serve it.
-func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
-) (result rendered, unknown string, err error) {
-	objects, err := component.Objects(files)
+// prepare fills in the namespaces and the labels of the owner. If the cluster does not serve a kind yet, unknown is a message about the
+// kind. This happens when another part defines the kind, because the API server needs a moment to serve it.
+func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown string, err error) {
+	objects, err := part.Source.Objects(ctx)
 	if err != nil {
-		return rendered{}, "", err
+		return prepared{}, "", err
 	}
 	defined := definitions(objects)
 	namespaces := map[string]bool{}
@@ -59,24 +36,24 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
-			return rendered{}, fmt.Sprintf("the cluster does not serve the kind %s yet", object.GroupVersionKind()), nil
+			return prepared{}, fmt.Sprintf("the cluster does not serve the kind %s yet", object.GroupVersionKind()), nil
 		case err != nil:
-			return rendered{}, "", err
+			return prepared{}, "", err
 		case !namespaced:
 			object.SetNamespace("")
 		case object.GetNamespace() == "":
-			object.SetNamespace(component.Namespace)
+			object.SetNamespace(part.Namespace)
 		}
 		if refOf(object).isNamespace() {
 			namespaces[object.GetName()] = true
 		}
 	}
-	// Most components do not contain a manifest of their own namespace.
-	if !namespaces[component.Namespace] {
-		own, there, err := w.ownNamespace(ctx, component.Namespace)
+	// Most parts do not contain a manifest of their own namespace.
+	if !namespaces[part.Namespace] {
+		own, there, err := w.ownNamespace(ctx, part.Namespace)
 		switch {
 		case err != nil:
-			return rendered{}, "", err
+			return prepared{}, "", err
 		case there:
 			refs = append(refs, refOf(own))
 		case own != nil:
@@ -86,14 +63,14 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 	for _, object := range objects {
 		labels := map[string]string{}
 		maps.Copy(labels, object.GetLabels())
-		labels[LabelInstallation] = w.runtimeID
+		maps.Copy(labels, w.owner.labels)
 		object.SetLabels(labels)
 		refs = append(refs, refOf(object))
 	}
-	return rendered{objects, refs}, "", nil
+	return prepared{objects, refs}, "", nil
 }
 
-// definitions returns the kinds that the component itself defines. The value is true for namespaced kinds. The API server does
+// definitions returns the kinds that the part itself defines. The value is true for namespaced kinds. The API server does
 // not serve these kinds until their definitions are applied.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
@@ -122,8 +99,8 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace for a component whose manifests do not contain it. there reports whether this installation
-// has already created the namespace. Such a namespace must not be applied again, because another component may have set its
+// ownNamespace returns the namespace for a part whose objects do not contain it. there reports whether this owner
+// has already created the namespace. Such a namespace must not be applied again, because another part may have set its
 // fields. If the namespace belongs to another owner, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
@@ -136,7 +113,7 @@ func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured
 		return own, false, nil
 	case err != nil:
 		return nil, false, err
-	case found.Labels[LabelInstallation] != w.runtimeID:
+	case !w.owner.owns(found.Labels):
 		return nil, false, nil
 	default:
 		return own, true, nil

@@ -1,6 +1,6 @@
 //go:build garden
 
-package applier_test
+package installer_test
 
 import (
 	"fmt"

@@ -21,6 +21,69 @@ import (
 // concurrency is the number of concurrent dry runs. It bounds the load on the API server of a small cluster.
 const concurrency = 4
 
+// part applies one part and, if the content awaits it, checks its health. waiting is "" if the part is ready. Otherwise it names the object
+// that is not ready, and the next call continues. The inventory lists the objects before they are applied and marks the part as applied
+// only afterwards, so no object is lost in a crash.
+func (w *work) part(ctx context.Context, part Part, content Content) (waiting string, err error) {
+	digest, err := part.Source.Digest(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	entry := w.inventory.entry(part.Name)
+	if entry.Applied == digest && entry.Ready {
+		return "", nil
+	}
+
+	if entry.Applied != digest {
+		waiting, err := w.applyPart(ctx, part, entry, content.SkipUnchanged)
+		if err != nil || waiting != "" {
+			return waiting, err
+		}
+
+		entry.Applied = digest
+		w.changed = true
+	}
+
+	if content.AwaitHealth {
+		waiting, missing, err := w.health(ctx, entry.Objects)
+		// Somebody has deleted an object since it was applied. The next call applies the part again.
+		if missing {
+			entry.Applied = ""
+			w.changed = true
+		}
+
+		if err != nil || waiting != "" {
+			return waiting, err
+		}
+	}
+
+	entry.Ready, w.changed = true, true
+
+	return "", nil
+}
+
+// applyPart records and applies the objects of a part. With skip, it does neither if the cluster has them already.
+func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool) (waiting string, err error) {
+	content, unknown, err := w.prepare(ctx, part)
+	if err != nil || unknown != "" {
+		return unknown, err
+	}
+
+	if skip && entry.lists(content.refs) {
+		changed, err := w.compare(ctx, content.objects)
+		if err == nil && !slices.Contains(changed, true) {
+			return "", nil
+		}
+	}
+
+	if err := w.intend(ctx, entry, content.refs); err != nil {
+		return "", err
+	}
+
+	return w.apply(ctx, content.objects)
+}
+
 // intend stores the names of a component's objects before any of them is applied. It also writes if the inventory already
 // contains them: the write fails if another replica has changed the inventory, which stops a replica that has lost its lease.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
@@ -65,19 +128,8 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 		return cmp.Or(compareKinds(first, second), cmp.Compare(first.String(), second.String()))
 	})
 
-	changed := make([]bool, len(objects))
-	group, dryRun := errgroup.WithContext(ctx)
-	group.SetLimit(concurrency)
-
-	for i, object := range objects {
-		group.Go(func() (err error) {
-			changed[i], err = w.differs(dryRun, object)
-
-			return err
-		})
-	}
-
-	if err := group.Wait(); err != nil {
+	changed, err := w.compare(ctx, objects)
+	if err != nil {
 		return w.resolve(ctx, err)
 	}
 
@@ -94,8 +146,26 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 	return "", nil
 }
 
+// compare reports for each object whether applying it would change the cluster.
+func (w *work) compare(ctx context.Context, objects []*unstructured.Unstructured) ([]bool, error) {
+	changed := make([]bool, len(objects))
+	group, dryRun := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+
+	for i, object := range objects {
+		group.Go(func() (err error) {
+			changed[i], err = w.differs(dryRun, object)
+
+			return err
+		})
+	}
+
+	return changed, group.Wait()
+}
+
 // differs reports whether applying the object would change the cluster. It compares the current object with the result of a dry
-// run. The comparison avoids writing unchanged objects, which would needlessly trigger controllers and webhooks.
+// run. The comparison avoids writing unchanged objects, which would needlessly trigger controllers and webhooks. An object that the owner
+// must not apply is an error.
 func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	dropInvalidCABundle(object)
 
@@ -103,7 +173,15 @@ func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (
 	present.SetGroupVersionKind(object.GroupVersionKind())
 
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(object), present); ignoreGone(err) != nil {
-		return false, &objectError{ref: refOf(object), cause: err}
+		return false, w.objectError(object, err)
+	}
+
+	if present.GetUID() != "" {
+		if !w.owner.mayApply(present) {
+			return false, w.collision(present)
+		}
+
+		leaveReplicas(object, present)
 	}
 
 	applied := object.DeepCopy()
@@ -128,14 +206,14 @@ func relevant(object *unstructured.Unstructured) map[string]any {
 // serverSideApply applies the object. It takes ownership of fields that another manager owns, because the release determines
 // them.
 func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
-	options = append(options, client.ForceOwnership, client.FieldOwner(FieldManager))
+	options = append(options, client.ForceOwnership, client.FieldOwner(w.owner.manager))
 
 	err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	if err == nil {
 		return nil
 	}
 
-	return &objectError{ref: refOf(object), recreate: object.GetAnnotations()[AnnotationRecreate] == "true", cause: err}
+	return w.objectError(object, err)
 }
 
 // resolve handles the errors of applyAll after which the installation can continue. If a namespace is being deleted, it returns

@@ -1,0 +1,67 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Progress is the result of one call. Message describes the state to users.
+type Progress struct {
+	Done    bool
+	Message string
+}
+
+// Content is what an owner wants to have on a cluster.
+type Content struct {
+	// Parts are applied in this order. All of them are checked before the first one is applied.
+	Parts []Part
+	// Check is called before anything is applied, and may be nil. Its error ends the call.
+	Check func(ctx context.Context) error
+	// Installed is the message when all parts are applied.
+	Installed string
+	// AwaitHealth makes each part wait until the objects of the part before it are healthy, and the end until all are.
+	AwaitHealth bool
+	// SkipUnchanged writes nothing, not even the inventory, while the cluster has the content already.
+	SkipUnchanged bool
+}
+
+// Part is a set of objects. Its name is unique in the content.
+type Part struct {
+	Name string
+	// Namespace is the namespace of objects that have none and need one. It is created if it does not exist.
+	Namespace string
+	Source    Source
+	// Mask removes secrets from messages. It may be nil.
+	Mask func(text string) string
+}
+
+// Source provides the objects of a part. Errors come from package failure. Every call returns the same until the part changes.
+type Source interface {
+	// Digest returns a digest of the objects. A part whose digest changes is applied again.
+	Digest(ctx context.Context) (string, error)
+	// Objects returns the objects. The applier changes them.
+	Objects(ctx context.Context) ([]*unstructured.Unstructured, error)
+}
+
+// mask removes the secrets of the part from a text.
+func (p Part) mask(text string) string {
+	if p.Mask == nil {
+		return text
+	}
+
+	return p.Mask(text)
+}
+
+// where describes the position of a part for messages.
+func (o Owner) where(index, count int, name string) string {
+	if o.part == "" {
+		return name
+	}
+
+	return fmt.Sprintf("%s %d of %d (%s)", o.part, index+1, count, name)
+}
+
+// former describes objects of earlier content in messages.
+func (o Owner) former() string { return "objects of earlier " + o.source + "s" }

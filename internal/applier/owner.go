@@ -1,0 +1,111 @@
+package applier
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Labels of installed objects, which name their owner. The applier deletes only objects with the labels of the owner.
+const (
+	// LabelInstallation is the label of the objects that the Provisioner installs. Its value is the ID of the runtime.
+	LabelInstallation = "provisioner.environment-broker.io/installation"
+	// LabelOwnerKind and LabelOwnerName are the labels of the objects that the bundle provisioner installs.
+	LabelOwnerKind = "core.rukpak.io/owner-kind"
+	LabelOwnerName = "core.rukpak.io/owner-name"
+)
+
+const (
+	// FieldManager is the field manager of the objects that the Provisioner installs. An apply removes the fields that the manager
+	// owns and the release no longer sets.
+	FieldManager = "environment-broker"
+	// managerOfBundles is the beginning of the field managers of BundleDeployments. Each has its own.
+	managerOfBundles = "core.rukpak.io/"
+
+	// Inventory is the name of the Secret with the inventory of the Provisioner, in the namespace kube-system of the cluster. If an
+	// inventory does not fit into one Secret, this Secret has the first part and the names of the Secrets with the other parts.
+	Inventory = "environment-broker-installation"
+	// inventoryOfBundles is the beginning of the names of such Secrets of BundleDeployments.
+	inventoryOfBundles = "core.rukpak.io.bundledeployment."
+
+	// AnnotationRecreate is an annotation for manifests. If its value is "true" and new content changes an immutable field of the
+	// object, the applier deletes the object and creates it again.
+	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
+
+	kindBundleDeployment = "BundleDeployment"
+)
+
+// Owner installs objects on a cluster. Each owner has an inventory of its own, in the cluster with its objects.
+type Owner struct {
+	// kind is empty for the Provisioner, whose inventories of earlier releases have none.
+	kind, name string
+	// title names the owner in messages, source its content, and part the noun of its parts; part is empty if there is only one.
+	title, source, part string
+	labels              map[string]string
+	manager, inventory  string
+}
+
+// Runtime returns the owner of the objects that the Provisioner installs on a runtime.
+func Runtime(id string) Owner {
+	return Owner{
+		name: id, title: "the installation", source: "release", part: "component",
+		labels: map[string]string{LabelInstallation: id}, manager: FieldManager, inventory: Inventory,
+	}
+}
+
+// BundleDeployment returns the owner of the objects of a BundleDeployment.
+func BundleDeployment(name string) Owner {
+	return Owner{
+		kind: kindBundleDeployment, name: name, title: kindBundleDeployment + " " + name, source: "bundle",
+		labels:  map[string]string{LabelOwnerKind: kindBundleDeployment, LabelOwnerName: name},
+		manager: managerOfBundles + name, inventory: inventoryOfBundles + name,
+	}
+}
+
+// owns reports whether an object has the labels of the owner.
+func (o Owner) owns(labels map[string]string) bool {
+	for key, value := range o.labels {
+		if labels[key] != value {
+			return false
+		}
+	}
+
+	return true
+}
+
+// holder names the owner in the labels of an object, or returns "" if they name none.
+func holder(labels map[string]string) string {
+	switch {
+	case labels[LabelOwnerKind] != "":
+		return labels[LabelOwnerKind] + " " + labels[LabelOwnerName]
+	case labels[LabelInstallation] != "":
+		return "the Kyma installation of runtime " + labels[LabelInstallation]
+	default:
+		return ""
+	}
+}
+
+// mayApply reports whether the owner may apply an object that exists: it has the owner's labels, or the owner has applied it before and
+// somebody has removed the labels, or the owner adopts it.
+func (o Owner) mayApply(present *unstructured.Unstructured) bool {
+	labels := present.GetLabels()
+
+	return o.owns(labels) || holder(labels) == "" && o.hasApplied(present) || o.adopts(present)
+}
+
+// hasApplied reports whether the owner manages fields of the object.
+func (o Owner) hasApplied(present *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(present.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {
+		return fields.Manager == o.manager && fields.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// adopts reports whether the owner takes the object over, although it does not hold it. A BundleDeployment takes nothing over. The
+// Provisioner takes over namespaces without an owner, because a release may contain one that Gardener or a user has created, and objects
+// of other runtimes: a cluster has one runtime, and a restored or reused cluster may contain objects of an earlier one.
+func (o Owner) adopts(present *unstructured.Unstructured) bool {
+	labels := present.GetLabels()
+
+	return o.kind == "" && labels[LabelOwnerKind] == "" && (refOf(present).isNamespace() || labels[LabelInstallation] != "")
+}

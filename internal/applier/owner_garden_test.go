@@ -1,0 +1,179 @@
+//go:build garden
+
+package applier_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/applier"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// TestCollision verifies that an owner changes no object that somebody else has installed, and installs it when it is free.
+func TestCollision(t *testing.T) {
+	f := newFixture(t)
+	first, second, runtime := applier.BundleDeployment("first"), applier.BundleDeployment("second"), applier.Runtime("r-"+f.namespace)
+	f.apply(first, configMap("shared", "1"))
+
+	refused := func(owner applier.Owner, text, want string) {
+		t.Helper()
+
+		_, err := f.step(owner, text)
+		if !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != applier.ReasonCollision || !strings.Contains(failure.Of(err).Text, want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	refused(second, configMap("mine", "2")+configMap("shared", "2"), "ConfigMap "+f.namespace+"/shared exists already and belongs to BundleDeployment first")
+	refused(runtime, configMap("shared", "3"), "belongs to BundleDeployment first")
+
+	if f.data("shared")["key"] != "1" || f.data("mine") != nil {
+		t.Errorf("the collision changed objects: %v, %v", f.data("shared"), f.data("mine"))
+	}
+
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "theirs"}}
+	if err := f.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+
+	refused(second, configMap("theirs", "2"), "ConfigMap "+f.namespace+"/theirs exists already and was not installed by BundleDeployment second: delete it")
+	f.remove(second)
+
+	if f.data("shared") == nil || f.configMap("theirs") == nil {
+		t.Error("the removal deleted objects of others, which the inventory lists")
+	}
+
+	f.remove(first)
+	f.apply(second, configMap("shared", "2"))
+	f.remove(second)
+}
+
+// TestNamespaceOfSomebodyElse verifies that the Provisioner adopts namespaces and a BundleDeployment does not.
+func TestNamespaceOfSomebodyElse(t *testing.T) {
+	f := newFixture(t)
+	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + f.namespace + ", labels: {mesh: 'on'}}\n"
+
+	if _, err := f.step(applier.BundleDeployment("b"), text); !failure.Is(err, failure.Permanent) {
+		t.Errorf("a BundleDeployment adopts a namespace: %v", err)
+	}
+
+	f.apply(applier.Runtime("r-"+f.namespace), text)
+}
+
+// TestTamperedObject verifies that an object is repaired after its labels, its content or the object itself are gone.
+func TestTamperedObject(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("tampered-" + f.namespace)
+	f.apply(owner, configMap("one", "1"))
+
+	for name, tamper := range map[string]func(*corev1.ConfigMap) error{
+		"labels": func(found *corev1.ConfigMap) error { found.Labels = nil; return f.Update(t.Context(), found) },
+		"data":   func(found *corev1.ConfigMap) error { found.Data["key"] = "2"; return f.Update(t.Context(), found) },
+		"all":    func(found *corev1.ConfigMap) error { return f.Delete(t.Context(), found) },
+	} {
+		if err := tamper(f.configMap("one")); err != nil {
+			t.Fatal(err)
+		}
+
+		f.apply(owner, configMap("one", "1"))
+
+		want := map[string]string{applier.LabelOwnerKind: "BundleDeployment", applier.LabelOwnerName: "tampered-" + f.namespace}
+		if found := f.configMap("one"); found == nil || found.Data["key"] != "1" || !cmp.Equal(found.Labels, want) {
+			t.Errorf("%s: not repaired: %+v", name, found)
+		}
+	}
+
+	before := f.configMap("one").ResourceVersion
+	inventory := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "core.rukpak.io.bundledeployment.tampered-" + f.namespace}}
+
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(inventory), inventory); err != nil {
+		t.Fatal(err)
+	}
+
+	version := inventory.ResourceVersion
+	f.apply(owner, configMap("one", "1"))
+
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(inventory), inventory); err != nil {
+		t.Fatal(err)
+	}
+
+	if f.configMap("one").ResourceVersion != before || inventory.ResourceVersion != version {
+		t.Error("a check without a difference writes")
+	}
+
+	f.remove(owner)
+}
+
+// TestScaledReplicas verifies that an apply keeps the number of replicas that a HorizontalPodAutoscaler has set.
+func TestScaledReplicas(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("scaled-" + f.namespace)
+	manifest := func(image string) string {
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: it}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: it}}\n" +
+			"  template:\n    metadata: {labels: {app: it}}\n    spec: {containers: [{name: c, image: " + image + "}]}\n"
+	}
+	f.apply(owner, manifest("one"))
+
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "it"}}
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
+
+	if err := f.SubResource("scale").Update(t.Context(), deployment, client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager")); err != nil {
+		t.Fatal(err)
+	}
+
+	f.apply(owner, manifest("two"))
+
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		t.Fatal(err)
+	}
+
+	if *deployment.Spec.Replicas != 7 || deployment.Spec.Template.Spec.Containers[0].Image != "two" {
+		t.Errorf("%d replicas of %s, want 7 of two", *deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers[0].Image)
+	}
+
+	if problems, err := f.applier.Unhealthy(t.Context(), f.cluster, owner); err != nil || len(problems) != 1 || !strings.HasPrefix(problems[0], "Deployment "+f.namespace+"/it: ") {
+		t.Errorf("the health without a controller: %v, %v", problems, err)
+	}
+
+	f.remove(owner)
+}
+
+func TestCompare(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("compared-" + f.namespace)
+	f.apply(owner, configMap("one", "1")+configMap("two", "1")+configMap("three", "1"))
+
+	differences, err := f.applier.Compare(t.Context(), f.cluster, owner, f.content(configMap("one", "2")+configMap("two", "1")+configMap("four", "1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	name := func(name string) string { return "ConfigMap " + f.namespace + "/" + name }
+	want := []applier.Difference{{Action: "change", Object: name("one")}, {Action: "create", Object: name("four")}, {Action: "delete", Object: name("three")}}
+
+	if diff := cmp.Diff(want, differences); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	if f.data("one")["key"] != "1" || f.data("three") == nil || f.data("four") != nil {
+		t.Error("a comparison changes objects")
+	}
+
+	remaining, err := f.applier.Remaining(t.Context(), f.cluster, owner)
+	if err != nil || len(remaining) != 3 {
+		t.Errorf("remaining: %v, %v", remaining, err)
+	}
+
+	f.remove(owner)
+
+	if remaining, err := f.applier.Remaining(t.Context(), f.cluster, owner); err != nil || len(remaining) != 0 {
+		t.Errorf("remaining after the removal: %v, %v", remaining, err)
+	}
+}

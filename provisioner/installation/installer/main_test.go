@@ -1,0 +1,11 @@
+//go:build !garden
+
+package installer_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
