@@ -12,9 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ReasonCollision is the reason of the error for an object that belongs to somebody else.
-const ReasonCollision = "Collision"
-
 // explain converts an error to a failure.Error whose text starts with where. An error that already is a failure.Error keeps its
 // text. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary.
 // Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its masked
@@ -43,8 +40,32 @@ func (w *work) explain(err error, where string, part Part) error {
 		}
 	}
 
-	return failure.Wrap(kind, errors.New(part.mask(err.Error())), "%s: %s", where, part.mask(text)).
+	return failure.Wrap(kind, maskedError{part.mask(err.Error()), unreachable(err)}, "%s: %s", where, part.mask(text)).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(part.mask(reported))
+}
+
+// maskedError is an error without secrets.
+type maskedError struct {
+	text        string
+	unreachable bool
+}
+
+func (e maskedError) Error() string { return e.text }
+
+// unreachable reports whether the error says nothing about the objects: the API server does not respond, or not to us.
+func unreachable(err error) bool {
+	status := apierrors.APIStatus(nil)
+
+	return !errors.As(err, &status) || apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+}
+
+// Unreachable reports whether the error of a call means that the cluster cannot be asked: it does not respond, its circuit breaker is open,
+// or it rejects the credentials.
+func Unreachable(err error) bool {
+	masked, ok := errors.AsType[maskedError](err)
+
+	return ok && masked.unreachable || err != nil && slices.Contains(
+		[]string{failure.ReasonSystemAway, failure.ReasonBusy}, failure.Of(err).Reason)
 }
 
 // objectError is the error of an object that could not be applied.
@@ -72,7 +93,7 @@ func (w *work) collision(present *unstructured.Unstructured) error {
 	}
 
 	return failure.New(failure.Permanent, "%s exists already and %s: %s", refOf(present), with, advice).
-		WithReason(ReasonCollision, failure.ComponentRuntime)
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
 func (e *objectError) Error() string { return fmt.Sprintf("applying %s: %v", e.ref, e.cause) }

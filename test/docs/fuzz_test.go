@@ -75,6 +75,8 @@ func decoders() map[string]string {
 		"internal/clients/gardenclient/accounts.go":           "internal/clients/gardenclient.FuzzObjects",
 		"provisioner/director/problem.go":                     "provisioner/director.FuzzProblem",
 		"provisioner/graph/admission.go":                      "provisioner/graph.FuzzAdmission",
+		"bundle/controller/deployments/clusters.go":           "bundle/controller/deployments.FuzzKubeconfig",
+		"bundle/controller/deployments/template.go":           "reads what it has encoded",
 		"internal/applier/stored.go":                          "internal/applier.FuzzInventory",
 		"provisioner/installation/manifest.go":                "provisioner/installation.FuzzParse",
 		"provisioner/installation/releases/registry.go":       "provisioner/installation/releases.FuzzUnpack",

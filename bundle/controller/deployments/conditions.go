@@ -1,0 +1,70 @@
+package deployments
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// maxMessage is the maximum length of the message of a condition. The API accepts 32 KiB.
+const maxMessage = 4096
+
+// conditionTypes returns all conditions of a BundleDeployment.
+func conditionTypes() []string {
+	return []string{v1alpha1.TypeHasValidBundle, v1alpha1.TypeInstalled, v1alpha1.TypeHealthy}
+}
+
+// begin prepares the status for a pass: each condition exists and describes the current generation. Steps that the pass reaches overwrite
+// them.
+func (p *pass) begin() {
+	p.status.ObservedGeneration = p.deployment.Generation
+
+	for _, name := range conditionTypes() {
+		if found := meta.FindStatusCondition(p.status.Conditions, name); found != nil {
+			found.ObservedGeneration = p.deployment.Generation
+
+			continue
+		}
+
+		p.set(name, metav1.ConditionUnknown, v1alpha1.ReasonInstallPending, "not evaluated yet")
+	}
+}
+
+// set sets a condition.
+func (p *pass) set(name string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: reason, Message: failure.Shorten(message, maxMessage),
+		ObservedGeneration: p.deployment.Generation, LastTransitionTime: metav1.NewTime(p.now()),
+	})
+}
+
+// setInstalled sets the condition Installed: true while the objects of a Bundle are installed, also when the next step has a problem.
+func (p *pass) setInstalled(reason, message string) {
+	status := metav1.ConditionFalse
+	if p.status.ActiveBundle != "" {
+		status = metav1.ConditionTrue
+	}
+
+	p.set(v1alpha1.TypeInstalled, status, reason, message)
+}
+
+// setNotInstalled sets Installed to false, and Healthy too.
+func (p *pass) setNotInstalled(reason, message string) {
+	p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, reason, message)
+	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "the Bundle is not installed")
+}
+
+// setUnknown sets the conditions of objects on a cluster that cannot be asked.
+func (p *pass) setUnknown(reason, message string) {
+	p.set(v1alpha1.TypeInstalled, metav1.ConditionUnknown, reason, message)
+	p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, message)
+}
+
+// isTrue reports whether a condition is true for the current generation.
+func isTrue(deployment *v1alpha1.BundleDeployment, name string) bool {
+	found := meta.FindStatusCondition(deployment.Status.Conditions, name)
+
+	return found != nil && found.Status == metav1.ConditionTrue && found.ObservedGeneration == deployment.Generation
+}

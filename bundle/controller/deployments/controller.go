@@ -1,0 +1,236 @@
+package deployments
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/applier"
+)
+
+const (
+	// Intervals between the passes of one BundleDeployment. Those of a healthy one vary by up to a tenth, so that many of them spread.
+	waitInterval        = 2 * time.Second
+	unhealthyInterval   = 10 * time.Second
+	unreachableInterval = 30 * time.Second
+	// firstRetry is the time after the first failure of a Bundle. It doubles up to maxRetry.
+	firstRetry = 10 * time.Second
+	maxRetry   = 10 * time.Minute
+	// pivotTimeout is how long a pivot may wait for objects before it has failed.
+	pivotTimeout = 5 * time.Minute
+	// deletionTimeout is the default of spec.deletionTimeout.
+	deletionTimeout = 5 * time.Minute
+	// defaultNamespace is the namespace of objects that have none and need one.
+	defaultNamespace = "default"
+)
+
+// Content reads the content of Bundles.
+type Content interface {
+	// Objects returns the objects of an unpacked Bundle, which it gets from status.contentURL.
+	Objects(ctx context.Context, bundle *v1alpha1.Bundle) ([]*unstructured.Unstructured, error)
+}
+
+// Options configure a Reconciler.
+type Options struct {
+	// Class is the provisionerClassName of the BundleDeployments that the controller installs.
+	Class string
+	// Client reads and writes BundleDeployments and Bundles, and may have a cache. Reader has none and reads Secrets.
+	Client client.Client
+	Reader client.Reader
+	// Namespace has the Secrets with kubeconfigs.
+	Namespace string
+	// Hub is the cluster of the BundleDeployments, on which those without a target install.
+	Hub     *rest.Config
+	Content Content
+	Events  events.EventRecorder
+	Now     func() time.Time
+	// HealthInterval is the interval at which the health of installed objects is read; 0 means 1m.
+	HealthInterval time.Duration
+	// DriftInterval is the interval at which installed objects are compared with the Bundle and repaired; 0 means 10m.
+	DriftInterval time.Duration
+}
+
+// Reconciler installs BundleDeployments. It is safe for concurrent use with different BundleDeployments.
+type Reconciler struct {
+	Options
+
+	applier  *applier.Applier
+	clusters *clusters
+
+	mu     sync.Mutex
+	memory map[types.UID]*memory
+}
+
+// memory is what the controller remembers of a BundleDeployment. It is lost when the controller restarts, which then checks the cluster
+// once more.
+type memory struct {
+	// At checked, the Bundle was compared with the cluster, for a generation of the BundleDeployment.
+	bundle     string
+	generation int64
+	checked    time.Time
+	// message is the message of the condition Installed from then.
+	message string
+	// pivot is the Bundle that is being installed since began.
+	pivot string
+	began time.Time
+	// failed is the Bundle that could not be installed, why, and when the next attempt is due.
+	failed, problem string
+	failures        int
+	retry           time.Time
+}
+
+// New returns a Reconciler.
+func New(options Options) (*Reconciler, error) {
+	options.HealthInterval = cmp.Or(options.HealthInterval, time.Minute)
+	options.DriftInterval = cmp.Or(options.DriftInterval, 10*time.Minute) //nolint:mnd // documented above
+
+	found, err := newClusters(options)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Reconciler{
+		Options: options, applier: applier.New(applier.Options{Now: options.Now}), clusters: found, memory: map[types.UID]*memory{},
+	}, nil
+}
+
+// pass is one pass over a BundleDeployment.
+type pass struct {
+	*Reconciler
+
+	deployment *v1alpha1.BundleDeployment
+	// status is the new status.
+	status  *v1alpha1.BundleDeploymentStatus
+	memory  *memory
+	owner   applier.Owner
+	cluster *applier.Cluster
+}
+
+// now returns the time.
+func (p *pass) now() time.Time { return p.Now() }
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	deployment := &v1alpha1.BundleDeployment{}
+	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+
+	if deployment.Spec.ProvisionerClassName != r.Class {
+		return reconcile.Result{}, r.letGo(ctx, deployment)
+	}
+
+	pass := &pass{
+		Reconciler: r, deployment: deployment, status: deployment.Status.DeepCopy(), memory: r.remember(deployment.UID),
+		owner: applier.BundleDeployment(deployment.Name),
+	}
+	pass.begin()
+
+	if !deployment.DeletionTimestamp.IsZero() {
+		if !controllerutil.ContainsFinalizer(deployment, r.finalizer()) {
+			return reconcile.Result{}, nil
+		}
+
+		return pass.uninstall(ctx)
+	}
+
+	if controllerutil.AddFinalizer(deployment, r.finalizer()) {
+		if err := r.patchFinalizers(ctx, deployment); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+
+	after, err := pass.install(ctx)
+	err = errors.Join(err, pass.write(ctx))
+
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+// write stores the status if it has changed.
+func (p *pass) write(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(&p.deployment.Status, p.status) {
+		return nil
+	}
+
+	p.deployment.Status = *p.status.DeepCopy()
+	if err := p.Client.Status().Update(ctx, p.deployment); err != nil {
+		return fmt.Errorf("updating the status of BundleDeployment %s: %w", p.deployment.Name, client.IgnoreNotFound(err))
+	}
+
+	return nil
+}
+
+// finalizer returns the finalizer of the class. A class is a DNS label.
+func (r *Reconciler) finalizer() string { return r.Class + ".core.rukpak.io/uninstall" }
+
+// letGo removes the finalizer of this class from a BundleDeployment of another one.
+func (r *Reconciler) letGo(ctx context.Context, deployment *v1alpha1.BundleDeployment) error {
+	r.forget(deployment.UID)
+
+	if !controllerutil.RemoveFinalizer(deployment, r.finalizer()) {
+		return nil
+	}
+
+	return r.patchFinalizers(ctx, deployment)
+}
+
+// patchFinalizers stores the finalizers. It fails with a conflict if the object has changed.
+func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.BundleDeployment) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"finalizers": deployment.Finalizers, "resourceVersion": deployment.ResourceVersion,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding finalizers: %w", err)
+	}
+
+	written := deployment.DeepCopy()
+	if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("updating the finalizers of BundleDeployment %s: %w", deployment.Name, err)
+	}
+
+	deployment.ResourceVersion = written.ResourceVersion
+
+	return nil
+}
+
+// remember returns the memory of a BundleDeployment.
+func (r *Reconciler) remember(uid types.UID) *memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.memory[uid] == nil {
+		r.memory[uid] = &memory{}
+	}
+
+	return r.memory[uid]
+}
+
+// forget drops the memory of a BundleDeployment.
+func (r *Reconciler) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	delete(r.memory, uid)
+}
+
+// spread varies an interval by up to a tenth.
+func spread(interval time.Duration) time.Duration {
+	const part = 10
+
+	return interval + rand.N(interval/part+1)
+}

@@ -1,0 +1,62 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// dependencies describes the first BundleDeployment that must be installed and healthy first and is not, or returns "".
+func (p *pass) dependencies(ctx context.Context) string {
+	if circle := p.circle(ctx, p.deployment, nil); circle != nil {
+		return "BundleDeployments depend on each other in a cycle: " + strings.Join(circle, ", ")
+	}
+
+	for _, dependency := range p.deployment.Spec.DependsOn {
+		found := &v1alpha1.BundleDeployment{}
+		if err := p.Client.Get(ctx, client.ObjectKey{Name: dependency.Name}, found); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				return fmt.Sprintf("BundleDeployment %s does not exist", dependency.Name)
+			}
+
+			return fmt.Sprintf("BundleDeployment %s cannot be read", dependency.Name)
+		}
+
+		if !found.DeletionTimestamp.IsZero() || !isTrue(found, v1alpha1.TypeInstalled) || !isTrue(found, v1alpha1.TypeHealthy) {
+			return fmt.Sprintf("waiting until BundleDeployment %s is installed and healthy", dependency.Name)
+		}
+	}
+
+	return ""
+}
+
+// circle returns the names of BundleDeployments that depend on each other, beginning from one, or nil. before are the names on the way.
+func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string) []string {
+	if slices.Contains(before, deployment.Name) {
+		if before[0] == deployment.Name {
+			return before
+		}
+
+		return nil // The circle does not contain the first one, which waits for it.
+	}
+
+	before = append(slices.Clone(before), deployment.Name)
+
+	for _, dependency := range deployment.Spec.DependsOn {
+		next := &v1alpha1.BundleDeployment{}
+		if p.Client.Get(ctx, client.ObjectKey{Name: dependency.Name}, next) != nil {
+			continue
+		}
+
+		if found := p.circle(ctx, next, before); found != nil {
+			return found
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,383 @@
+package deployments
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/applier"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// install brings the target cluster one step closer to the template, and returns the time until the next pass.
+func (p *pass) install(ctx context.Context) (time.Duration, error) {
+	found, err := p.findBundles(ctx)
+	if err != nil {
+		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionUnknown, v1alpha1.ReasonReconcileFailed, err.Error())
+		p.setPending("the Bundles cannot be read")
+
+		return 0, err
+	}
+
+	if err := p.bound(ctx, found, maxInactive); err != nil {
+		return 0, err
+	}
+
+	usable := p.judge(found.desired)
+
+	if p.deployment.Spec.Suspend {
+		p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
+
+		return 0, nil
+	}
+
+	if p.cluster, err = p.clusters.of(ctx, p.deployment); err != nil {
+		p.setUnknown(v1alpha1.ReasonErrorGettingClient, err.Error())
+
+		return spread(unreachableInterval), nil
+	}
+
+	if !usable {
+		p.setPending("waiting for Bundle " + found.desired.Name)
+
+		return p.keep(ctx, found)
+	}
+
+	return p.installBundle(ctx, found)
+}
+
+// setPending sets Installed while the desired Bundle cannot be installed yet.
+func (p *pass) setPending(message string) {
+	if p.status.ActiveBundle == "" {
+		p.setNotInstalled(v1alpha1.ReasonInstallPending, message)
+
+		return
+	}
+
+	p.setInstalled(v1alpha1.ReasonInstallPending, fmt.Sprintf("Bundle %s stays installed: %s", p.status.ActiveBundle, message))
+}
+
+// installBundle installs the desired Bundle, unless the order, an earlier failure or a dry run forbids it.
+func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration, error) {
+	name := found.desired.Name
+
+	if p.deployment.Spec.DryRun {
+		return p.dryRun(ctx, found)
+	}
+
+	if p.status.ActiveBundle != name {
+		if waiting := p.dependencies(ctx); waiting != "" {
+			p.setPending(waiting)
+			p.setReason(v1alpha1.ReasonDependencyFailed)
+
+			return p.keep(ctx, found)
+		}
+	}
+
+	if p.memory.failed == name && p.now().Before(p.memory.retry) {
+		return p.stay(ctx, found)
+	}
+
+	return p.pivot(ctx, found)
+}
+
+// setReason replaces the reason of Installed.
+func (p *pass) setReason(reason string) {
+	for i := range p.status.Conditions {
+		if p.status.Conditions[i].Type == v1alpha1.TypeInstalled {
+			p.status.Conditions[i].Reason = reason
+		}
+	}
+}
+
+// pivot applies the desired Bundle. It applies the installed one again, too, to repair objects that somebody has changed.
+func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error) {
+	bundle := found.desired
+	if p.isFresh(bundle.Name) {
+		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
+
+		return p.health(ctx)
+	}
+
+	if p.memory.pivot != bundle.Name {
+		p.memory.pivot, p.memory.began = bundle.Name, p.now()
+	}
+
+	content, err := p.content(ctx, bundle)
+	if err != nil {
+		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed,
+			fmt.Sprintf("the content of Bundle %s cannot be read: %v", bundle.Name, err))
+		p.setPending("the content of Bundle " + bundle.Name + " cannot be read")
+
+		after, failed := p.keep(ctx, found)
+
+		return min(after, unreachableInterval), failed
+	}
+
+	progress, err := p.applier.Apply(ctx, p.cluster, p.owner, content)
+	if err == nil && !progress.Done && p.now().Sub(p.memory.began) > pivotTimeout {
+		err = failure.New(failure.Permanent, "not finished after %s: %s", pivotTimeout, progress.Message)
+	}
+
+	switch {
+	case failure.Is(err, failure.Permanent):
+		return p.fail(ctx, found, err)
+	case err != nil:
+		return p.interrupted(err)
+	case !progress.Done:
+		p.setPending(progress.Message)
+
+		return waitInterval, nil
+	}
+
+	return p.installed(ctx, found, progress.Message)
+}
+
+// isFresh reports whether the Bundle was compared with the cluster recently.
+func (p *pass) isFresh(bundle string) bool {
+	return p.status.ActiveBundle == bundle && p.memory.bundle == bundle && p.memory.generation == p.deployment.Generation &&
+		p.now().Sub(p.memory.checked) < p.DriftInterval
+}
+
+// interrupted records an error that may be temporary.
+func (p *pass) interrupted(err error) (time.Duration, error) {
+	if applier.Unreachable(err) {
+		p.setUnknown(v1alpha1.ReasonErrorGettingClient, failure.Of(err).ForOperators())
+
+		return spread(unreachableInterval), nil
+	}
+
+	p.setPending(failure.Of(err).ForOperators())
+
+	return 0, err
+}
+
+// installed records that the desired Bundle is installed. The status is stored before the former Bundle is deleted.
+func (p *pass) installed(ctx context.Context, found *bundles, message string) (time.Duration, error) {
+	name := found.desired.Name
+	if p.status.ActiveBundle != name {
+		p.Events.Eventf(p.deployment, found.desired, "Normal", v1alpha1.ReasonInstallationSucceeded, "Install", "Bundle %s is installed", name)
+	}
+
+	p.status.ActiveBundle = name
+	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
+	*p.memory = memory{bundle: name, generation: p.deployment.Generation, checked: p.now(), message: message}
+
+	after, err := p.health(ctx)
+	if err := errors.Join(err, p.write(ctx)); err != nil {
+		return 0, err
+	}
+
+	return after, p.bound(ctx, found, 0)
+}
+
+// fail records that the desired Bundle cannot be installed, and applies the objects of the former one again.
+func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Duration, error) {
+	if p.memory.failed != found.desired.Name {
+		p.memory.failed, p.memory.failures = found.desired.Name, 0
+	}
+
+	p.memory.problem = failure.Of(err).ForOperators()
+	p.memory.pivot = ""
+	p.memory.retry = p.now().Add(min(firstRetry<<min(p.memory.failures, 10), maxRetry)) //nolint:mnd // far beyond maxRetry
+	p.memory.failures++
+	p.memory.bundle = "" // the cluster may have objects of both
+	p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", p.memory.problem)
+
+	return p.stay(ctx, found)
+}
+
+func (p *pass) failureReason() string {
+	if p.status.ActiveBundle == "" {
+		return v1alpha1.ReasonInstallFailed
+	}
+
+	return v1alpha1.ReasonUpgradeFailed
+}
+
+// stay keeps the active Bundle installed until the next attempt to install the desired one is due.
+func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) {
+	problem := fmt.Sprintf("Bundle %s cannot be installed: %s", found.desired.Name, p.memory.problem)
+	retry := p.memory.retry.Sub(p.now())
+
+	switch p.status.ActiveBundle {
+	case "":
+		p.setNotInstalled(v1alpha1.ReasonInstallFailed, problem)
+
+		return retry, nil
+	case found.desired.Name:
+		// The Bundle was installed before, and its objects cannot be repaired.
+		p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, problem)
+
+		_, err := p.health(ctx)
+
+		return retry, err
+	}
+
+	p.setInstalled(v1alpha1.ReasonUpgradeFailed, problem+"; Bundle "+p.status.ActiveBundle+" stays installed")
+	after, err := p.keep(ctx, found)
+
+	return min(after, max(retry, time.Second)), err
+}
+
+// keep repairs the objects of the active Bundle while the desired one is not installed. The caller has set the condition Installed.
+func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) {
+	switch {
+	case p.status.ActiveBundle == "":
+		return spread(p.HealthInterval), nil
+	case found.active == nil || !isUnpacked(found.active) || p.isFresh(p.status.ActiveBundle):
+		return p.health(ctx)
+	}
+
+	content, err := p.content(ctx, found.active)
+	if err != nil {
+		return p.health(ctx)
+	}
+
+	progress, err := p.applier.Apply(ctx, p.cluster, p.owner, content)
+
+	switch {
+	case failure.Is(err, failure.Permanent):
+		p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, fmt.Sprintf(
+			"Bundle %s cannot be restored: %s", p.status.ActiveBundle, failure.Of(err).ForOperators()))
+	case err != nil:
+		return p.interrupted(err)
+	case progress.Done:
+		p.memory.bundle, p.memory.generation, p.memory.checked = p.status.ActiveBundle, p.deployment.Generation, p.now()
+	default:
+		return waitInterval, nil
+	}
+
+	return p.health(ctx)
+}
+
+// dryRun sets the condition Installed to what the desired Bundle would change.
+func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error) {
+	content, err := p.content(ctx, found.desired)
+	if err != nil {
+		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
+
+		return unreachableInterval, nil
+	}
+
+	differences, err := p.applier.Compare(ctx, p.cluster, p.owner, content)
+
+	switch {
+	case applier.Unreachable(err):
+		return p.interrupted(err)
+	case err != nil:
+		p.setInstalled(v1alpha1.ReasonDryRun, "Bundle "+found.desired.Name+" cannot be installed: "+failure.Of(err).ForOperators())
+
+		return spread(p.HealthInterval), nil
+	}
+
+	lines := []string{fmt.Sprintf("Bundle %s would change %d objects", found.desired.Name, len(differences))}
+	for _, difference := range differences {
+		lines = append(lines, difference.Action+" "+difference.Object)
+	}
+
+	p.setInstalled(v1alpha1.ReasonDryRun, strings.Join(lines, "\n"))
+
+	if p.status.ActiveBundle == "" {
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "a dry run installs nothing")
+
+		return spread(p.HealthInterval), nil
+	}
+
+	return p.health(ctx)
+}
+
+// health sets the condition Healthy.
+func (p *pass) health(ctx context.Context) (time.Duration, error) {
+	problems, err := p.applier.Unhealthy(ctx, p.cluster, p.owner)
+
+	switch {
+	case err != nil && applier.Unreachable(err):
+		return p.interrupted(err)
+	case err != nil:
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, failure.Of(err).ForOperators())
+
+		return 0, err
+	case len(problems) > 0:
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, strings.Join(problems, "\n"))
+
+		for _, problem := range problems {
+			if strings.HasSuffix(problem, " is missing") {
+				p.memory.bundle = "" // The next pass creates it again.
+			}
+		}
+
+		return unhealthyInterval, nil
+	}
+
+	p.set(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "all objects work")
+	p.reachable()
+
+	return spread(p.HealthInterval), nil
+}
+
+// reachable corrects the condition Installed after the cluster was unreachable.
+func (p *pass) reachable() {
+	for _, condition := range p.status.Conditions {
+		if condition.Type == v1alpha1.TypeInstalled && condition.Status == metav1.ConditionUnknown && p.status.ActiveBundle != "" {
+			p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "Bundle "+p.status.ActiveBundle+" is installed")
+		}
+	}
+}
+
+// content returns the content of a Bundle. All Bundles of a BundleDeployment have the same part, so that objects move between them.
+func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle) (applier.Content, error) {
+	objects, err := p.Content.Objects(ctx, bundle)
+	if err != nil {
+		return applier.Content{}, err
+	}
+
+	return applier.Content{
+		Parts: []applier.Part{{
+			Name: "bundle", Namespace: defaultNamespace, Source: source{bundle.Name, objects},
+		}},
+		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(objects)),
+		SkipUnchanged: true,
+	}, nil
+}
+
+// source provides the objects of a Bundle.
+type source struct {
+	bundle  string
+	objects []*unstructured.Unstructured
+}
+
+// Digest implements applier.Source.
+func (s source) Digest(context.Context) (string, error) {
+	sum := sha256.New()
+
+	for _, object := range s.objects {
+		text, err := json.Marshal(object.Object)
+		if err != nil {
+			return "", fmt.Errorf("computing the digest of Bundle %s: %w", s.bundle, err)
+		}
+
+		_, _ = sum.Write(text)
+	}
+
+	return s.bundle + "/" + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Objects implements applier.Source.
+func (s source) Objects(context.Context) ([]*unstructured.Unstructured, error) {
+	copies := make([]*unstructured.Unstructured, 0, len(s.objects))
+	for _, object := range s.objects {
+		copies = append(copies, object.DeepCopy())
+	}
+
+	return copies, nil
+}

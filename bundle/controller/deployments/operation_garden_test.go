@@ -1,0 +1,391 @@
+//go:build garden
+
+package deployments_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// TestRepair changes and deletes installed objects. (Regression 12).
+func TestRepair(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("one", "1")))
+	f.settle()
+
+	key := client.ObjectKey{Namespace: "default", Name: f.name + "-one"}
+
+	for name, tamper := range map[string]func(*corev1.ConfigMap) error{
+		"edited":         func(found *corev1.ConfigMap) error { found.Data["key"] = "2"; return f.Update(t.Context(), found) },
+		"deleted":        func(found *corev1.ConfigMap) error { return f.Delete(t.Context(), found) },
+		"label stripped": func(found *corev1.ConfigMap) error { found.Labels = nil; return f.Update(t.Context(), found) },
+	} {
+		found := &corev1.ConfigMap{}
+		if err := f.Get(t.Context(), key, found); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := tamper(found); err != nil {
+			t.Fatal(err)
+		}
+
+		f.advance(11 * time.Minute)
+		f.settle()
+
+		if err := f.Get(t.Context(), key, found); err != nil || found.Data["key"] != "1" || found.Labels[v1alpha1.LabelOwnerName] != f.name {
+			t.Errorf("%s: not repaired: %+v, %v", name, found, err)
+		}
+	}
+
+	f.written()
+	f.advance(11 * time.Minute)
+	f.settle()
+
+	if writes := f.written(); len(writes) > 0 {
+		t.Errorf("a check without a difference writes: %v", writes)
+	}
+}
+
+// TestHealth verifies that the condition follows a workload without a change of the spec. (Regression 13).
+func TestHealth(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: "+f.name+", namespace: default}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: it}}\n"+
+		"  template:\n    metadata: {labels: {app: it}}\n    spec: {containers: [{name: c, image: i}]}\n"))
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "")
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, "Deployment default/"+f.name)
+
+	report := func(ready int32) {
+		t.Helper()
+
+		found := &appsv1.Deployment{}
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: f.name}, found); err != nil {
+			t.Fatal(err)
+		}
+
+		available := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[ready == 2]
+		found.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: found.Generation, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: ready, AvailableReplicas: ready,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: available},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+			},
+		}
+
+		if err := f.Status().Update(t.Context(), found); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	report(2)
+	f.settle()
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+	report(1)
+
+	after, err := f.pass()
+	if err != nil || after > 2*time.Minute {
+		t.Errorf("the next look is after %s, %v", after, err)
+	}
+
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, "Available: 1/2")
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "")
+}
+
+// kubeconfig creates or replaces the Secret with the kubeconfig of the target.
+func (f *fixture) kubeconfig(content []byte) {
+	f.Helper()
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: f.name}, Data: map[string][]byte{"kubeconfig": content}}
+	if err := f.Create(f.Context(), secret); err == nil {
+		return
+	}
+
+	if err := f.Update(f.Context(), secret); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) onTarget(deployment *v1alpha1.BundleDeployment) {
+	deployment.Spec.Target = &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: f.name}}
+}
+
+// targetClient returns a client of the target.
+func (f *fixture) targetClient() client.Client {
+	f.Helper()
+
+	scheme := runtime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		f.Fatal(err)
+	}
+
+	return f.connect(target, scheme)
+}
+
+// TestTarget installs on another cluster, whose API server goes away, rejects the credentials and comes back. (Regression 14).
+func TestTarget(t *testing.T) {
+	f := newFixture(t)
+	there := f.targetClient()
+	unreachable := regexp.MustCompile(`server: \S+`).ReplaceAll(targetKubeconfig, []byte("server: https://127.0.0.1:1"))
+	rejected := []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://" + strings.TrimPrefix(target.Host, "https://") + ", insecure-skip-tls-verify: true}}]\n" +
+		"users: [{name: u, user: {token: old}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n")
+	program := []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://" + strings.TrimPrefix(target.Host, "https://") + "}}]\n" +
+		"users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true, interactiveMode: Never}}}]\n" +
+		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n")
+
+	f.create(f.content("1", f.configMap("one", "1")), f.onTarget)
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionUnknown, v1alpha1.ReasonErrorGettingClient, "Secret default/"+f.name)
+	f.kubeconfig(targetKubeconfig)
+	f.settle()
+	f.wantInstalled()
+
+	if f.value(there, "one") != "1" || f.value(f, "one") != "" {
+		t.Errorf("the target has %q, the hub %q", f.value(there, "one"), f.value(f, "one"))
+	}
+
+	for name, content := range map[string][]byte{"unreachable": unreachable, "rejected": rejected, "program": program, "nonsense": []byte("{")} {
+		f.kubeconfig(content)
+
+		after, err := f.pass()
+		if err != nil || after < 10*time.Second {
+			t.Errorf("%s: the next attempt is after %s, %v", name, after, err)
+		}
+
+		f.want(v1alpha1.TypeInstalled, metav1.ConditionUnknown, v1alpha1.ReasonErrorGettingClient, "")
+		f.want(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, "")
+
+		if f.deployment().Status.ActiveBundle == "" {
+			t.Errorf("%s: the active Bundle is forgotten", name)
+		}
+	}
+
+	f.kubeconfig(targetKubeconfig)
+	f.settle()
+	f.wantInstalled()
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+
+	// A deletion does not wait for a lost cluster for longer than the time-out.
+	f.kubeconfig(unreachable)
+
+	if err := f.Delete(t.Context(), f.deployment()); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.pass(); err != nil || f.gone() {
+		t.Fatalf("the deletion does not wait for the cluster: %v", err)
+	}
+
+	f.advance(6 * time.Minute)
+
+	if _, err := f.pass(); err != nil || !f.gone() {
+		t.Fatalf("the deletion waits too long: %v", err)
+	}
+
+	if note := f.lastEvent(); !strings.Contains(note, "UninstallFailed not uninstalled after 5m0s") {
+		t.Errorf("the event is %q", note)
+	}
+}
+
+// lastEvent returns the last event.
+func (f *fixture) lastEvent() (note string) {
+	for {
+		select {
+		case note = <-f.events.Events:
+		default:
+			return note
+		}
+	}
+}
+
+// TestDeletionTimeout deletes a BundleDeployment, one of whose objects has a finalizer. The event names the object.
+func TestDeletionTimeout(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("held", "1")+f.configMap("free", "1")), func(made *v1alpha1.BundleDeployment) {
+		made.Spec.DeletionTimeout = &metav1.Duration{Duration: 10 * time.Second}
+	})
+	f.settle()
+
+	held := &corev1.ConfigMap{}
+	if err := f.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: f.name + "-held"}, held); err != nil {
+		t.Fatal(err)
+	}
+
+	held.Finalizers = []string{"example.com/held"}
+	if err := f.Update(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.Delete(t.Context(), f.deployment()); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonUninstalling, "example.com/held")
+
+	if f.value(f, "free") != "" {
+		t.Error("an object without a finalizer remains")
+	}
+
+	f.advance(11 * time.Second)
+
+	if _, err := f.pass(); err != nil || !f.gone() || len(f.bundles()) != 0 {
+		t.Errorf("not deleted after the time-out: %v", err)
+	}
+
+	if note := f.lastEvent(); !strings.Contains(note, "1 objects remain: ConfigMap default/"+f.name+"-held") {
+		t.Errorf("the event is %q", note)
+	}
+}
+
+// TestClasses verifies that a controller does not touch a BundleDeployment of another class, and lets go of one whose class changes.
+// (Regression 17).
+func TestClasses(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("one", "1")), func(made *v1alpha1.BundleDeployment) { made.Spec.ProvisionerClassName = "other" })
+	f.written()
+
+	for range 3 {
+		if _, err := f.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if writes := f.written(); len(writes) > 0 || len(f.deployment().Status.Conditions) > 0 {
+		t.Errorf("an object of another class: %v", writes)
+	}
+
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.ProvisionerClassName = class })
+	f.settle()
+	f.wantInstalled()
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.ProvisionerClassName = "other" })
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	if found := f.deployment(); len(found.Finalizers) > 0 || f.value(f, "one") != "1" || len(f.bundles()) != 1 {
+		t.Errorf("the controller does not let go, or uninstalls: %v", found.Finalizers)
+	}
+
+	f.options.Class = "other"
+	f.restart()
+	f.settle()
+	f.wantInstalled()
+	f.remove()
+
+	if f.value(f, "one") != "" {
+		t.Error("the new class does not uninstall")
+	}
+}
+
+// TestSuspendAndDryRun verifies that neither changes the cluster, and that a dry run names the differences.
+func TestSuspendAndDryRun(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("one", "1")+f.configMap("two", "1")), func(made *v1alpha1.BundleDeployment) { made.Spec.DryRun = true })
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDryRun, "create ConfigMap default/"+f.name+"-one")
+
+	if f.value(f, "one") != "" {
+		t.Error("the dry run installs")
+	}
+
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DryRun = false })
+	f.settle()
+	f.wantInstalled()
+
+	f.upgrade(f.content("2", f.configMap("one", "2")+f.configMap("three", "2")))
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DryRun = true })
+	f.settle()
+
+	for _, want := range []string{"change ConfigMap default/" + f.name + "-one", "create ConfigMap default/" + f.name + "-three", "delete ConfigMap default/" + f.name + "-two"} {
+		f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonDryRun, want)
+	}
+
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DryRun, found.Spec.Suspend = false, true })
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "")
+
+	if f.value(f, "one") != "1" {
+		t.Error("a suspended BundleDeployment is upgraded")
+	}
+
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.Suspend = false })
+	f.settle()
+	f.wantInstalled()
+}
+
+// TestDependencies verifies the order of BundleDeployments, and that a cycle is reported.
+func TestDependencies(t *testing.T) {
+	first, second := newFixture(t), newFixture(t)
+	second.create(second.content("1", second.configMap("one", "1")), func(made *v1alpha1.BundleDeployment) {
+		made.Spec.DependsOn = []v1alpha1.Dependency{{Name: first.name}}
+	})
+	second.settle()
+	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDependencyFailed, "BundleDeployment "+first.name+" does not exist")
+
+	first.create(first.content("1", first.configMap("one", "1")), func(made *v1alpha1.BundleDeployment) {
+		made.Spec.DependsOn = []v1alpha1.Dependency{{Name: second.name}}
+	})
+	first.settle()
+	second.settle()
+	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDependencyFailed, "in a cycle: "+second.name+", "+first.name)
+
+	first.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DependsOn = nil })
+	first.settle()
+	second.settle()
+	second.wantInstalled()
+}
+
+// TestManyLargeUpgrades upgrades a Bundle of several MiB many times. The Bundles and Secrets stay bounded. (Regression 16).
+func TestManyLargeUpgrades(t *testing.T) {
+	f := newFixture(t)
+
+	large := ""
+	var largeSb358 strings.Builder
+	for i := range 4 {
+		largeSb358.WriteString(f.configMap("large-"+string(rune('a'+i)), strings.Repeat("x", 900<<10)))
+	}
+	large += largeSb358.String()
+
+	f.create(f.content("0", large))
+	f.settle()
+	f.wantInstalled()
+
+	for i := range 200 {
+		f.upgrade(f.content("n"+string(rune('a'+i%20))+string(rune('a'+i/20)), f.configMap("one", strings.Repeat("y", i+1))))
+		f.settle()
+	}
+
+	f.wantInstalled()
+
+	secrets := &corev1.SecretList{}
+	if err := f.List(t.Context(), secrets); err != nil {
+		t.Fatal(err)
+	}
+
+	own := 0
+
+	for _, secret := range secrets.Items {
+		if strings.Contains(secret.Name, f.name) {
+			own++
+		}
+	}
+
+	if own != 1 || len(f.value(f, "one")) != 200 {
+		t.Errorf("%d Secrets, and the last upgrade is %d", own, len(f.value(f, "one")))
+	}
+}

@@ -1,0 +1,259 @@
+//go:build garden
+
+package deployments_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// TestPivot installs a Bundle, upgrades it and removes it. The former Bundle goes after the new one is installed.
+func TestPivot(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("stays", "1")+f.configMap("goes", "1")))
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.want(v1alpha1.TypeHasValidBundle, metav1.ConditionTrue, v1alpha1.ReasonUnpackPending, "")
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallPending, "")
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "")
+	f.settle()
+	f.wantInstalled()
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+
+	former := f.deployment().Status.ActiveBundle
+	f.upgrade(f.content("2", f.configMap("stays", "2")+f.configMap("comes", "2")))
+
+	if _, err := f.pass(); err != nil || f.deployment().Status.ActiveBundle != former || f.value(f, "stays") != "1" {
+		t.Errorf("the Bundle is replaced before the other one is unpacked: %v", err)
+	}
+
+	f.written()
+	f.settle()
+	f.wantInstalled()
+
+	if f.value(f, "stays") != "2" || f.value(f, "comes") != "2" || f.value(f, "goes") != "" {
+		t.Errorf("stays %q, comes %q, goes %q", f.value(f, "stays"), f.value(f, "comes"), f.value(f, "goes"))
+	}
+
+	order := f.written()
+	status := slices.Index(order, "PUT /apis/core.rukpak.io/v1alpha1/bundledeployments/"+f.name+"/status")
+	deleted := slices.Index(order, "DELETE /apis/core.rukpak.io/v1alpha1/bundles/"+former)
+
+	if applied := slices.IndexFunc(order, func(call string) bool { return strings.HasSuffix(call, "-comes") }); applied < 0 || status < 0 || deleted < 0 ||
+		slices.Index(order[applied:], "PUT /apis/core.rukpak.io/v1alpha1/bundledeployments/"+f.name+"/status") > deleted-applied {
+		t.Errorf("the writes are in the wrong order: %v", order)
+	}
+
+	f.remove()
+
+	if f.value(f, "stays") != "" || len(f.bundles()) != 0 {
+		t.Error("objects or Bundles remain")
+	}
+}
+
+// TestSixBadTemplates gives a template that works after six that do not: rukpak stops at the fifth. (Regression 4).
+func TestSixBadTemplates(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("one", "1")))
+	f.settle()
+
+	active := f.deployment().Status.ActiveBundle
+
+	for i := range 6 {
+		f.upgrade(f.content(fmt.Sprintf("bad-%d", i), ""))
+		f.settle()
+		f.want(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonUnpackFailed, "no such archive")
+		f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallPending, active)
+
+		if found := f.deployment().Status.ActiveBundle; found != active || f.value(f, "one") != "1" || len(f.bundles()) > 5 {
+			t.Errorf("bad template %d: the active Bundle is %q, the value %q, and there are %d Bundles", i, found, f.value(f, "one"), len(f.bundles()))
+		}
+	}
+
+	f.upgrade(f.content("2", f.configMap("one", "2")))
+	f.settle()
+	f.wantInstalled()
+
+	if f.value(f, "one") != "2" {
+		t.Error("the good template is not installed")
+	}
+}
+
+// TestDeletedBundles deletes Bundles and BundleDeployments at the wrong moments. (Regression 5).
+func TestDeletedBundles(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("one", "1")))
+	f.settle()
+
+	deleteBundle := func(name string) {
+		t.Helper()
+
+		if err := f.Delete(t.Context(), &v1alpha1.Bundle{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	deleteBundle(f.deployment().Status.ActiveBundle)
+	f.settle()
+	f.wantInstalled()
+
+	// During the pivot, first the desired Bundle goes, then the active one.
+	f.upgrade(f.content("2", f.configMap("one", "2")))
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	active := f.deployment().Status.ActiveBundle
+	for _, bundle := range f.bundles() {
+		if bundle.Name != active {
+			deleteBundle(bundle.Name)
+		}
+	}
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	deleteBundle(active)
+	f.settle()
+	f.wantInstalled()
+
+	// The BundleDeployment goes during a pivot, and comes back with other content.
+	f.upgrade(f.content("3", f.configMap("three", "3")))
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.remove()
+
+	if f.value(f, "one") != "" || len(f.bundles()) != 0 {
+		t.Error("objects or Bundles remain")
+	}
+
+	f.create(f.content("4", f.configMap("four", "4")))
+	f.settle()
+	f.wantInstalled()
+
+	if f.value(f, "three") != "" || f.value(f, "four") != "4" {
+		t.Error("the BundleDeployment has stale content")
+	}
+}
+
+// TestDefinitionAndItsObject installs a definition and an object of its kind in one Bundle, and keeps the definition while an object of
+// somebody else exists. (Regression 9).
+func TestDefinitionAndItsObject(t *testing.T) {
+	f := newFixture(t)
+	group := strings.ReplaceAll(f.name, "-", "") + ".example.com"
+	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + group + "}\nspec:\n  group: " + group +
+		"\n  scope: Namespaced\n  names: {kind: Thing, plural: things}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: " +
+		"{type: object, x-kubernetes-preserve-unknown-fields: true}}}\n---\n"
+	thing := "apiVersion: " + group + "/v1\nkind: Thing\nmetadata: {name: one, namespace: default}\n---\n"
+
+	f.create(f.content("1", thing+definition))
+	f.settle()
+	f.wantInstalled()
+
+	theirs := &unstructured.Unstructured{}
+	theirs.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"})
+	theirs.SetNamespace("default")
+	theirs.SetName("theirs")
+
+	if err := f.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+
+	f.upgrade(f.content("2", f.configMap("one", "1")))
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "things."+group+" is kept: Thing default/theirs still exists")
+
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+		t.Errorf("the object of somebody else: %v", err)
+	}
+}
+
+// TestCollision installs an object with two BundleDeployments. The second one is installed when the first one is gone. (Regression 10).
+func TestCollision(t *testing.T) {
+	first, second := newFixture(t), newFixture(t)
+	first.create(first.content("1", first.configMap("shared", "1")))
+	first.settle()
+
+	second.create(second.content("1", first.configMap("shared", "2")))
+	second.settle()
+	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed,
+		"ConfigMap default/"+first.name+"-shared exists already and belongs to BundleDeployment "+first.name)
+	second.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "")
+
+	if first.value(first, "shared") != "1" || second.deployment().Status.ActiveBundle != "" {
+		t.Error("the second one changes the object")
+	}
+
+	first.remove()
+	second.advance(time.Minute)
+	second.settle()
+	second.wantInstalled()
+
+	if first.value(first, "shared") != "2" {
+		t.Error("the object does not belong to the second one")
+	}
+}
+
+// TestUpgradeThatFails upgrades to a Bundle of which an object is rejected only after others are applied. The former objects are restored, and
+// the controller does not repeat the attempt at once. (Regression 11).
+func TestUpgradeThatFails(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("a", "1")+f.configMap("b", "1")))
+	f.settle()
+
+	active := f.deployment().Status.ActiveBundle
+	// The ClusterRole is applied in the first wave; the Service is rejected in the second one.
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + f.name + "}\nrules: []\n---\n"
+	invalid := "apiVersion: v1\nkind: Service\nmetadata: {name: " + f.name + ", namespace: default}\nspec: {ports: [{port: 99999}]}\n"
+	f.written()
+	f.upgrade(f.content("2", role+f.configMap("a", "2")+f.configMap("c", "2")+invalid))
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonUpgradeFailed, "rejects Service default/"+f.name)
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonUpgradeFailed, "Bundle "+active+" stays installed")
+
+	if found := f.deployment().Status.ActiveBundle; found != active || f.value(f, "a") != "1" || f.value(f, "b") != "1" || f.value(f, "c") != "" {
+		t.Errorf("the active Bundle is %q, a %q, b %q, c %q", found, f.value(f, "a"), f.value(f, "b"), f.value(f, "c"))
+	}
+
+	if err := f.Get(t.Context(), client.ObjectKey{Name: f.name}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ClusterRole of the failed Bundle remains: %v", err)
+	}
+
+	if !slices.ContainsFunc(f.written(), func(call string) bool { return strings.HasSuffix(call, "/clusterroles/"+f.name) }) {
+		t.Error("the ClusterRole was not applied before")
+	}
+
+	for range 20 {
+		if _, err := f.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if writes := f.written(); len(writes) > 0 {
+		t.Errorf("the failed upgrade is repeated at once: %v", writes)
+	}
+
+	f.upgrade(f.content("3", f.configMap("a", "3")))
+	f.settle()
+	f.wantInstalled()
+}

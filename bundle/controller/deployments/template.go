@@ -1,0 +1,102 @@
+package deployments
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+const (
+	// maxName is the maximum length of the name of a Bundle.
+	maxName = 63
+	// nameDigits is the number of digits by which shortened names of BundleDeployments differ.
+	nameDigits = 8
+	base36     = 36
+)
+
+// templateHash returns the SHA-224 digest of a template in base 36. It covers the spec, the labels and the annotations. The order of keys
+// is irrelevant, and so are empty values: a field that a later version adds does not change the hashes of existing templates.
+func templateHash(template v1alpha1.BundleTemplate) (string, error) {
+	text, err := json.Marshal(struct {
+		Labels      map[string]string     `json:"labels"`
+		Annotations map[string]string     `json:"annotations"`
+		Spec        v1alpha1.TemplateSpec `json:"spec"`
+	}{template.Metadata.Labels, template.Metadata.Annotations, template.Spec})
+	if err != nil {
+		return "", fmt.Errorf("computing the hash of the template: %w", err)
+	}
+
+	var content any
+	if err := json.Unmarshal(text, &content); err != nil {
+		return "", fmt.Errorf("computing the hash of the template: %w", err)
+	}
+
+	// The encoder sorts the keys of maps.
+	canonical, err := json.Marshal(withoutEmpty(content))
+	if err != nil {
+		return "", fmt.Errorf("computing the hash of the template: %w", err)
+	}
+
+	return digits(canonical), nil
+}
+
+// digits returns the SHA-224 digest of a text in base 36.
+func digits(text []byte) string {
+	sum := sha256.Sum224(text)
+
+	return new(big.Int).SetBytes(sum[:]).Text(base36)
+}
+
+// withoutEmpty removes empty texts, maps and lists from maps.
+func withoutEmpty(value any) any {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+
+	kept := map[string]any{}
+
+	for key, field := range fields {
+		switch reduced := withoutEmpty(field).(type) {
+		case nil:
+		case map[string]any:
+			if len(reduced) > 0 {
+				kept[key] = reduced
+			}
+		case []any:
+			if len(reduced) > 0 {
+				kept[key] = reduced
+			}
+		case string:
+			if reduced != "" {
+				kept[key] = reduced
+			}
+		case bool:
+			if reduced {
+				kept[key] = reduced
+			}
+		default:
+			kept[key] = reduced
+		}
+	}
+
+	return kept
+}
+
+// bundleName returns <name>-<hash>. A name that is too long is shortened and gets digits of its own hash, so that BundleDeployments with
+// the same beginning and the same template have different Bundles.
+func bundleName(deployment, hash string) string {
+	room := maxName - len(hash) - 1
+	if len(deployment) <= room {
+		return deployment + "-" + hash
+	}
+
+	own := digits([]byte(deployment))[:nameDigits]
+	short := strings.TrimRight(deployment[:room-nameDigits-1], "-.")
+
+	return short + "-" + own + "-" + hash
+}

@@ -1,0 +1,109 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// uninstall removes the objects from the target cluster, then the Bundles and the finalizer. After the deletion timeout it removes the
+// Bundles and the finalizer only, and an event lists the remaining objects.
+func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
+	if p.deployment.Spec.Suspend {
+		p.Events.Eventf(p.deployment, nil, "Warning", v1alpha1.ReasonSuspended, "Uninstall", "suspended: the objects remain on the cluster")
+
+		return reconcile.Result{}, p.finish(ctx)
+	}
+
+	waiting, done := p.removeObjects(ctx)
+	if done {
+		return reconcile.Result{}, p.finish(ctx)
+	}
+
+	timeout := deletionTimeout
+	if p.deployment.Spec.DeletionTimeout != nil {
+		timeout = p.deployment.Spec.DeletionTimeout.Duration
+	}
+
+	left := p.deployment.DeletionTimestamp.Add(timeout).Sub(p.now())
+	if left <= 0 {
+		p.Events.Eventf(p.deployment, nil, "Warning", v1alpha1.ReasonUninstallFailed, "Uninstall", "%s",
+			failure.Shorten(fmt.Sprintf("not uninstalled after %s: %s; %s", timeout, waiting, p.remaining(ctx)), maxEvent))
+
+		return reconcile.Result{}, p.finish(ctx)
+	}
+
+	if err := p.write(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	return reconcile.Result{RequeueAfter: max(min(left, waitInterval), time.Millisecond)}, nil
+}
+
+// maxEvent is the maximum length of the note of an event.
+const maxEvent = 1000
+
+// removeObjects removes objects from the cluster, and sets the conditions. waiting describes what it waits for.
+func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
+	cluster, err := p.clusters.of(ctx, p.deployment)
+	if err != nil {
+		p.setUnknown(v1alpha1.ReasonErrorGettingClient, err.Error())
+
+		return err.Error(), false
+	}
+
+	p.cluster = cluster
+
+	progress, err := p.applier.Remove(ctx, cluster, p.owner)
+	if err != nil {
+		waiting = failure.Of(err).ForOperators()
+		p.setUnknown(v1alpha1.ReasonUninstallFailed, waiting)
+
+		return waiting, false
+	}
+
+	p.setInstalled(v1alpha1.ReasonUninstalling, progress.Message)
+
+	return progress.Message, progress.Done
+}
+
+// remaining lists the objects on the cluster.
+func (p *pass) remaining(ctx context.Context) string {
+	if p.cluster == nil {
+		return "the objects on the cluster are unknown"
+	}
+
+	objects, err := p.applier.Remaining(ctx, p.cluster, p.owner)
+	if err != nil {
+		return "the objects on the cluster are unknown"
+	}
+
+	return fmt.Sprintf("%d objects remain: %s", len(objects), strings.Join(objects, ", "))
+}
+
+// finish deletes the Bundles and removes the finalizer.
+func (p *pass) finish(ctx context.Context) error {
+	list := &v1alpha1.BundleList{}
+	if err := p.Client.List(ctx, list, ownedBy(p.deployment.Name)); err != nil {
+		return fmt.Errorf("listing the Bundles: %w", err)
+	}
+
+	for i := range list.Items {
+		if err := p.deleteBundle(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+
+	p.forget(p.deployment.UID)
+	controllerutil.RemoveFinalizer(p.deployment, p.finalizer())
+
+	return client.IgnoreNotFound(p.patchFinalizers(ctx, p.deployment))
+}
