@@ -41,10 +41,8 @@ func explanation(component, reason, reported string) (text string, known bool) {
 		return "Gardener reports " + text, true
 	}
 
-	for _, known := range phrases {
-		if known.in.MatchString(reported) {
-			return known.says, true
-		}
+	if found := phraseIn(reported); found.says != "" {
+		return found.says, true
 	}
 
 	name := cmp.Or(titles()[component], "another system")
@@ -121,35 +119,60 @@ func titles() map[string]string {
 
 // phrase is a text of Gardener's API server that identifies a problem better than the reason does, and what users read about it.
 type phrase struct {
-	in   *regexp.Regexp
-	says string
+	in *regexp.Regexp
+	// forbidden is the kind of an error with this text and the HTTP status 403, or empty if the status means what it usually does.
+	forbidden Kind
+	says      string
 }
-
-var undecided = regexp.MustCompile(`(?i)not yet ready to handle request|client rate limiter Wait returned an error`)
-
-// Undecided reports whether an API server answered with HTTP 403 because it could not check the request: it has just started, or
-// its admission plugins reached the limit of their own requests. The same request can succeed later.
-func Undecided(reported string) bool { return undecided.MatchString(Shorten(reported, maxScanned)) }
 
 //nolint:gochecknoglobals // compiled once, because errors can come at a high rate
 var phrases = []phrase{
-	{undecided, "Gardener is starting or overloaded, and could not check the request"},
+	{
+		// Admission plugins make requests of their own, and forbid a request if one of theirs fails for lack of capacity.
+		regexp.MustCompile(`(?is)is forbidden: .*(?:client rate limiter Wait returned an error|the server has received too many requests|` +
+			`etcdserver: too many requests|etcdserver: request timed out|context deadline exceeded)`),
+		Transient, "Gardener is overloaded and does not process the request at the moment",
+	},
 	{
 		regexp.MustCompile(`(?i)exceeded quota|quota limits exceeded`),
-		"a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry",
+		Quota, "a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry",
 	},
 	{
 		regexp.MustCompile(`(?i)user "[^"]*" cannot \w+ resource`),
-		"the Provisioner's account lacks a permission in Gardener: an operator must grant it",
+		Transient, "the credentials of the service lack a permission in Gardener: an operator must grant it",
+	},
+	{
+		// An API server that is starting forbids every request until it has read its authorization rules.
+		regexp.MustCompile(`(?i)not yet ready to handle request`), Transient, "Gardener is not ready yet",
 	},
 	{
 		regexp.MustCompile(`(?i)(?:credentials|secret)binding`),
-		"Gardener rejects the credentials binding: an operator must create it, or correct APP_TARGET_SECRETS of the broker",
+		"", "Gardener rejects the credentials binding: an operator must create it, or correct APP_TARGET_SECRETS of the broker",
 	},
 	{
 		regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
-		"the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
+		"", "the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
 	},
+}
+
+// phraseIn returns the first phrase that the text contains, or the zero value.
+func phraseIn(reported string) phrase {
+	for _, known := range phrases {
+		if known.in.MatchString(reported) {
+			return known
+		}
+	}
+
+	return phrase{}
+}
+
+// Forbidden returns the cause for which Gardener's API server forbids a request (HTTP status 403), as the kind of the error and a
+// clause for users. It recognizes the cause in the reported text: overload, an exhausted quota, a missing permission, or a server that
+// is starting. It reports false if it recognizes none, because admission plugins also forbid invalid objects in words of their own.
+func Forbidden(reported string) (kind Kind, text string, known bool) {
+	found := phraseIn(Shorten(reported, maxScanned))
+
+	return found.forbidden, found.says, found.forbidden != ""
 }
 
 // GardenerCode is an error code in the status of a Shoot. Remedy is a clause that describes how users can fix the cause.

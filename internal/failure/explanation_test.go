@@ -31,12 +31,61 @@ func TestExplanation(t *testing.T) {
 		"fields":          {"all fields are named once", failure.ComponentProvisioner, "err_provisioner_bad_request", "config.clusterConfig.gardenerConfig.region config.gardenerConfig.autoScalerMin gardenerConfig.autoScalerMax", "the Provisioner rejects the number of nodes, the region" + seeTimeline},
 		"rejected":        {"unknown fields are not named", failure.ComponentGardenerClient, "BadRequest", hostile, "Gardener rejects the order" + seeTimeline},
 		"project quota":   {"the text says more than the reason", failure.ComponentGardenerClient, "Forbidden", hostile + "exceeded quota: x", "a quota of the Gardener project is exhausted: raise it or remove unused clusters, then retry"},
+		"overload":        {"an admission plugin of Gardener has too many requests; an operator would look for a missing permission in vain", failure.ComponentGardenerClient, "Forbidden", `credentialsbindings "a" is forbidden: aws provider secret sanity check failed: client rate limiter Wait returned an error: ` + hostile, "Gardener is overloaded and does not process the request at the moment"},
+		"no overload":     {"only Gardener forbids requests for lack of capacity", failure.ComponentDirector, "", "context deadline exceeded", "Director reports an error" + seeTimeline},
+		"permission":      {"the text says more than the reason", failure.ComponentGardenerClient, "Forbidden", `shoots "a" is forbidden: User "u" cannot get resource "shoots"`, "the credentials of the service lack a permission in Gardener: an operator must grant it"},
 		"timeout":         {"a known reason", failure.ComponentGardener, failure.ReasonTimeout, hostile, "Gardener did not finish in time" + seeTimeline},
 		"unavailable":     {"a known reason", failure.ComponentProvisioner, failure.ReasonSystemAway, hostile, "the Provisioner does not respond correctly" + seeTimeline},
 		"too many fields": {"a long text takes linear time", failure.ComponentGardenerClient, "Invalid", strings.Repeat("spec.region.x[", 100_000), "Gardener rejects the region" + seeTimeline},
 	} {
 		if got := failure.Explanation(test.component, test.errorReason, test.said); got != test.want {
 			t.Errorf("%s: %s: got %q, want %q", name, test.reason, got, test.want)
+		}
+	}
+}
+
+// TestForbidden has a case for each cause of HTTP 403 that the API server of Gardener is known to report.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+
+	const prefix = `credentialsbindings.security.gardener.cloud "pool-007" is forbidden: `
+
+	for name, test := range map[string]struct {
+		reason, said string
+		want         failure.Kind
+		wantText     string
+	}{
+		"rate limit of a plugin": {
+			"the request succeeds later",
+			prefix + "aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled",
+			failure.Transient, "Gardener is overloaded and does not process the request at the moment",
+		},
+		"rate limit with a deadline": {
+			"the request succeeds later",
+			prefix + "aws provider secret sanity check failed: client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline",
+			failure.Transient, "Gardener is overloaded",
+		},
+		"rate limit behind a plugin": {
+			"the plugin forbids what it could not check",
+			prefix + "the server has received too many requests and has asked us to try again later (get secrets aws)",
+			failure.Transient, "Gardener is overloaded",
+		},
+		"slow server behind a plugin": {
+			"the plugin forbids what it could not check", prefix + `Get "https://10.0.0.1/api": context deadline exceeded`,
+			failure.Transient, "Gardener is overloaded",
+		},
+		"etcd": {"etcd has too many requests", prefix + "etcdserver: too many requests", failure.Transient, "Gardener is overloaded"},
+		"permission": {
+			"a missing permission stays one", prefix + `User "system:serviceaccount:garden-kyma:broker" cannot patch resource "credentialsbindings" in API group "security.gardener.cloud"`,
+			failure.Transient, "lack a permission in Gardener: an operator must grant it",
+		},
+		"starting":    {"the server is about to respond", prefix + "not yet ready to handle request", failure.Transient, "Gardener is not ready yet"},
+		"quota":       {"an operator has to raise it", prefix + "exceeded quota: gardener, requested: 1", failure.Quota, "quota of the Gardener project"},
+		"other cause": {"the caller knows which objects it sends", prefix + "it is bound by a Shoot", "", ""},
+	} {
+		kind, text, known := failure.Forbidden(test.said)
+		if kind != test.want || known != (test.want != "") || !strings.Contains(text, test.wantText) {
+			t.Errorf("%s: %s: got %s, %q, %t", name, test.reason, kind, text, known)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package gardener
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,21 +66,13 @@ func classify(err error) (kind failure.Kind, said string) {
 	}
 }
 
-// forbidden distinguishes the causes of HTTP 403 by the message: a missing permission, an exhausted quota, an object that an
-// admission plugin rejects, or an API server that could not check the request.
+// forbidden returns the cause of HTTP 403, or a rejection of the object if the cause is unknown.
 func forbidden(err error) (kind failure.Kind, said string) {
-	text := strings.ToLower(err.Error())
-
-	kind = failure.Invalid
-
-	switch {
-	case failure.Undecided(text), regexp.MustCompile(`user "[^"]*" cannot \w+ resource`).MatchString(text):
-		kind = failure.Transient
-	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "quota limits exceeded"):
-		kind = failure.Quota
+	if kind, said, known := failure.Forbidden(err.Error()); known {
+		return kind, said
 	}
 
-	return kind, explanation(err)
+	return failure.Invalid, explanation(err)
 }
 
 // explanation returns the text for users about a rejected request.

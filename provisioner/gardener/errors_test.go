@@ -54,16 +54,16 @@ func TestErrorsOfGardener(t *testing.T) {
 		"no right": {
 			reason: "operations resume when the permission is granted, or immediately if the API server was wrong",
 			err:    forbidden(`User "system:serviceaccount:garden-kyma:provisioner" cannot patch resource "shoots" in API group "core.gardener.cloud" in the namespace "garden-kyma"`),
-			want:   failure.Transient, wantReason: "Forbidden", wantText: "lacks a permission in Gardener: an operator must grant it", wantDetail: `cannot patch resource "shoots"`,
+			want:   failure.Transient, wantReason: "Forbidden", wantText: "lack a permission in Gardener: an operator must grant it", wantDetail: `cannot patch resource "shoots"`,
+		},
+		"overloaded": {
+			reason: "an admission plugin has too many requests; the same order succeeds later",
+			err:    forbidden("aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled"),
+			want:   failure.Transient, wantReason: "Forbidden", wantText: "Gardener is overloaded", wantDetail: "client rate limiter",
 		},
 		"not ready": {
 			reason: "an API server that has just started forbids everything", err: forbidden("not yet ready to handle request"),
-			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is starting or overloaded",
-		},
-		"admission overloaded": {
-			reason: "an admission plugin reached the limit of its own requests, so the same order succeeds later",
-			err:    forbidden("aws provider secret sanity check failed: client rate limiter Wait returned an error: context deadline exceeded"),
-			want:   failure.Transient, wantReason: "Forbidden", wantText: "Gardener is starting or overloaded", wantDetail: "rate limiter",
+			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is not ready yet",
 		},
 		"quota of Shoots": {
 			reason: "an operator has to raise the quota", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),

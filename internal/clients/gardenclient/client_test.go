@@ -108,26 +108,35 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		reason, body string
 		code         int
 		want         failure.Kind
-		text         string
+		text, detail string
 	}{
-		{"the account is gone", status(404, "NotFound", `"a" not found`), 404, failure.NotFound, `"a" not found`},
-		{"another program was faster", status(409, "Conflict", "modified"), 409, failure.Conflict, "changed in the meantime"},
-		{"the token has expired", status(401, "Unauthorized", "Unauthorized"), 401, failure.Transient, "renew them"},
-		{"a role is missing", status(403, "Forbidden", "cannot list"), 403, failure.Transient, "cannot list"},
+		{"the account is gone", status(404, "NotFound", `"a" not found`), 404, failure.NotFound, "no such object", `"a" not found`},
+		{"another program was faster", status(409, "Conflict", "modified"), 409, failure.Conflict, "changed in the meantime", "modified"},
+		{"the token has expired", status(401, "Unauthorized", "Unauthorized"), 401, failure.Transient, "renew them", "Unauthorized"},
 		{
-			"an admission plugin reached the limit of its own requests", status(403, "Forbidden",
-				"aws provider secret sanity check failed: client rate limiter Wait returned an error: context deadline exceeded"),
-			403, failure.Transient, "starting or overloaded",
+			"a role is missing", status(403, "Forbidden", `credentialsbindings "a" is forbidden: User "broker" cannot list resource "credentialsbindings"`), 403,
+			failure.Transient, "lack a permission in Gardener: an operator must grant it", `User "broker" cannot list`,
 		},
-		{"the server is no API server", "404 page not found", 404, failure.Transient, "APP_GARDENER_KUBECONFIG_PATH"},
-		{"the server fails", status(500, "InternalError", "etcd"), 500, failure.Transient, "does not respond correctly"},
-		{"the response is no object", "[]", 200, failure.Transient, "does not respond correctly"},
+		{
+			"an admission plugin has too many requests",
+			status(403, "Forbidden", `credentialsbindings "a" is forbidden: aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled`), 403,
+			failure.Transient, "Gardener is overloaded", "client rate limiter",
+		},
+		{"another plugin forbids the label", status(403, "Forbidden", `credentialsbindings "a" is forbidden: no`), 403, failure.Transient, "an operator must allow it", "is forbidden: no"},
+		{"the server is no API server", "404 page not found", 404, failure.Transient, "APP_GARDENER_KUBECONFIG_PATH", ""},
+		{"the server fails", status(500, "InternalError", "etcd"), 500, failure.Transient, "does not respond correctly", "etcd"},
+		{"the response is no object", "[]", 200, failure.Transient, "does not respond correctly", ""},
 	} {
 		client := newClient(t, gardenclient.CredentialsBinding, func(w http.ResponseWriter, _ *http.Request) { reply(w, c.code, c.body) })
 
 		_, err := client.Account(t.Context(), "a")
-		if failure.KindOf(err) != c.want || !strings.Contains(failure.Of(err).Text, c.text) {
-			t.Errorf("%s: got %s, %v", c.reason, failure.KindOf(err), err)
+		got := failure.Of(err)
+		if got.Kind != c.want || !strings.HasPrefix(got.Text, `reading the account "a": `) || !strings.Contains(got.Text, c.text) {
+			t.Errorf("%s: got %s, %v", c.reason, got.Kind, err)
+		}
+
+		if !strings.Contains(got.Detail, c.detail) || (got.Detail == "") != (c.detail == "") || c.detail != "" && strings.Contains(got.Text, c.detail) {
+			t.Errorf("%s: got the text %q and the detail %q", c.reason, got.Text, got.Detail)
 		}
 	}
 }

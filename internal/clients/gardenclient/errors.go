@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // explain converts an error from Gardener's API to a failure.Error, and nil to nil. doing and args describe the failed action.
@@ -25,20 +24,21 @@ func explain(err error, doing string, args ...any) error {
 	}
 
 	kind, said := classify(err)
-	text += ": " + said
-
-	// Operators see the message of the API server. Transport errors and responses of other servers appear only in the log.
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-		text += ": " + upstream.Excerpt(status.Status().Message)
-	}
 
 	reason := string(apierrors.ReasonForError(err))
 	if reason == "" {
 		reason = failure.ReasonInternal
 	}
 
-	return failure.Wrap(kind, err, "%s", text).WithReason(reason, failure.ComponentGardenerClient)
+	known := failure.Wrap(kind, err, "%s: %s", text, said).WithReason(reason, failure.ComponentGardenerClient)
+
+	// Operators see the message of the API server. Transport errors and responses of other servers appear only in the log.
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return known.WithDetail(status.Status().Message)
+	}
+
+	return known
 }
 
 // classify returns the kind of an API error, and a clause about it. Rejected credentials and missing permissions are transient:
@@ -54,13 +54,21 @@ func classify(err error) (failure.Kind, string) {
 		return failure.Conflict, "it has changed in the meantime"
 	case apierrors.IsUnauthorized(err):
 		return failure.Transient, "Gardener does not accept the broker's credentials: renew them in its kubeconfig"
-	case apierrors.IsForbidden(err) && failure.Undecided(err.Error()):
-		return failure.Transient, "Gardener is starting or overloaded, and could not check the request"
 	case apierrors.IsForbidden(err):
-		return failure.Transient, "the broker's account lacks a permission in Gardener: grant it"
+		return forbidden(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return failure.Invalid, "Gardener rejects it"
 	default:
 		return failure.Transient, "Gardener does not respond correctly"
 	}
+}
+
+// forbidden returns the cause of HTTP 403. A cause that is unknown is transient, too: a label can only be forbidden by rules of the
+// landscape, which its operators can change.
+func forbidden(err error) (failure.Kind, string) {
+	if kind, said, known := failure.Forbidden(err.Error()); known {
+		return kind, said
+	}
+
+	return failure.Transient, "Gardener forbids it: an operator must allow it"
 }
