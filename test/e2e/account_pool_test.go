@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,8 +20,10 @@ import (
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -56,12 +59,12 @@ var errKilled = errors.New("the replica was killed")
 type mortal struct {
 	http.RoundTripper
 
-	// calls bounds the concurrent requests of the replica over all its lives.
-	calls chan struct{}
 	mutex sync.Mutex
 	// left is the number of requests until the death.
 	left  int
 	after bool
+	// died is called at the death, with the method of the request.
+	died func(method string)
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -71,13 +74,13 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	left := m.left
 	m.mutex.Unlock()
 
+	if left == 0 {
+		m.died(request.Method)
+	}
+
 	if left < 0 || left == 0 && !m.after {
 		return nil, errKilled
 	}
-
-	m.calls <- struct{}{}
-
-	defer func() { <-m.calls }()
 
 	response, err := m.RoundTripper.RoundTrip(request)
 	if left == 0 && err == nil {
@@ -85,12 +88,6 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	return response, err
-}
-
-// poolReplica has the parts of a replica that its death does not change: the database, and the limit of concurrent calls to Gardener.
-type poolReplica struct {
-	claims *accounts.Store
-	calls  chan struct{}
 }
 
 // testAccountPool assigns accounts to two instances of each tenant, on two replicas with connections of their own. Each replica
@@ -108,18 +105,8 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	}
 
 	config := postgrestest.Database(t)
-	calls := broker.DefaultConfig().Gardener.Calls
-	replicas := []poolReplica{{poolClaims(t, config), make(chan struct{}, calls)}, {poolClaims(t, config), make(chan struct{}, calls)}}
-	work := func(do func(pool accountpool.Pool) error) error {
-		for attempt := 1; ; attempt++ {
-			replica := replicas[rand.IntN(len(replicas))]
-
-			err := do(accountpool.Pool{Claims: replica.claims, Garden: mortalGarden(t, kubeconfig, replica.calls, attempt)})
-			if err == nil || attempt == 50 {
-				return err
-			}
-		}
-	}
+	replicas := []*poolReplica{newPoolReplica(t, kubeconfig, config), newPoolReplica(t, kubeconfig, config)}
+	work := func(do func(pool accountpool.Pool) error) error { return untilDone(replicas, do) }
 
 	var (
 		running sync.WaitGroup
@@ -165,6 +152,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	}
 
 	running.Wait()
+	wantDeaths(t, replicas)
 
 	for _, account := range poolAccounts(t, api) {
 		if account.Labels[gardenclient.LabelDirty] != "true" {
@@ -247,8 +235,26 @@ func checkAssignments(t *testing.T, api client.Client, assigned map[string]strin
 	}
 }
 
-// poolClaims opens the tables for a replica.
-func poolClaims(t *testing.T, config storage.Config) *accounts.Store {
+// poolPatience limits the attempts of an instance. Gardener's API server checks the credentials of an account in each change, with a
+// client that makes few requests per second.
+const poolPatience = 2 * harness.Patience
+
+// poolReplica is a replica that assigns and releases accounts. It has as many workers as a replica of the broker, and makes as many
+// calls to Gardener at the same time.
+type poolReplica struct {
+	*testing.T
+
+	claims     *accounts.Store
+	kubeconfig string
+	// working has an element for each attempt that runs.
+	working chan struct{}
+
+	mutex sync.Mutex
+	// counts has the number of deaths before and after requests, and the number of attempts that failed because Gardener was overloaded.
+	counts map[string]int
+}
+
+func newPoolReplica(t *testing.T, kubeconfig string, config storage.Config) *poolReplica {
 	t.Helper()
 
 	db, keys := storagetest.Open(t, config), storagetest.Keys(t)
@@ -266,26 +272,94 @@ func poolClaims(t *testing.T, config storage.Config) *accounts.Store {
 		t.Fatal(err)
 	}
 
-	return claims
+	limit := min(process.DefaultConfig().Workers, broker.DefaultConfig().Gardener.Calls)
+
+	return &poolReplica{T: t, claims: claims, kubeconfig: kubeconfig, working: make(chan struct{}, limit), counts: map[string]int{}}
+}
+
+func (r *poolReplica) count(what string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	r.counts[what]++
+}
+
+// attempt does the work once, as soon as a worker is free. The replica dies during most of the first attempts.
+func (r *poolReplica) attempt(number int, do func(pool accountpool.Pool) error) error {
+	r.Helper()
+
+	r.working <- struct{}{}
+	defer func() { <-r.working }()
+
+	err := do(accountpool.Pool{Claims: r.claims, Garden: r.mortalGarden(number)})
+	if err != nil && strings.Contains(failure.Of(err).Text, "Gardener is overloaded") {
+		r.count("attempts during an overload")
+	}
+
+	return err
 }
 
 // mortalGarden returns a client that dies at a random request. Replicas of later attempts live longer.
-func mortalGarden(t *testing.T, kubeconfig string, calls chan struct{}, attempt int) *gardenclient.Client {
-	t.Helper()
+func (r *poolReplica) mortalGarden(attempt int) *gardenclient.Client {
+	r.Helper()
 
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
 	if err != nil {
-		t.Fatal(err)
+		r.Error(err)
 	}
 
+	left, after := 1+rand.IntN(4*attempt), rand.IntN(2) == 0
+
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &mortal{RoundTripper: next, calls: calls, left: 1 + rand.IntN(1+attempt), after: rand.IntN(2) == 0}
+		return &mortal{RoundTripper: next, left: left, after: after, died: func(method string) {
+			r.count(map[bool]string{false: "before ", true: "after "}[after] + method)
+		}}
 	})
 
 	garden, err := gardenclient.New(config, gardenclient.Options{Namespace: harness.GardenNamespace(), Kind: gardenclient.CredentialsBinding})
 	if err != nil {
-		t.Fatal(err)
+		r.Error(err)
 	}
 
 	return garden
+}
+
+// wantDeaths checks that replicas have died before and after the writes to Gardener.
+func wantDeaths(t *testing.T, replicas []*poolReplica) {
+	t.Helper()
+
+	for number, replica := range replicas {
+		t.Logf("replica %d: %v", number, replica.counts)
+
+		if replica.counts["before PATCH"] == 0 || replica.counts["after PATCH"] == 0 {
+			t.Errorf("replica %d did not die at every write: %v", number, replica.counts)
+		}
+	}
+}
+
+// untilDone repeats the work on random replicas, after the intervals of the engine, until it succeeds.
+func untilDone(replicas []*poolReplica, do func(pool accountpool.Pool) error) error {
+	var (
+		err  error
+		next time.Time
+	)
+
+	retry, number := process.DefaultRetry(), 0
+
+	done := harness.Within(poolPatience, func() bool {
+		if time.Now().Before(next) {
+			return false
+		}
+
+		number++
+		err = replicas[rand.IntN(len(replicas))].attempt(number, do)
+		next = time.Now().Add(retry.Interval(number))
+
+		return err == nil
+	})
+	if !done {
+		return fmt.Errorf("attempt %d, after %s: %w", number, poolPatience, err)
+	}
+
+	return nil
 }
