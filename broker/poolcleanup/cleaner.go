@@ -77,17 +77,8 @@ func (c Cleaner) TakeTurn(ctx context.Context) error {
 // CleanDue records which accounts are dirty, and cleans up those that are due. After an error it continues with the next account; it
 // returns the joined errors.
 func (c Cleaner) CleanDue(ctx context.Context) error {
-	dirty, err := c.Pool.Dirty(ctx)
-	if err != nil {
-		return fmt.Errorf("finding dirty accounts: %w", err)
-	}
-
-	accounts := make([]accountpool.Account, 0, len(dirty))
-	for _, status := range dirty {
-		accounts = append(accounts, status.Account)
-	}
-
-	if err := c.Records.Track(ctx, accounts, c.Clock.Now()); err != nil || c.Hook == nil {
+	dirty, err := c.track(ctx)
+	if err != nil || c.Hook == nil {
 		return err
 	}
 
@@ -112,6 +103,21 @@ func (c Cleaner) CleanDue(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// track returns the dirty accounts, after it has recorded which ones they are.
+func (c Cleaner) track(ctx context.Context) ([]accountpool.Status, error) {
+	dirty, err := c.Pool.Dirty(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("finding dirty accounts: %w", err)
+	}
+
+	accounts := make([]accountpool.Account, 0, len(dirty))
+	for _, status := range dirty {
+		accounts = append(accounts, status.Account)
+	}
+
+	return dirty, c.Records.Track(ctx, accounts, c.Clock.Now())
+}
+
 // Cleanups returns the records of the dirty accounts by name.
 func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error) {
 	records, err := c.Records.Cleanups(ctx)
@@ -131,17 +137,8 @@ func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cl
 		return accountpool.Cleanup{}, failure.New(failure.Conflict, textNoHook)
 	}
 
-	dirty, err := c.Pool.Dirty(ctx)
+	dirty, err := c.track(ctx)
 	if err != nil {
-		return accountpool.Cleanup{}, err
-	}
-
-	at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == name })
-	if at < 0 {
-		return accountpool.Cleanup{}, failure.New(failure.NotFound, "The account pool has no dirty account %q.", name)
-	}
-
-	if err := dirty[at].Releasable(); err != nil {
 		return accountpool.Cleanup{}, err
 	}
 
@@ -150,9 +147,15 @@ func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cl
 		return accountpool.Cleanup{}, err
 	}
 
-	record, known := records[name]
-	if !known {
-		record = accountpool.Cleanup{Account: name, Type: dirty[at].Type, DirtySince: c.Clock.Now()}
+	at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == name })
+	record, recorded := records[name] // another replica may have made the account free by now
+
+	if at < 0 || !recorded {
+		return accountpool.Cleanup{}, failure.New(failure.NotFound, "The account pool has no dirty account %q.", name)
+	}
+
+	if err := dirty[at].Releasable(); err != nil {
+		return accountpool.Cleanup{}, err
 	}
 
 	return c.clean(ctx, dirty[at], record, reason)

@@ -320,7 +320,14 @@ func TestRequestsOfOperators(t *testing.T) {
 		t.Errorf("got %+v, %v", first, err)
 	}
 
-	f.pass() // records the account
+	if record := f.record(); record != first {
+		t.Errorf("recorded %+v", record)
+	}
+
+	f.pass()
+	f.wantReleases("the pause begins with the request", 0)
+	f.clock.Step(5 * time.Minute)
+	f.pass()
 	f.wantReleases("the second question comes from the pass", 1)
 
 	f.Hook = nil
