@@ -256,6 +256,12 @@ func TestReconcilerDuringOperation(t *testing.T) {
 		if issued := f.run(24 * time.Hour); issued != 0 {
 			t.Errorf("a runtime that is being removed is renewed %d times", issued)
 		}
+
+		f.cluster(environment.OutsideLeftOver, environment.Credential{})
+
+		if issued := f.run(24 * time.Hour); issued != 0 {
+			t.Errorf("a runtime that is left over is renewed %d times", issued)
+		}
 	})
 }
 

@@ -308,6 +308,12 @@ func TestRemovalDuringRenewal(t *testing.T) {
 	if issued := f.run(24 * time.Hour); issued != 0 {
 		t.Errorf("a Secret that is being removed is renewed %d times", issued)
 	}
+
+	f.record(environment.OutsideLeftOver)
+
+	if issued := f.run(24 * time.Hour); issued != 0 {
+		t.Errorf("a Secret that is left over is renewed %d times", issued)
+	}
 }
 
 // TestReplicaDies stops a replica while it renews. The other one renews after the pause.

@@ -65,6 +65,7 @@ func TestAvSFaults(t *testing.T) {
 		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, avsInterval},
 		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, avsInterval},
 		"401":      {"a token that ended early is replaced", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusUnauthorized}, 0},
+		"Rejected": {"the new token is rejected, too", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusUnauthorized, Times: 2}, avsInterval},
 		"403":      {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, avsInterval},
 		"408":      {"AvS has not read the whole request", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusRequestTimeout}, avsInterval},
 		"409":      {"AvS may be busy with the evaluation", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusConflict}, avsInterval},

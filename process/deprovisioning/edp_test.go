@@ -56,6 +56,8 @@ func TestEDPFaults(t *testing.T) {
 		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, edpInterval},
 		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, edpInterval},
 		"429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"401":      {"a token may have ended early", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, edpInterval},
+		"408":      {"a gateway may have lost the request", simulator.Fault{Operation: "deleteTenant", Status: http.StatusRequestTimeout}, edpInterval},
 		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, edpInterval},
 		"Denied":   {"an operator can correct the credentials", simulator.Fault{Status: http.StatusForbidden}, edpInterval},
 		"Rejected": {"a registration that began before may have added metadata", simulator.Fault{Status: http.StatusBadRequest}, edpInterval},

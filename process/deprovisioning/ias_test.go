@@ -61,6 +61,21 @@ func TestIASFaults(t *testing.T) {
 			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
 			"IAS rejects our credentials with HTTP status 401: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", iasInterval,
 		},
+		"403": {
+			"an operator can correct the rights",
+			simulator.Fault{Status: http.StatusForbidden, Times: lasting},
+			"IAS rejects our credentials with HTTP status 403: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", iasInterval,
+		},
+		"408": {
+			"a gateway may have lost the request",
+			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusRequestTimeout, Times: lasting},
+			"IAS could not remove the service provider: it returned HTTP status 408 Request Timeout", iasInterval,
+		},
+		"400": {
+			"whatever its error, a removal is repeated",
+			simulator.Fault{Operation: "getCompany", Status: http.StatusBadRequest, Times: lasting},
+			"IAS could not list the service providers: it rejects the request with HTTP status 400 Bad Request", iasInterval,
+		},
 		"429": {
 			"the pause that the system asks for counts",
 			simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},

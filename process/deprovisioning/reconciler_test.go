@@ -70,7 +70,8 @@ func TestDeregistration(t *testing.T) {
 		"403":     {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, deregisterInterval},
 		"400":     {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, deregisterInterval},
 		"429":     {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"503":     {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, deregisterInterval},
+		"500":     {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusInternalServerError}, deregisterInterval},
+		"503":     {"the pause of the system counts", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 43}, 43 * time.Second},
 	}
 
 	for name, c := range cases {

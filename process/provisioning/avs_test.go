@@ -89,6 +89,11 @@ func TestAvSFaults(t *testing.T) {
 			simulator.Fault{Operation: create, Status: http.StatusBadGateway},
 			"AvS could not create the evaluation: it returned HTTP status 502 Bad Gateway", avsInterval, true, 0,
 		},
+		"504": {
+			"a gateway may have lost the response",
+			simulator.Fault{Operation: create, Status: http.StatusGatewayTimeout},
+			"AvS could not create the evaluation: it returned HTTP status 504 Gateway Timeout", avsInterval, true, 0,
+		},
 		"Token": {
 			"without a token, no request is sent",
 			simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"},
@@ -355,6 +360,9 @@ func TestAvSTags(t *testing.T) {
 		"Slow":        {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, avsInterval, tags},
 		"Garbled":     {"a proxy may answer with HTML", simulator.Fault{Operation: "getEvaluation", Body: "<html>"}, nil, avsInterval, tags},
 		"401":         {"a token that ended early is replaced", simulator.Fault{Operation: "getEvaluation", Status: http.StatusUnauthorized}, nil, 0, tags},
+		"Rejected":    {"the new token is rejected, too", simulator.Fault{Operation: "getEvaluation", Status: http.StatusUnauthorized, Times: 2}, nil, avsInterval, tags},
+		"Away":        {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, avsInterval, tags},
+		"400":         {"AvS may reject a tag", simulator.Fault{Operation: "addTag", Status: http.StatusBadRequest, Times: lasting}, nil, 0, nil},
 		"403":         {"an operator can correct the rights", simulator.Fault{Operation: "addTag", Status: http.StatusForbidden}, nil, avsInterval, tags},
 		"408":         {"a gateway may have lost the request", simulator.Fault{Operation: "addTag", Status: http.StatusRequestTimeout}, nil, avsInterval, tags},
 		"503":         {"an overloaded system can recover", simulator.Fault{Operation: "addTag", Status: http.StatusServiceUnavailable}, nil, avsInterval, tags},

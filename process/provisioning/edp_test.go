@@ -74,6 +74,16 @@ func TestEDPFaults(t *testing.T) {
 			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
 			"the token endpoint of EDP rejects our credentials: an operator must correct APP_EDP_AUTH_URL, APP_EDP_NAMESPACE and APP_EDP_SECRET", edpInterval, "",
 		},
+		"403": {
+			"an operator can correct the rights",
+			simulator.Fault{Operation: "createTenant", Status: http.StatusForbidden, Times: lasting},
+			"EDP rejects our credentials with HTTP status 403: an operator must correct APP_EDP_AUTH_URL, APP_EDP_NAMESPACE and APP_EDP_SECRET", edpInterval, "",
+		},
+		"408": {
+			"a gateway may have lost the request",
+			simulator.Fault{Operation: "createTenant", Status: http.StatusRequestTimeout, Times: lasting},
+			"EDP could not register the subaccount: it returned HTTP status 408 Request Timeout", edpInterval, "",
+		},
 		"429": {
 			"the pause that the system asks for counts",
 			simulator.Fault{Operation: "createTenant", Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},

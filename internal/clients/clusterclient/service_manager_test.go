@@ -31,6 +31,9 @@ func serviceManager() environment.ServiceManager {
 func TestApplyServiceManager(t *testing.T) {
 	const read, namespace, write = "GET " + serviceManagerPath, "POST " + namespacesPath, "PATCH " + serviceManagerPath
 
+	// broken is the status of a response whose connection breaks.
+	const broken = -1
+
 	derived := instance().ServiceManagerClusterID()
 	all := []string{read, namespace, write}
 
@@ -50,6 +53,10 @@ func TestApplyServiceManager(t *testing.T) {
 		"no namespace": {"the runtime may be starting", nil, map[string]int{namespace: 503}, []string{read, namespace}, "", failure.Transient},
 		"forbidden":    {"an operator must correct the rights", nil, map[string]int{write: 403}, all, "", failure.Permanent},
 		"rejected":     {"the next attempt gets a new kubeconfig", nil, map[string]int{read: 401}, []string{read}, "", failure.Transient},
+		"busy":         {"the runtime is overloaded", nil, map[string]int{read: 429}, []string{read}, "", failure.Transient},
+		"lost rights":  {"the next attempt gets a new kubeconfig", nil, map[string]int{write: 401}, all, "", failure.Transient},
+		"failing":      {"the runtime may recover", nil, map[string]int{write: 500}, all, "", failure.Transient},
+		"away":         {"the runtime may recover", nil, map[string]int{write: broken}, all, "", failure.Transient},
 		"conflict":     {"another client writes the Secret", nil, map[string]int{write: 409}, all, "", failure.Transient},
 		"throttled":    {"the runtime is overloaded", nil, map[string]int{write: 429}, all, "", failure.Transient},
 		"invalid":      {"a Secret of another type cannot be changed", nil, map[string]int{write: 422}, all, "", failure.Permanent},
@@ -67,6 +74,10 @@ func TestApplyServiceManager(t *testing.T) {
 				status := c.statuses[r.Method+" "+r.URL.Path]
 				if status == 0 && r.Method == http.MethodGet && c.present == nil {
 					status = http.StatusNotFound
+				}
+
+				if status == broken {
+					panic(http.ErrAbortHandler)
 				}
 
 				w.Header().Set("Content-Type", "application/json")
