@@ -179,6 +179,7 @@ func TestReconcilerFaults(t *testing.T) {
 		"503":          {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, want: "HTTP status 503"},
 		"Provisioner":  {reason: "no kubeconfig is issued", change: reject, want: "the Provisioner does not respond"},
 		"ControlPlane": {reason: "the values of Kyma are missing", change: func(f *reconcilerFixture) { f.configuration = failure.New(failure.Transient, "no overrides") }, want: "no overrides"},
+		"Detail":       {reason: "a report may quote secrets", change: func(f *reconcilerFixture) { f.err = failure.New(failure.Transient, "away").WithDetail("hush") }, want: "away"},
 		"Unexpected":   {reason: "the text reveals nothing", change: func(f *reconcilerFixture) { f.err = errors.New("hush") }, want: "internal"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -203,7 +203,8 @@ func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjec
 	r.Log.WithError(cause).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
 		Warnf("renewing the kubeconfig for %s failed, retrying in %s", holder.Title(), retryAfter)
 
-	result := outsideobjects.Result{DueAt: r.Clock.Now().Add(retryAfter), Problem: failure.Of(cause).ForOperators()}
+	// The column is not sealed, so it gets no detail, which may quote the system. The log has it.
+	result := outsideobjects.Result{DueAt: r.Clock.Now().Add(retryAfter), Problem: failure.Of(cause).Text}
 	if _, uncertain := errors.AsType[*uncertainError](cause); uncertain {
 		result.Until = renewal.Until
 	}
