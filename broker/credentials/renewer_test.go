@@ -316,38 +316,62 @@ func TestRemovalDuringRenewal(t *testing.T) {
 	}
 }
 
-// TestReplicaDies stops a replica while it renews. The other one renews after the pause.
+// dyingHolder stops its replica after a request that the system has executed.
+type dyingHolder struct {
+	credentials.Holder
+
+	die func()
+}
+
+func (h dyingHolder) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (bool, error) {
+	defer h.die()
+
+	return h.Holder.Replace(ctx, object, instance, kubeconfig)
+}
+
+// TestReplicaDies stops a replica while a kubeconfig is issued, and after the system has got it. The other one renews after the pause.
 func TestReplicaDies(t *testing.T) {
 	for name, create := range map[string]func(*testing.T, *storage.DB) *fixture{
 		"LifecycleManager": newFixture,
 		"Reconciler":       func(t *testing.T, db *storage.DB) *fixture { t.Helper(); return newReconcilerFixture(t, db).fixture },
 	} {
-		t.Run(name, func(t *testing.T) {
-			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-				f := create(t, db)
-				f.clock.Step(validity/2 + time.Minute)
-
-				dying, die := context.WithCancel(t.Context())
-				f.during = die
-
-				if err := f.replicas[0].Renew(dying); err != nil {
-					t.Fatal(err)
+		for when, arrange := range map[string]func(*fixture, func()){
+			"Issuing": func(f *fixture, die func()) { f.during = die },
+			"Sent": func(f *fixture, die func()) {
+				f.replicas[0].Holders = maps.Clone(f.replicas[0].Holders)
+				for system, holder := range f.replicas[0].Holders {
+					f.replicas[0].Holders[system] = dyingHolder{holder, die}
 				}
+			},
+		} {
+			t.Run(name+when, func(t *testing.T) {
+				storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+					f := create(t, db)
+					f.clock.Step(validity/2 + time.Minute)
 
-				f.during = nil
-				f.wantFailures(0)
+					dying, die := context.WithCancel(t.Context())
+					arrange(f, die)
 
-				if issued := f.run(4 * time.Minute); issued != 0 {
-					t.Errorf("during the pause, %d kubeconfigs are issued", issued)
-				}
+					if err := f.replicas[0].Renew(dying); err != nil && dying.Err() == nil {
+						t.Fatal(err)
+					}
 
-				if issued := f.run(time.Minute); issued != 1 {
-					t.Errorf("after the pause, %d kubeconfigs are issued, want 1", issued)
-				}
+					f.during = nil
+					f.replicas = f.replicas[1:]
+					f.wantFailures(0)
 
-				f.wantExpiring(0)
+					if issued := f.run(4 * time.Minute); issued != 0 {
+						t.Errorf("during the pause, %d kubeconfigs are issued", issued)
+					}
+
+					if issued := f.run(time.Minute); issued != 1 {
+						t.Errorf("after the pause, %d kubeconfigs are issued, want 1", issued)
+					}
+
+					f.wantExpiring(0)
+				})
 			})
-		})
+		}
 	}
 }
 
