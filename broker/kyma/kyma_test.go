@@ -349,7 +349,7 @@ func TestUnavailableControlPlane(t *testing.T) {
 		}
 	}
 
-	if _, err := newKyma(t, &controlPlane{status: http.StatusForbidden}).Complete(t.Context(), ordered()); !strings.Contains(err.Error(), "the permissions of its user") {
+	if _, err := newKyma(t, &controlPlane{status: http.StatusForbidden}).Complete(t.Context(), ordered()); !strings.Contains(err.Error(), "let its user get and list ConfigMaps") {
 		t.Errorf("without permissions: %v", err)
 	}
 

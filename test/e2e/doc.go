@@ -9,7 +9,7 @@
 //   - Instances of the broker: lifecycle, bindings, interventions, operator, sandbox, tls, tracing.
 //   - Runtimes of a Provisioner without a broker: runtimes, manual_pools, enqueue_in_progress, gardener_calls, agent, director,
 //     services, sandbox_agents.
-//   - Kyma on runtimes: kyma, kyma_registry, with the OCI registry in registry.
+//   - Kyma on runtimes: kyma, kyma_registry, with the OCI registry in registry, and control_plane_garden.
 //   - Outages and faults: provisioner_faults, provisioner_outage, gardener_outage, connection_limit, killed_programs.
 //   - The local garden: local_garden, bindings_garden, kyma_garden, shoots_garden, ownership_garden, permissions_garden.
 //   - Several replicas of the broker under load: replicas, rolling, with the customers in orders.
