@@ -26,6 +26,10 @@ const (
 	// checkBatch bounds the runtimes that are checked every repairEvery.
 	checkBatch  = 25
 	repairEvery = 10 * time.Second
+	// batchTimeout ends the checks of a batch with slow runtimes. No other replica begins the next batch until then, because it would check
+	// the same runtimes; claimMargin is for the record of the progress.
+	batchTimeout = 3 * time.Minute
+	claimMargin  = 30 * time.Second
 	// firstRetry is the time until a failed check is repeated. It doubles with each failure, up to the interval of the passes.
 	firstRetry = 5 * time.Minute
 	// maxRetries bounds the failed checks that are remembered. The next pass repeats the others.
@@ -101,13 +105,20 @@ func (r Repairer) Repair(ctx context.Context) error {
 		return err
 	}
 
-	outcomes, err := r.checkAll(ctx, due)
+	if err := r.Reports.Postpone(ctx, repairID, now.Add(batchTimeout+claimMargin)); err != nil {
+		return err
+	}
+
+	limited, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+
+	outcomes, err := r.checkAll(limited, due)
 
 	for i, id := range due {
 		progress.record(id, outcomes[i], now, r.Interval)
 	}
 
-	return errors.Join(err, r.Reports.Save(ctx, repairID, progress, now))
+	return errors.Join(err, r.Reports.Save(ctx, repairID, progress, now), r.Reports.Postpone(ctx, repairID, now.Add(repairEvery)))
 }
 
 // next returns the instances to check: those whose retry is due, and then the next ones of the pass. It reports whether it has moved the
@@ -231,7 +242,7 @@ func (r Repairer) check(ctx context.Context, id string) (outcome, error) {
 	repaired, err := r.Runtimes.RepairServiceManager(ctx, instance, credentials)
 	if err != nil {
 		if ctx.Err() != nil {
-			return busy, nil //nolint:nilerr // the replica stops
+			return busy, nil //nolint:nilerr // the replica stops, or the batch has taken too long
 		}
 
 		r.Results.count(resultFailed)

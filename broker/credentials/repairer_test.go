@@ -28,9 +28,20 @@ type runtimes struct {
 	secrets map[string]string
 	away    map[string]bool
 	checked []string
+	// during, if set, is called once in the first check.
+	during func()
 }
 
 func (r *runtimes) RepairServiceManager(_ context.Context, instance environment.Instance, wanted environment.ServiceManager) (bool, error) {
+	r.mutex.Lock()
+	during := r.during
+	r.during = nil
+	r.mutex.Unlock()
+
+	if during != nil {
+		during()
+	}
+
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 
@@ -127,6 +138,16 @@ func TestRepair(t *testing.T) {
 		}
 
 		delete(present.away, "i05")
+
+		present.during = func() {
+			before := len(present.checked)
+
+			clock.Step(time.Minute)
+
+			if err := repairer.Repair(t.Context()); err != nil || len(present.checked) != before {
+				t.Errorf("while a replica checks slow runtimes, another one has checked %v, %v", present.checked, err)
+			}
+		}
 
 		if checked := run(6*time.Hour, 5*time.Minute); len(slices.Compact(checked)) != count-2 {
 			t.Errorf("the next pass checks %v", checked)

@@ -41,6 +41,13 @@ func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool
 	return claimed == 1, failure.While(err, "claiming the report %s", id)
 }
 
+// Postpone makes a report due at next. The replica that has claimed it calls this to keep other replicas away for longer, and when it has ended.
+func (s *Store) Postpone(ctx context.Context, id string, next time.Time) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ?`, storage.At(next), id)
+
+	return failure.While(err, "postponing the report %s", id)
+}
+
 // Save stores the result of a report as JSON, with the time of its end.
 func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) error {
 	encoded, err := json.Marshal(content)
