@@ -5,8 +5,9 @@
 // fault can be injected. Each further run injects a Fault at one or two of these points: the replica dies before or after the
 // call, the call or its response is lost, or the replica is frozen and continues after another replica has taken over.
 //
-// Every run must end like the first, with the same states, data and objects in the upstreams, and with complete timelines. No
-// step of a finished stage may run again. A monitor checks the fences, takeovers and finished stages at every claim and write.
+// The first run must end as Scenario.Expected says. Every other run must end like the first, with the same states, data and objects in
+// the upstreams, and with complete timelines. No step of a finished stage may run again. A monitor checks the fences, takeovers and
+// finished stages at every claim and write.
 //
 // A new process needs a Scenario in test/crash; Covers fails until it has one. A new method of process.Store that writes needs
 // a fault point in faultproxy.go. A new invariant belongs in monitor.go if every write must preserve it, and in outcome.go if
