@@ -1,0 +1,151 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/archive"
+)
+
+// ErrUnavailable is the error of content that the server does not have now. A later call may succeed.
+var ErrUnavailable = errors.New("the content is not available now")
+
+// ClientOptions configures a Client.
+type ClientOptions struct {
+	// Token authenticates the client. TokenFile contains one that is replaced from time to time. Set one of them.
+	Token, TokenFile string
+	// CA contains the authorities of the server in PEM form, and CAFile names a file with them. Without both, the authorities of the system count.
+	CA     []byte
+	CAFile string
+	// Timeout bounds a call.
+	Timeout time.Duration
+	// Limits bound the content.
+	Limits archive.Limits
+}
+
+// Client fetches the content of Bundles, whatever provisioner serves it.
+type Client struct {
+	http    *http.Client
+	timeout time.Duration
+	limits  archive.Limits
+}
+
+// NewClient returns a Client.
+func NewClient(options ClientOptions) (*Client, error) {
+	connection, err := rest.HTTPClientFor(&rest.Config{
+		BearerToken: options.Token, BearerTokenFile: options.TokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAData: options.CA, CAFile: options.CAFile},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of content: %w", err)
+	}
+
+	// The client sends its token, so it follows no redirects to other servers.
+	connection.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+	return &Client{http: connection, timeout: options.Timeout, limits: options.Limits}, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Fetch writes the content of a Bundle into a folder. The content must have the digest of the Bundle's status; an empty one, as of the Bundles of
+// other provisioners, is not compared. The error is ErrUnavailable if another call may succeed. After an error, the folder may contain a part
+// of the content.
+func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
+	address, err := url.Parse(contentURL)
+	if err != nil || address.Scheme != "https" || address.Host == "" {
+		return errors.New("the contentURL is not an https address, so no token is sent to it")
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, contentURL, nil)
+	if err != nil {
+		return fmt.Errorf("preparing a request for content: %w", err)
+	}
+
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+
+	if response.StatusCode != http.StatusOK {
+		return problem(response)
+	}
+
+	hash := sha256.New()
+	// Extract reads to the end of the archive, and the rest, if any, also counts for the digest.
+	body := io.TeeReader(io.LimitReader(response.Body, c.limits.CompressedBytes+1), hash)
+
+	if err := archive.Extract(ctx, body, into, c.limits); err != nil {
+		return fmt.Errorf("extracting the content: %w", err)
+	}
+
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+
+	if got := "sha256:" + hex.EncodeToString(hash.Sum(nil)); digest != "" && got != digest {
+		return fmt.Errorf("the content has the digest %s instead of %s", got, digest)
+	}
+
+	return nil
+}
+
+// Upload sends an archive as the content of a Bundle with the source upload to the server with the address. It reports whether the content is new.
+func (c *Client) Upload(ctx context.Context, server, bundle string, content io.Reader, size int64) (created bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, UploadURL(server, bundle), content)
+	if err != nil {
+		return false, fmt.Errorf("preparing an upload: %w", err)
+	}
+
+	request.ContentLength = size
+
+	response, err := c.http.Do(request)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+
+	switch response.StatusCode {
+	case http.StatusCreated:
+		return true, nil
+	case http.StatusNoContent:
+		return false, nil
+	default:
+		return false, problem(response)
+	}
+}
+
+// problem describes a response that is no success.
+func problem(response *http.Response) error {
+	const maxText = 1 << 10
+
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxText))
+	err := fmt.Errorf("the content server responds %d: %s", response.StatusCode, strconv.Quote(strings.TrimSpace(string(text))))
+
+	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusNotFound ||
+		response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+
+	return err
+}

@@ -1,0 +1,296 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+const (
+	bundlesPath = "/bundles/"
+	uploadsPath = "/uploads/"
+	// transferTimeout bounds the time of a download or upload.
+	transferTimeout = 10 * time.Minute
+	// retryAfter is the time in seconds after which a client tries again.
+	retryAfter = 2
+)
+
+// paths matches the paths that the server has. Nothing else of a path reaches the store.
+var paths = regexp.MustCompile(`^(/bundles/|/uploads/)([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.tgz$`)
+
+// errTooLarge ends an upload that is larger than permitted.
+var errTooLarge = errors.New("the upload is too large")
+
+// Store has the content of Bundles and the uploads. The error for a missing file is fs.ErrNotExist.
+type Store interface {
+	Open(digest string) (content io.ReadSeekCloser, size int64, err error)
+	// PutUpload replaces the upload for a Bundle. It keeps the former one if reading fails.
+	PutUpload(bundle string, content io.Reader) (changed bool, err error)
+	OpenUpload(bundle string) (content io.ReadCloser, err error)
+}
+
+// Options configures a Server. All fields are required.
+type Options struct {
+	// Bundles reads Bundles from a cache.
+	Bundles client.Reader
+	Store   Store
+	// Ours reports whether the provisioner unpacks Bundles of a class.
+	Ours func(class string) bool
+	// Fill fetches the missing content of an unpacked Bundle in the background.
+	Fill func(bundle *v1alpha1.Bundle)
+	// Uploaded reports a new upload.
+	Uploaded func(bundle string)
+	// Leading reports whether uploads reach the controller: only the leader reads them.
+	Leading func() bool
+	// MaxUpload is the maximum size of an upload in bytes.
+	MaxUpload int64
+	Log       logr.Logger
+}
+
+// Server serves content. It does not authorize requests: wrap it in Access.Protect.
+type Server struct{ options Options }
+
+// NewServer returns a handler.
+func NewServer(options Options) *Server { return &Server{options} }
+
+// URL returns the address of the content of a Bundle at a server with the given address, such as https://bundles.example.com.
+func URL(server, bundle string) string { return server + bundlesPath + bundle + ".tgz" }
+
+// UploadURL returns the address of the upload for a Bundle.
+func UploadURL(server, bundle string) string { return server + uploadsPath + bundle + ".tgz" }
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := paths.FindStringSubmatch(r.URL.Path)
+
+	switch {
+	case parts == nil:
+		refuse(w, http.StatusNotFound, "there is nothing here: content is at "+bundlesPath+"<name>.tgz, and uploads go to "+uploadsPath+"<name>.tgz")
+	case parts[1] == bundlesPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		s.download(w, r, parts[2])
+	case parts[1] == uploadsPath && r.Method == http.MethodPut:
+		s.upload(w, r, parts[2])
+	default:
+		w.Header().Set("Allow", map[string]string{bundlesPath: "GET, HEAD", uploadsPath: "PUT"}[parts[1]])
+		refuse(w, http.StatusMethodNotAllowed, r.Method+" is not possible here")
+	}
+}
+
+// bundle returns a Bundle of our classes. It responds and returns nil if there is none.
+func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1alpha1.Bundle {
+	bundle := &v1alpha1.Bundle{}
+
+	err := s.options.Bundles.Get(r.Context(), client.ObjectKey{Name: name}, bundle)
+
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !s.options.Ours(bundle.Spec.ProvisionerClassName):
+		refuse(w, http.StatusNotFound, "this provisioner has no Bundle "+name)
+	case err != nil:
+		s.options.Log.Error(err, "reading a Bundle", "bundle", name)
+		retryLater(w, "the Bundle cannot be read now")
+	default:
+		return bundle
+	}
+
+	return nil
+}
+
+func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
+	bundle := s.bundle(w, r, name)
+	if bundle == nil {
+		return
+	}
+
+	if bundle.Status.Phase != v1alpha1.PhaseUnpacked || bundle.Status.Digest == "" {
+		refuse(w, http.StatusNotFound, "the Bundle "+name+" is not unpacked")
+
+		return
+	}
+
+	content, _, err := s.options.Store.Open(bundle.Status.Digest)
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.options.Fill(bundle)
+		retryLater(w, "this replica does not have the content yet, and is fetching it")
+
+		return
+	case err != nil:
+		s.options.Log.Error(err, "opening content", "bundle", name)
+		retryLater(w, "the content cannot be read now")
+
+		return
+	}
+	defer func() { _ = content.Close() }()
+
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
+
+	header := w.Header()
+	header.Set("Etag", strconv.Quote(bundle.Status.Digest))
+	header.Set("Content-Type", "application/gzip")
+	header.Set("Cache-Control", "private, no-cache")
+	header.Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, r, "", time.Time{}, content)
+}
+
+func (s *Server) upload(w http.ResponseWriter, r *http.Request, name string) {
+	bundle := s.bundle(w, r, name)
+	if bundle == nil {
+		return
+	}
+
+	if bundle.Spec.Source.Type != v1alpha1.SourceTypeUpload {
+		refuse(w, http.StatusConflict, fmt.Sprintf("the source of the Bundle %s is %s, not upload", name, bundle.Spec.Source.Type))
+
+		return
+	}
+
+	if !s.options.Leading() {
+		retryLater(w, "another replica accepts uploads")
+
+		return
+	}
+
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(transferTimeout))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
+
+	body := &bounded{reader: r.Body, left: s.options.MaxUpload}
+	if r.ContentLength > s.options.MaxUpload {
+		s.refuseUpload(w, name, errTooLarge)
+
+		return
+	}
+
+	if bundle.Status.Phase == v1alpha1.PhaseUnpacked && s.complete(bundle) {
+		s.compare(w, body, name)
+
+		return
+	}
+
+	changed, err := s.options.Store.PutUpload(name, body)
+
+	switch {
+	case err != nil:
+		s.refuseUpload(w, name, err)
+	case !changed:
+		s.options.Uploaded(name)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		s.options.Uploaded(name)
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+// complete reports whether this replica has all that an unpacked Bundle was uploaded with. If not, the same upload restores it.
+func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
+	content, _, err := s.options.Store.Open(bundle.Status.Digest)
+	if err == nil {
+		_ = content.Close()
+	}
+
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// compare responds to another upload for an unpacked Bundle, whose content cannot change.
+func (s *Server) compare(w http.ResponseWriter, body io.Reader, name string) {
+	conflict := "the Bundle " + name + " is unpacked, and its content cannot change: create another Bundle"
+
+	former, err := s.options.Store.OpenUpload(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		refuse(w, http.StatusConflict, conflict)
+
+		return
+	}
+
+	if err != nil {
+		s.refuseUpload(w, name, err)
+
+		return
+	}
+	defer func() { _ = former.Close() }()
+
+	want, err := digestOf(former)
+	if err != nil {
+		s.refuseUpload(w, name, err)
+
+		return
+	}
+
+	got, err := digestOf(body)
+
+	switch {
+	case err != nil:
+		s.refuseUpload(w, name, err)
+	case got != want:
+		refuse(w, http.StatusConflict, conflict)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func digestOf(content io.Reader) (digest [sha256.Size]byte, err error) {
+	hash := sha256.New()
+	if _, err := io.Copy(hash, content); err != nil {
+		return digest, fmt.Errorf("reading an archive: %w", err)
+	}
+
+	hash.Sum(digest[:0])
+
+	return digest, nil
+}
+
+func (s *Server) refuseUpload(w http.ResponseWriter, name string, err error) {
+	if errors.Is(err, errTooLarge) {
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("an upload must have at most %d bytes", s.options.MaxUpload))
+
+		return
+	}
+
+	if !errors.Is(err, context.Canceled) {
+		s.options.Log.Error(err, "storing an upload", "bundle", name)
+	}
+
+	retryLater(w, "the upload could not be stored")
+}
+
+// bounded fails with errTooLarge after the permitted number of bytes.
+type bounded struct {
+	reader io.Reader
+	left   int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(into []byte) (int, error) {
+	read, err := b.reader.Read(into[:min(int64(len(into)), max(b.left, 0)+1)])
+	if b.left -= int64(read); b.left < 0 {
+		return 0, errTooLarge
+	}
+
+	return read, err //nolint:wrapcheck // io.EOF must stay as it is
+}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	if status == http.StatusUnauthorized {
+		w.Header().Set("Www-Authenticate", "Bearer")
+	}
+
+	http.Error(w, text, status)
+}
+
+func retryLater(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	refuse(w, http.StatusServiceUnavailable, text)
+}

@@ -1,0 +1,46 @@
+package bundles
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Format checks bundles, and converts them to the format that BundleDeployments read.
+type Format interface {
+	Convert(bundle fs.FS) (fs.FS, error)
+}
+
+// Class is a provisioner class: Bundles with its name have its format.
+type Class struct {
+	Name   string
+	Format Format
+}
+
+// byName returns the formats of the classes. It fails if a name is not a DNS label of RFC 1123, or occurs twice.
+func byName(classes []Class) (map[string]Format, error) {
+	formats := map[string]Format{}
+
+	var errs []error
+
+	for _, class := range classes {
+		if problems := validation.IsDNS1123Label(class.Name); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("the class name %q is not valid: %s", class.Name, strings.Join(problems, ", ")))
+		}
+
+		if _, twice := formats[class.Name]; twice {
+			errs = append(errs, fmt.Errorf("the class name %q is used twice: names must be unique", class.Name))
+		}
+
+		formats[class.Name] = class.Format
+	}
+
+	if len(classes) == 0 {
+		errs = append(errs, errors.New("no class of Bundles: set at least one"))
+	}
+
+	return formats, errors.Join(errs...)
+}

@@ -1,0 +1,231 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// Finalizer keeps a deleted Bundle until its upload is removed and no attempt to unpack it is in progress.
+const Finalizer = "core.rukpak.io/delete-cached-bundle"
+
+const (
+	// callTimeout bounds each call to the API server.
+	callTimeout = 30 * time.Second
+	// maxMessage bounds the message of a condition. The API server accepts 32 KiB.
+	maxMessage = 4 << 10
+	// action is the action of events.
+	action = "Unpack"
+)
+
+// reconciler writes the status of Bundles.
+type reconciler struct {
+	client   client.Client
+	unpacker *Unpacker
+	events   events.EventRecorder
+	// contentURL returns the address of the content of a Bundle.
+	contentURL func(name string) string
+	// cleanUp removes what the replica keeps under the name of a deleted Bundle.
+	cleanUp func(ctx context.Context, name string) error
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	bundle := &v1alpha1.Bundle{}
+	if err := r.client.Get(ctx, request.NamespacedName, bundle); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.unpacker.forget(request.Name)
+
+			return reconcile.Result{}, nil
+		}
+
+		return reconcile.Result{}, fmt.Errorf("reading the Bundle: %w", err)
+	}
+
+	if _, ours := r.unpacker.formats[bundle.Spec.ProvisionerClassName]; !ours {
+		return reconcile.Result{}, nil
+	}
+
+	if !bundle.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, r.finalize(ctx, bundle)
+	}
+
+	if !controllerutil.ContainsFinalizer(bundle, Finalizer) {
+		if err := r.setFinalizer(ctx, bundle, controllerutil.AddFinalizer); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+
+	former := bundle.DeepCopy()
+	result, problem := r.observe(bundle)
+
+	changed, err := r.writeStatus(ctx, former, bundle)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	if problem != nil && changed {
+		return result, reconcile.TerminalError(problem)
+	}
+
+	return result, nil
+}
+
+// observe sets the status to the state of the last attempt, and starts one if the content is missing. It returns the problem if a retry makes
+// no sense.
+func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) {
+	status := &bundle.Status
+	unpacked := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TypeUnpacked)
+
+	if unpacked && r.unpacker.options.Store.Has(status.Digest) {
+		r.unpacker.forget(bundle.Name)
+		r.succeed(bundle)
+
+		return reconcile.Result{}, nil
+	}
+
+	attempt := r.unpacker.ensure(bundle)
+
+	switch {
+	case attempt.state != stateDone && unpacked:
+		r.succeed(bundle) // other replicas may still have the content
+	case attempt.state == stateQueued && attempt.failures > 0, attempt.state == stateRunning && attempt.failures > 0:
+		r.keep(bundle) // the message of the last attempt helps more than that of this one
+	case attempt.state == stateQueued:
+		set(bundle, v1alpha1.PhasePending, metav1.ConditionFalse, v1alpha1.ReasonUnpackPending, "waiting for a free worker")
+	case attempt.state == stateRunning:
+		set(bundle, v1alpha1.PhaseUnpacking, metav1.ConditionFalse, v1alpha1.ReasonUnpacking, "fetching the content")
+	case attempt.outcome.err != nil:
+		return r.fail(bundle, attempt)
+	case attempt.outcome.pending != "":
+		status.ContentURL = ""
+		set(bundle, v1alpha1.PhasePending, metav1.ConditionFalse, v1alpha1.ReasonUnpackPending, attempt.outcome.pending)
+	default:
+		status.ResolvedSource, status.Digest = attempt.outcome.pinned.DeepCopy(), attempt.outcome.digest
+		r.succeed(bundle)
+	}
+
+	return reconcile.Result{}, nil
+}
+
+func (r *reconciler) succeed(bundle *v1alpha1.Bundle) {
+	bundle.Status.ContentURL = r.contentURL(bundle.Name)
+	set(bundle, v1alpha1.PhaseUnpacked, metav1.ConditionTrue, v1alpha1.ReasonUnpackSuccessful, "the content is unpacked: "+bundle.Status.Digest)
+}
+
+// keep leaves the condition as it is, for the current generation.
+func (r *reconciler) keep(bundle *v1alpha1.Bundle) {
+	if current := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked); current != nil {
+		set(bundle, bundle.Status.Phase, current.Status, current.Reason, current.Message)
+
+		return
+	}
+
+	set(bundle, v1alpha1.PhaseUnpacking, metav1.ConditionFalse, v1alpha1.ReasonUnpacking, "fetching the content")
+}
+
+// fail reports a failed attempt. The digest and the resolved source of content that was lost stay, because the next attempt needs them.
+func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Result, error) {
+	bundle.Status.ContentURL = ""
+	if bundle.Status.Digest == "" {
+		bundle.Status.ResolvedSource = nil
+	}
+
+	set(bundle, v1alpha1.PhaseFailing, metav1.ConditionFalse, v1alpha1.ReasonUnpackFailed, attempt.outcome.err.Error())
+
+	if attempt.outcome.terminal {
+		return reconcile.Result{}, attempt.outcome.err
+	}
+
+	return reconcile.Result{RequeueAfter: max(time.Until(attempt.retryAt), time.Millisecond)}, nil
+}
+
+// set sets the phase, the only condition and the observed generation.
+func set(bundle *v1alpha1.Bundle, phase v1alpha1.Phase, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + " …"
+	}
+
+	bundle.Status.Phase, bundle.Status.ObservedGeneration = phase, bundle.Generation
+	meta.SetStatusCondition(&bundle.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.TypeUnpacked, Status: status, Reason: reason, Message: message, ObservedGeneration: bundle.Generation,
+	})
+}
+
+// writeStatus writes the status and an event if the status has changed.
+func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.Bundle) (changed bool, err error) {
+	if equality.Semantic.DeepEqual(former.Status, bundle.Status) {
+		return false, nil
+	}
+
+	if err := r.client.Status().Update(ctx, bundle); err != nil {
+		return false, fmt.Errorf("writing the status: %w", err)
+	}
+
+	before := meta.FindStatusCondition(former.Status.Conditions, v1alpha1.TypeUnpacked)
+	after := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
+
+	if before != nil && before.Reason == after.Reason && before.Message == after.Message {
+		return true, nil
+	}
+
+	kind := corev1.EventTypeNormal
+	if bundle.Status.Phase == v1alpha1.PhaseFailing {
+		kind = corev1.EventTypeWarning
+	}
+
+	const maxNote = 1000 // the API server accepts 1024 bytes
+
+	r.events.Eventf(bundle, nil, kind, after.Reason, action, "%s", after.Message[:min(len(after.Message), maxNote)])
+
+	return true, nil
+}
+
+// finalize cleans up after a deleted Bundle and removes the finalizer. Sweeps of the store remove the content.
+func (r *reconciler) finalize(ctx context.Context, bundle *v1alpha1.Bundle) error {
+	r.unpacker.forget(bundle.Name)
+
+	if !controllerutil.ContainsFinalizer(bundle, Finalizer) {
+		return nil
+	}
+
+	if err := r.cleanUp(ctx, bundle.Name); err != nil {
+		former := bundle.DeepCopy()
+		bundle.Status.ContentURL, bundle.Status.ResolvedSource = "", nil
+		set(bundle, v1alpha1.PhaseFailing, metav1.ConditionUnknown, v1alpha1.ReasonProcessingFinalizerFailed, "cleaning up: "+err.Error())
+		_, statusErr := r.writeStatus(ctx, former, bundle)
+
+		return errors.Join(fmt.Errorf("cleaning up: %w", err), statusErr)
+	}
+
+	return r.setFinalizer(ctx, bundle, controllerutil.RemoveFinalizer)
+}
+
+// setFinalizer patches the finalizers. The patch fails if the Bundle has changed since it was read, because a list is replaced as a whole.
+func (r *reconciler) setFinalizer(ctx context.Context, bundle *v1alpha1.Bundle, change func(client.Object, string) bool) error {
+	former := bundle.DeepCopy()
+	change(bundle, Finalizer)
+
+	err := r.client.Patch(ctx, bundle, client.MergeFromWithOptions(former, client.MergeFromWithOptimisticLock{}))
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("changing the finalizer: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,157 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+const (
+	// concurrency is the number of Bundles that are reconciled at the same time. Reconciling only calls the API server.
+	concurrency = 4
+	// minRetry and maxRetry bound the pause after a failed call to the API server.
+	minRetry = 100 * time.Millisecond
+	maxRetry = time.Minute
+)
+
+// Options configures the controller. All fields are required.
+type Options struct {
+	Unpacker *Unpacker
+	// Namespace has the ConfigMaps of Bundles.
+	Namespace string
+	// ContentURL returns the address of the content of the Bundle with the name.
+	ContentURL func(name string) string
+	// CleanUp removes what the replica keeps under the name of a deleted Bundle. It must succeed if there is nothing.
+	CleanUp func(ctx context.Context, name string) error
+}
+
+// Add adds the controller to a manager. It runs in the replica that is elected leader.
+func Add(to manager.Manager, options Options) error {
+	if options.Namespace == "" {
+		return errors.New("the Bundle controller needs the namespace of the provisioner")
+	}
+
+	unpacker := options.Unpacker
+	target := &reconciler{
+		client: to.GetClient(), unpacker: unpacker, events: to.GetEventRecorder("bundle-provisioner"),
+		contentURL: options.ContentURL, cleanUp: options.CleanUp,
+	}
+	configMaps := waiting{reader: to.GetClient(), unpacker: unpacker}
+
+	err := builder.ControllerManagedBy(to).Named("bundles").
+		For(&v1alpha1.Bundle{}, builder.WithPredicates(ofClasses(unpacker.formats), relevant())).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(configMaps.requests),
+			builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == options.Namespace }))).
+		WatchesRawSource(source.Func(unpacker.enqueue)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             jittered{workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry)},
+		}).Complete(target)
+	if err != nil {
+		return fmt.Errorf("adding the Bundle controller: %w", err)
+	}
+
+	return nil
+}
+
+// ofClasses selects the Bundles of our classes. A class never changes.
+func ofClasses(formats map[string]Format) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool {
+		bundle, isBundle := object.(*v1alpha1.Bundle)
+		if !isBundle {
+			return false
+		}
+
+		_, ours := formats[bundle.Spec.ProvisionerClassName]
+
+		return ours
+	})
+}
+
+// relevant ignores changes of metadata, and the status that the controller itself writes. A deletion changes the generation. A status or
+// finalizer that somebody else has removed is restored.
+func relevant() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
+		before, known := change.ObjectOld.(*v1alpha1.Bundle)
+		after, isBundle := change.ObjectNew.(*v1alpha1.Bundle)
+
+		return known && isBundle && (before.Generation != after.Generation ||
+			before.Status.Phase != "" && after.Status.Phase == "" || len(after.Finalizers) < len(before.Finalizers) ||
+			before.ResourceVersion == after.ResourceVersion) // a resync
+	}}
+}
+
+// waiting finds the Bundles that may wait for a ConfigMap.
+type waiting struct {
+	reader   client.Reader
+	unpacker *Unpacker
+}
+
+// requests returns the Bundles that name the ConfigMap and are not unpacked, and makes their next attempt due.
+func (w waiting) requests(ctx context.Context, configMap client.Object) []reconcile.Request {
+	list := &v1alpha1.BundleList{}
+	if err := w.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // cannot happen: the list is in the cache
+	}
+
+	for i := range list.Items {
+		bundle := &list.Items[i]
+		_, ours := w.unpacker.formats[bundle.Spec.ProvisionerClassName]
+		named := slices.ContainsFunc(bundle.Spec.Source.ConfigMaps, func(one v1alpha1.ConfigMapSource) bool {
+			return one.ConfigMap.Name == configMap.GetName()
+		})
+
+		if ours && named && bundle.Status.Phase != v1alpha1.PhaseUnpacked {
+			w.unpacker.Wake(bundle.Name)
+		}
+	}
+
+	return nil
+}
+
+// enqueue adds the Bundles whose attempt has made progress to the queue.
+func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for {
+			for _, name := range u.take() {
+				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+			}
+
+			select {
+			case <-ctx.Done():
+				return
+			case <-u.signal:
+			}
+		}
+	}()
+
+	return nil
+}
+
+// jittered varies the pauses of a rate limiter by a fifth.
+type jittered struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// When implements workqueue.TypedRateLimiter.
+func (j jittered) When(item reconcile.Request) time.Duration {
+	return wait.Jitter(j.TypedRateLimiter.When(item)*4/5, 0.5)
+}
