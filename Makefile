@@ -9,7 +9,7 @@ GORELEASER := .bin/goreleaser
 GORELEASER_VERSION := v2.14.0
 GOVULNCHECK := .bin/govulncheck
 GOVULNCHECK_VERSION := v1.9.0
-BINARIES := broker provisioner ebctl sandbox
+BINARIES := broker provisioner bundler ebctl sandbox
 # One set of flags everywhere, so that builds and tests share the build cache. Without debug information, a build with an empty cache takes
 # 8 % less CPU time. A debugger needs a build with plain GOFLAGS.
 SHARED_FLAGS := -trimpath -gcflags=all=-dwarf=false

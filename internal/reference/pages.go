@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	brokerservice "github.com/environment-broker/environment-broker/broker/service"
+	bundleservice "github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
@@ -22,11 +23,12 @@ type section struct {
 	Variables []program.Variable
 }
 
-// configurationPage returns the variables of both services and the sandbox.
+// configurationPage returns the variables of the services and the sandbox.
 func configurationPage() (any, error) {
 	return []section{
 		{"Broker", program.Variables(program.Prefix, brokerservice.DefaultConfig())},
 		{"Provisioner", program.Variables(program.Prefix, provisionerservice.DefaultConfig())},
+		{"Bundle provisioner", program.Variables(program.Prefix, bundleservice.DefaultConfig())},
 		{"Sandbox", program.Variables(sandbox.Prefix, sandbox.DefaultConfig())},
 	}, nil
 }

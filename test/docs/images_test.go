@@ -61,7 +61,7 @@ func TestImages(t *testing.T) {
 		}
 	}
 
-	want := []string{"broker", "ebctl", "provisioner"}
+	want := []string{"broker", "bundler", "ebctl", "provisioner"}
 
 	var built []string
 

@@ -345,7 +345,7 @@ func (u *Unpacker) unpack(ctx context.Context, bundle *v1alpha1.Bundle, into *os
 
 	digest, err := u.options.Store.Put(ctx, converted)
 	if err != nil {
-		return outcome{err: fmt.Errorf("storing the content: %w", err)}
+		return outcome{err: fmt.Errorf("storing the content: %w", err), terminal: u.options.Source.Terminal(err)}
 	}
 
 	if again && digest != bundle.Status.Digest {

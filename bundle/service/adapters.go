@@ -1,0 +1,65 @@
+package service
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/source"
+	"github.com/environment-broker/environment-broker/bundle/store"
+)
+
+// fetcher is the source of the Bundle controller.
+type fetcher struct{ sources source.Sources }
+
+// Fetch implements bundles.Source.
+func (f fetcher) Fetch(ctx context.Context, name string, from v1alpha1.BundleSource, into *os.Root) (v1alpha1.BundleSource, string, error) {
+	result, err := f.sources.Fetch(ctx, source.Request{Bundle: name, Source: from}, into)
+
+	return result.Resolved, result.Pending, err //nolint:wrapcheck // the error is a message for the user
+}
+
+// Terminal implements bundles.Source.
+func (fetcher) Terminal(err error) bool { return source.Terminal(err) }
+
+// contents is the store of the Bundle controller and of the content server.
+type contents struct {
+	*store.Store
+
+	maxUpload int64
+}
+
+func (c contents) Put(ctx context.Context, content fs.FS) (string, error) {
+	digest, err := c.Store.Put(ctx, content)
+
+	return string(digest), err
+}
+
+func (c contents) Has(digest string) bool { return c.Store.Has(store.Digest(digest)) }
+
+func (c contents) Open(digest string) (io.ReadSeekCloser, int64, error) {
+	return c.Store.Open(store.Digest(digest))
+}
+
+func (c contents) PutUpload(bundle string, content io.Reader) (bool, error) {
+	return c.Store.PutUpload(bundle, content, c.maxUpload)
+}
+
+func (c contents) OpenUpload(bundle string) (io.ReadCloser, error) {
+	upload, _, err := c.Store.OpenUpload(bundle)
+
+	return upload, err
+}
+
+func (c contents) remove(_ context.Context, bundle string) error { return c.RemoveUpload(bundle) }
+
+// Logger returns a logger for controller-runtime that writes to ours.
+func Logger(log logrus.FieldLogger) logr.Logger {
+	return funcr.New(func(prefix, arguments string) { log.WithField("logger", prefix).Info(arguments) }, funcr.Options{})
+}

@@ -1,0 +1,111 @@
+package service
+
+import (
+	"errors"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+// Config is the configuration of the bundle provisioner.
+type Config struct {
+	Address         string        `env:"ADDRESS"          help:"host and port of the content server"`
+	ExternalAddress string        `env:"EXTERNAL_ADDRESS" help:"address of the content server for clients, such as https://bundles.example.com; contentURL of each Bundle begins with it; empty means https:// and the address"`
+	StatusAddress   string        `env:"STATUS_ADDRESS"   help:"host and port of the endpoints for health, readiness and metrics"`
+	ShutdownDelay   time.Duration `env:"SHUTDOWN_DELAY"   help:"how long a replica continues to serve requests after SIGTERM, which gives load balancers time to notice the shutdown"`
+
+	Log logging.Config `envPrefix:""`
+	TLS TLS            `envPrefix:"TLS_"`
+
+	KubeconfigPath string        `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for the cluster of the Bundles; empty means the ServiceAccount of the pod"`
+	Namespace      string        `env:"NAMESPACE"       help:"namespace of the provisioner, with the Secrets and ConfigMaps of sources and the lease of the leader"`
+	LeaderElection bool          `env:"LEADER_ELECTION" help:"elect the replica that runs the controllers; required with more than one replica"`
+	AccessCache    time.Duration `env:"ACCESS_CACHE"    help:"how long the content server caches permissions; a revoked token or role has an effect after that time"`
+	StoreDir       string        `env:"STORE_DIR"       help:"folder for the content of Bundles and for uploads"`
+	SweepInterval  time.Duration `env:"SWEEP_INTERVAL"  help:"interval at which content that no Bundle uses is removed"`
+
+	Bundles Bundles `envPrefix:"BUNDLES_"`
+	Sources Sources `envPrefix:"SOURCES_"`
+	Limits  Limits  `envPrefix:"LIMITS_"`
+}
+
+// TLS configures the certificate of the content server.
+type TLS struct {
+	CertFile   string `env:"CERT_FILE"   help:"certificate of the content server, followed by its intermediate certificates; reloaded when the file changes"`
+	KeyFile    string `env:"KEY_FILE"    help:"key of the certificate"`
+	SelfSigned bool   `env:"SELF_SIGNED" help:"create a certificate at each start, for trials; clients find it in tls.crt in the store's folder"`
+}
+
+// Bundles configures the Bundle controller.
+type Bundles struct {
+	Enabled    bool          `env:"ENABLED"     help:"run the Bundle controller"`
+	PlainClass string        `env:"PLAIN_CLASS" help:"provisioner class of Bundles in the format plain+v0"`
+	Workers    int           `env:"WORKERS"     help:"maximum number of Bundles that are unpacked at the same time"`
+	Timeout    time.Duration `env:"TIMEOUT"     help:"maximum time of an attempt to unpack a Bundle"`
+	MaxRetry   time.Duration `env:"MAX_RETRY"   help:"maximum pause between failed attempts to unpack a Bundle"`
+}
+
+// Sources enables types of sources. A Bundle with another type fails with a message that names it.
+type Sources struct {
+	Image      bool `env:"IMAGE"       help:"permit Bundles with the source image"`
+	Git        bool `env:"GIT"         help:"permit Bundles with the source git"`
+	HTTP       bool `env:"HTTP"        help:"permit Bundles with the source http"`
+	ConfigMaps bool `env:"CONFIG_MAPS" help:"permit Bundles with the source configMaps"`
+	Upload     bool `env:"UPLOAD"      help:"permit Bundles with the source upload"`
+}
+
+// Limits bound the content of a Bundle.
+type Limits struct {
+	CompressedBytes int64 `env:"COMPRESSED_BYTES" help:"maximum size of an archive or upload in bytes"`
+	Bytes           int64 `env:"BYTES"            help:"maximum sum of the sizes of all files of a bundle in bytes"`
+	Files           int   `env:"FILES"            help:"maximum number of files and folders of a bundle"`
+	Depth           int   `env:"DEPTH"            help:"maximum number of folders in each other"`
+}
+
+// DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md.
+func DefaultConfig() Config {
+	limits := archive.DefaultLimits()
+
+	return Config{
+		Address: "127.0.0.1:8443", StatusAddress: "127.0.0.1:8081", ShutdownDelay: 2 * time.Second, Log: logging.DefaultConfig(),
+		Namespace: "bundle-system", LeaderElection: true, AccessCache: time.Minute, StoreDir: "bundles", SweepInterval: 10 * time.Minute,
+		Bundles: Bundles{Enabled: true, PlainClass: "core-rukpak-io-plain", Workers: 4, Timeout: 5 * time.Minute, MaxRetry: 5 * time.Minute},
+		Sources: Sources{Image: true, Git: true, HTTP: true, ConfigMaps: true, Upload: true},
+		Limits:  Limits{CompressedBytes: limits.CompressedBytes, Bytes: limits.Bytes, Files: limits.Files, Depth: limits.Depth},
+	}
+}
+
+// check returns one error that lists all invalid and conflicting settings. It reads no file.
+func (c Config) check() error {
+	var errs []error
+
+	for _, rule := range []struct {
+		broken  bool
+		problem string
+	}{
+		{!c.Bundles.Enabled, "APP_BUNDLES_ENABLED: no controller is enabled"},
+		{c.Namespace == "", "APP_NAMESPACE: set the namespace of the provisioner"},
+		{c.StoreDir == "", "APP_STORE_DIR: set a folder"},
+		{c.Bundles.Workers < 1, "APP_BUNDLES_WORKERS: must be at least 1"},
+		{c.Bundles.Timeout <= 0, "APP_BUNDLES_TIMEOUT: must be positive"},
+		{c.Bundles.MaxRetry < minRetry, "APP_BUNDLES_MAX_RETRY: must be at least " + minRetry.String()},
+		{c.SweepInterval <= 0, "APP_SWEEP_INTERVAL: must be positive"},
+		{c.AccessCache <= 0, "APP_ACCESS_CACHE: must be positive"},
+		{c.ShutdownDelay < 0, "APP_SHUTDOWN_DELAY: must not be negative"},
+		{
+			c.Limits.CompressedBytes < 1 || c.Limits.Bytes < 1 || c.Limits.Files < 1 || c.Limits.Depth < 1,
+			"APP_LIMITS_COMPRESSED_BYTES, APP_LIMITS_BYTES, APP_LIMITS_FILES, APP_LIMITS_DEPTH: must be at least 1",
+		},
+		{
+			c.TLS.SelfSigned == (c.TLS.CertFile != "" || c.TLS.KeyFile != ""),
+			"APP_TLS_CERT_FILE, APP_TLS_KEY_FILE, APP_TLS_SELF_SIGNED: set both files, or a self-signed certificate for trials",
+		},
+	} {
+		if rule.broken {
+			errs = append(errs, errors.New(rule.problem))
+		}
+	}
+
+	return errors.Join(errs...)
+}

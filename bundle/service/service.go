@@ -1,0 +1,298 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/content"
+	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
+	"github.com/environment-broker/environment-broker/bundle/format"
+	"github.com/environment-broker/environment-broker/bundle/source"
+	"github.com/environment-broker/environment-broker/bundle/store"
+	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/reload"
+)
+
+const (
+	// minRetry is the pause after the first failed attempt to unpack a Bundle.
+	minRetry = time.Second
+	// stopTimeout bounds the stop of all parts, after the shutdown delay.
+	stopTimeout = 20 * time.Second
+)
+
+// Service is a bundle provisioner that is ready to run: its addresses are bound.
+type Service struct {
+	config   Config
+	log      logrus.FieldLogger
+	manager  manager.Manager
+	contents contents
+	unpacker *bundles.Unpacker
+	health   *httpserver.Health
+	watcher  *reload.Watcher
+	server   *httpserver.Server
+	status   *httpserver.Server
+	external string
+}
+
+// New checks the configuration, builds the service and binds its addresses. If cluster is nil, the service connects to the configured cluster.
+// The error names the variables with invalid values.
+func New(ctx context.Context, settings Config, cluster *rest.Config, log logrus.FieldLogger) (*Service, error) {
+	err := settings.check()
+
+	if cluster == nil && err == nil {
+		cluster, err = connect(settings.KubeconfigPath)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	s := &Service{config: settings, log: log}
+	s.health = httpserver.NewHealth(s.ready, log)
+	s.watcher = reload.NewWatcher(log, clock.RealClock{}, s.health.Registry())
+
+	files, err := store.New(settings.StoreDir)
+	if err != nil {
+		return nil, fmt.Errorf("APP_STORE_DIR: %w", err)
+	}
+
+	s.contents = contents{Store: files, maxUpload: settings.Limits.CompressedBytes}
+
+	for _, step := range []func(context.Context, *rest.Config) error{s.connectManager, s.addUnpacker, s.listen, s.addControllers} {
+		if err := step(ctx, cluster); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+
+	return s, nil
+}
+
+// Close releases what a service that never runs has opened.
+func (s *Service) Close() error {
+	errs := []error{s.contents.Close()}
+
+	for _, server := range []*httpserver.Server{s.server, s.status} {
+		if server != nil {
+			errs = append(errs, server.Close())
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+func connect(kubeconfig string) (*rest.Config, error) {
+	cluster, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("APP_KUBECONFIG_PATH: %w", err)
+	}
+
+	return cluster, nil
+}
+
+func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("registering kinds: %w", err)
+	}
+
+	skip := true // several services may run in one process, as in tests
+
+	built, err := ctrl.NewManager(cluster, manager.Options{
+		Scheme: scheme, Logger: Logger(s.log), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		LeaderElection: s.config.LeaderElection, LeaderElectionID: "bundle-provisioner", LeaderElectionNamespace: s.config.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{s.config.Namespace: {}}},
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+
+	s.manager = built
+
+	return nil
+}
+
+func (s *Service) addUnpacker(context.Context, *rest.Config) error {
+	limits := archive.Limits{
+		CompressedBytes: s.config.Limits.CompressedBytes, Bytes: s.config.Limits.Bytes, Files: s.config.Limits.Files, Depth: s.config.Limits.Depth,
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the name of the host: %w", err)
+	}
+
+	// Replicas may share the store. What a former process of this one has left belongs to attempts that nobody continues.
+	temporary := filepath.Join(s.config.StoreDir, "temporary-"+host)
+	if err := errors.Join(os.RemoveAll(temporary), os.MkdirAll(temporary, 0o700)); err != nil {
+		return fmt.Errorf("APP_STORE_DIR: %w", err)
+	}
+
+	sources := source.New(source.Options{
+		Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Uploads: s.contents.Store, Limits: limits, Timeout: s.config.Bundles.Timeout,
+		Temporary: temporary,
+	})
+
+	enabled := map[v1alpha1.SourceType]bool{
+		v1alpha1.SourceTypeImage: s.config.Sources.Image, v1alpha1.SourceTypeGit: s.config.Sources.Git, v1alpha1.SourceTypeHTTP: s.config.Sources.HTTP,
+		v1alpha1.SourceTypeConfigMaps: s.config.Sources.ConfigMaps, v1alpha1.SourceTypeUpload: s.config.Sources.Upload,
+	}
+	maps.DeleteFunc(sources, func(name v1alpha1.SourceType, _ source.Fetcher) bool { return !enabled[name] })
+
+	s.unpacker, err = bundles.NewUnpacker(bundles.UnpackerOptions{
+		Source: fetcher{sources}, Store: s.contents, Classes: []bundles.Class{{Name: s.config.Bundles.PlainClass, Format: format.Plain{}}},
+		Workers: s.config.Bundles.Workers, Timeout: s.config.Bundles.Timeout, Retry: minRetry, MaxRetry: s.config.Bundles.MaxRetry,
+		Folder: temporary, Registry: s.health.Registry(), Log: Logger(s.log),
+	})
+
+	return err
+}
+
+// listen binds the addresses of the content server and of the status endpoints.
+func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
+	access, err := content.NewAccess(cluster, s.config.AccessCache, Logger(s.log))
+	if err != nil {
+		return err
+	}
+
+	s.server, err = httpserver.Listen(ctx, s.config.Address, access.Protect(content.NewServer(content.Options{
+		Bundles: s.manager.GetClient(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
+		Ours:      func(class string) bool { return class == s.config.Bundles.PlainClass },
+		MaxUpload: s.config.Limits.CompressedBytes, Log: Logger(s.log),
+	})), s.config.ShutdownDelay)
+	if err != nil {
+		return fmt.Errorf("APP_ADDRESS: %w", err)
+	}
+
+	s.external = s.config.ExternalAddress
+	if s.external == "" {
+		s.external = "https://" + s.server.Address()
+	}
+
+	files := reload.ServerTLS{CertFile: s.config.TLS.CertFile, KeyFile: s.config.TLS.KeyFile}
+	if s.config.TLS.SelfSigned {
+		if files.CertFile, files.KeyFile, err = selfSigned(s.config.StoreDir, s.external); err != nil {
+			return err
+		}
+	}
+
+	encrypted, err := files.Config(s.watcher)
+	if err != nil {
+		return fmt.Errorf("APP_TLS_CERT_FILE, APP_TLS_KEY_FILE: %w", err)
+	}
+
+	s.server.UseTLS(encrypted, s.log)
+
+	status := http.NewServeMux()
+	status.Handle("/", s.health.Handler())
+	status.Handle("GET /metrics/controllers", promhttp.HandlerFor(controllermetrics.Registry, promhttp.HandlerOpts{}))
+
+	if s.status, err = httpserver.Listen(ctx, s.config.StatusAddress, status, s.config.ShutdownDelay); err != nil {
+		return fmt.Errorf("APP_STATUS_ADDRESS: %w", err)
+	}
+
+	return nil
+}
+
+func (s *Service) addControllers(context.Context, *rest.Config) error {
+	return bundles.Add(s.manager, bundles.Options{
+		Unpacker: s.unpacker, Namespace: s.config.Namespace, CleanUp: s.contents.remove,
+		ContentURL: func(name string) string { return content.URL(s.external, name) },
+	})
+}
+
+// Address returns the address of the content server, as clients use it.
+func (s *Service) Address() string { return s.external }
+
+// StatusAddress returns the host and port of the status endpoints.
+func (s *Service) StatusAddress() string { return s.status.Address() }
+
+// leading reports whether the controllers run in this replica.
+func (s *Service) leading() bool {
+	select {
+	case <-s.manager.Elected():
+		return true
+	default:
+		return false
+	}
+}
+
+// ready succeeds if the replica knows all Bundles.
+func (s *Service) ready(ctx context.Context) error {
+	if !s.manager.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the Bundles have not been read yet")
+	}
+
+	return nil
+}
+
+// Run serves until the context ends or a part fails.
+func (s *Service) Run(ctx context.Context) error {
+	defer func() { _ = s.contents.Close() }()
+
+	sweep := lifecycle.Periodic{Name: "sweep of the store", Every: s.config.SweepInterval, Work: s.sweep, Clock: clock.RealClock{}, Log: s.log}
+
+	return lifecycle.Run(ctx, s.log, s.config.ShutdownDelay+stopTimeout,
+		lifecycle.Part{Name: "status", Run: s.status.Run},
+		s.watcher.Part(),
+		lifecycle.Part{Name: "health", Run: s.health.Run},
+		lifecycle.Part{Name: "controllers", Run: s.manager.Start},
+		lifecycle.Part{Name: "unpacker", Run: s.unpacker.Run},
+		sweep.Part(),
+		lifecycle.Part{Name: "content server", Run: s.server.Run},
+	)
+}
+
+// sweep removes the content that no Bundle uses.
+func (s *Service) sweep(ctx context.Context) error {
+	if !s.manager.GetCache().WaitForCacheSync(ctx) {
+		return nil // the service stops
+	}
+
+	list := &v1alpha1.BundleList{}
+	if err := s.manager.GetClient().List(ctx, list); err != nil {
+		return fmt.Errorf("listing Bundles: %w", err)
+	}
+
+	digests, names := map[store.Digest]bool{}, map[string]bool{}
+	for i := range list.Items {
+		digests[store.Digest(list.Items[i].Status.Digest)], names[list.Items[i].Name] = true, true
+	}
+
+	removed, err := s.contents.Sweep(ctx, func(digest store.Digest) bool { return digests[digest] }, func(name string) bool { return names[name] })
+	if removed > 0 {
+		s.log.WithField("files", removed).Info("removed content that no Bundle uses")
+	}
+
+	if err != nil {
+		return fmt.Errorf("removing unused content: %w", err)
+	}
+
+	return nil
+}

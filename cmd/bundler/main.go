@@ -1,0 +1,39 @@
+// Command bundler runs the bundle provisioner: it unpacks Bundles and serves their content. It reads its configuration from
+// environment variables (docs/operator/configuration.md).
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/environment-broker/environment-broker/bundle/service"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
+)
+
+func main() {
+	os.Exit(program.Program[service.Config]{
+		Name: "bundler", About: "a controller that unpacks Bundles and serves their content to authorized clients",
+		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
+	}.Main())
+}
+
+// run serves until the context ends. It returns an error if the configuration is invalid or a part of the service fails.
+func run(ctx context.Context, settings service.Config) error {
+	log, err := logging.New("bundler", settings.Log, os.Stderr)
+	if err != nil {
+		return fmt.Errorf("%s%w", program.Prefix, err)
+	}
+
+	ctrl.SetLogger(service.Logger(log))
+
+	bundler, err := service.New(ctx, settings, nil, log)
+	if err != nil {
+		return err
+	}
+
+	return bundler.Run(ctx)
+}
