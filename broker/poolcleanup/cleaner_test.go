@@ -77,6 +77,7 @@ type fixture struct {
 	db        *storage.DB
 	garden    *garden
 	simulated *fakecleanup.Hook
+	settings  cleanuphook.Config
 	clock     *clocktesting.FakeClock
 	entries   *auditlog.Store
 }
@@ -108,9 +109,11 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	server := httptest.NewServer(f.simulated)
 	t.Cleanup(server.Close)
 
+	f.settings = fakecleanup.Config(server.URL)
+
 	f.Cleaner = poolcleanup.Cleaner{
 		Pool: accountpool.Pool{Garden: f.garden, Claims: claims}, Records: claims, Reports: turns,
-		Hook:     cleanuphook.New(fakecleanup.Config(server.URL), "garden-local", http.DefaultTransport),
+		Hook:     cleanuphook.New(f.settings, "garden-local", http.DefaultTransport),
 		Recorder: audit.NewRecorder(f.entries, db, f.clock, logging.Discard()),
 		Metrics:  poolcleanup.NewMetrics(claims, f.clock, logging.Discard()),
 		Clock:    f.clock, Log: logging.Discard(),
@@ -221,6 +224,11 @@ func TestAnswers(t *testing.T) {
 	}{
 		"Pending":     {simulator.Fault{}, accountpool.CleanupPending, "the account is being emptied", 5 * time.Minute, false},
 		"Failed":      {simulator.Fault{Body: `{"state": "failed", "message": "a bucket is locked"}`}, accountpool.CleanupFailed, "a bucket is locked", 5 * time.Minute, false},
+		"Slow":        {simulator.Fault{Delay: time.Minute}, accountpool.CleanupUnanswered, "did not respond within 100ms", 5 * time.Minute, true},
+		"Lost":        {simulator.Fault{Lost: true}, accountpool.CleanupUnanswered, "the cleanup hook cannot be reached", 5 * time.Minute, true},
+		"Restarting":  {simulator.Fault{Status: 503, RetryAfter: 3600}, accountpool.CleanupUnanswered, "HTTP status 503", 5 * time.Minute, true},
+		"Forbidden":   {simulator.Fault{Status: 403}, accountpool.CleanupUnanswered, "must correct APP_ACCOUNT_POOL_CLEANUP_USER", 5 * time.Minute, true},
+		"Garbage":     {simulator.Fault{Body: "<html>clean</html>"}, accountpool.CleanupUnanswered, "not the expected JSON", 5 * time.Minute, true},
 		"Away":        {simulator.Fault{Unsent: true}, accountpool.CleanupUnanswered, "the cleanup hook cannot be reached", 5 * time.Minute, true},
 		"Unavailable": {simulator.Fault{Status: 500}, accountpool.CleanupUnanswered, "HTTP status 500", 5 * time.Minute, true},
 		"Busy":        {simulator.Fault{Status: 429, RetryAfter: 120}, accountpool.CleanupUnanswered, "HTTP status 429", 2 * time.Minute, true},
@@ -234,6 +242,11 @@ func TestAnswers(t *testing.T) {
 			f := newFixture(t, storagetest.SQLite(t))
 			if c.fault != (simulator.Fault{}) {
 				f.simulated.Inject(c.fault)
+			}
+
+			if c.fault.Delay > 0 {
+				f.settings.Timeout = 100 * time.Millisecond
+				f.Hook = cleanuphook.New(f.settings, "garden-local", http.DefaultTransport)
 			}
 
 			err := f.CleanDue(f.Context())

@@ -7,6 +7,7 @@
 // The files, by topic, without the suffix _test.go:
 //
 //   - Instances of the broker: lifecycle, bindings, interventions, operator, sandbox, tls, tracing.
+//   - The account pool: account_pool, account_cleanup.
 //   - Runtimes of a Provisioner without a broker: runtimes, manual_pools, enqueue_in_progress, gardener_calls, agent, director,
 //     services, sandbox_agents.
 //   - Kyma on runtimes: kyma, kyma_registry, with the OCI registry in registry, and control_plane_garden.

@@ -101,19 +101,29 @@ func (p platform) kubeconfig(id string) []byte {
 	return []byte(p.Send(http.MethodPost, "/runtimes/"+id+"/adminkubeconfig", nil, http.StatusOK).Text("kubeconfig"))
 }
 
+// ebctl runs ebctl and returns its output. A failure of the command fails the test.
 func (p platform) ebctl(args ...string) string {
+	p.Helper()
+
+	output, problems, code := p.tryEbctl(args...)
+	if code != 0 {
+		p.Fatalf("ebctl %v exited with code %d: %s", args, code, problems)
+	}
+
+	return output
+}
+
+// tryEbctl runs ebctl and returns its output and its exit code.
+func (p platform) tryEbctl(args ...string) (stdout, stderr string, code int) {
 	p.Helper()
 
 	var output, problems bytes.Buffer
 
-	code := ebctl.App{
+	code = ebctl.App{
 		Out: &output, Err: &problems, Environment: func(string) string { return "" }, Clock: clock.RealClock{},
 		Terminal:    func() (follow.Size, bool) { return follow.Size{}, false },
 		Interactive: func() bool { return false }, PollInterval: 100 * time.Millisecond,
 	}.Run(p.Context(), append(args, "--address", p.URL, "--username", p.User, "--password", p.Password))
-	if code != 0 {
-		p.Fatalf("ebctl %v exited with code %d: %s", args, code, problems.String())
-	}
 
-	return output.String()
+	return output.String(), problems.String(), code
 }
