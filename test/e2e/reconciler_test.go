@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +76,15 @@ func TestKymaByReconciler(t *testing.T) {
 
 	e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma is upgraded to 1.1.0")
 	want("the upgrade", "1.1.0", "cluster-essentials", "compass-runtime-agent", "eventing")
+
+	e.Send(http.MethodPost, "/runtimes/mine/renewCredentials", operatorapi.CredentialRenewal{Reason: "a test"}, http.StatusAccepted)
+	e.Until("the Reconciler has a renewed kubeconfig", func() bool {
+		for _, cluster := range simulated.Clusters() {
+			return strings.HasPrefix(cluster.Runtime.Description, "renewal ") && cluster.Kyma.Version == "1.1.0" && len(cluster.Kyma.Components) == 3
+		}
+
+		return false
+	})
 
 	e.Delete("mine", harness.PlanPreview)
 	e.WantGone("mine")
