@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -41,6 +43,8 @@ var targetKubeconfig []byte
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
+
 	binaries := filepath.Join("..", "..", "..", ".bin")
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: binaries, CRDDirectoryPaths: []string{filepath.Join("..", "..", "..", "resources", "crds")}, ErrorIfCRDPathMissing: true,
@@ -238,7 +242,7 @@ func (f *fixture) create(source v1alpha1.BundleSource, change ...func(*v1alpha1.
 	made := &v1alpha1.BundleDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name},
 		Spec: v1alpha1.BundleDeploymentSpec{
-			ProvisionerClassName: class, Template: v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: "foreign", Source: source}},
+			ProvisionerClassName: f.options.Class, Template: v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: "foreign", Source: source}},
 		},
 	}
 	for _, each := range change {

@@ -1,0 +1,46 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/format"
+)
+
+// Fetcher gets the content of a Bundle.
+type Fetcher interface {
+	// Fetch unpacks the archive at a contentURL into a folder. If digest is not empty, the archive must have it.
+	Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error
+}
+
+// Plain is Content in the format plain+v0, which Bundle controllers of the other formats convert to.
+type Plain struct {
+	Fetcher Fetcher
+	// Folder is the folder for temporary files; empty means that of the system.
+	Folder string
+}
+
+// Objects implements Content. It keeps nothing: the content of a Bundle is read again for each comparison.
+func (p Plain) Objects(ctx context.Context, bundle *v1alpha1.Bundle) ([]*unstructured.Unstructured, error) {
+	folder, err := os.MkdirTemp(p.Folder, "content-")
+	if err != nil {
+		return nil, fmt.Errorf("creating a temporary folder for the content: %w", err)
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // only space is lost
+
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fmt.Errorf("opening the temporary folder for the content: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing is written through the folder itself
+
+	if err := p.Fetcher.Fetch(ctx, bundle.Status.ContentURL, bundle.Status.Digest, root); err != nil {
+		return nil, err
+	}
+
+	return format.Objects(root.FS())
+}
