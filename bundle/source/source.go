@@ -77,6 +77,7 @@ func New(options Options) Sources {
 		v1alpha1.SourceTypeConfigMaps: &configMapSource{options, objects},
 		v1alpha1.SourceTypeUpload:     &uploadSource{options},
 		v1alpha1.SourceTypeImage:      &imageSource{options, objects},
+		v1alpha1.SourceTypeGit:        &gitSource{options, objects},
 	}
 }
 
@@ -185,6 +186,8 @@ func (o objects) secret(ctx context.Context, name string, keys ...string) (map[s
 
 // Keys of Secrets with credentials.
 const (
-	usernameKey = "username"
-	passwordKey = "password"
+	usernameKey   = "username"
+	passwordKey   = "password"
+	privateKeyKey = "ssh-privatekey"
+	knownHostsKey = "ssh-knownhosts"
 )
