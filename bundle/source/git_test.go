@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,6 +275,36 @@ func TestGitCredentials(t *testing.T) {
 
 	server.Close()
 	mustFail(t, "the server may come back", options, fromGit(server.URL+"/app.git", main), false, "cannot be reached")
+}
+
+// TestGitRedirects checks that a server that a repository has moved to gets no credentials.
+func TestGitRedirects(t *testing.T) {
+	repository := newGit(t)
+	repository.commit(map[string]string{"a": "1"})
+
+	var leaked atomic.Bool
+
+	moved := repository.serve(func(handler http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				leaked.Store(true)
+			}
+
+			handler.ServeHTTP(w, r)
+		})
+	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, moved.URL+r.URL.RequestURI(), http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+
+	from := fromGit(server.URL+"/app.git", v1alpha1.GitRef{Branch: "main"}, func(from *v1alpha1.GitSource) { from.Auth.Secret.Name = "login" })
+
+	mustFetch(t, source.Options{Reader: login()}, from, map[string]string{"a": "1"})
+
+	if leaked.Load() {
+		t.Error("the credentials were sent to another host")
+	}
 }
 
 // sshGit serves a repository over SSH with git-upload-pack, to one key. It returns the address and the host key.
