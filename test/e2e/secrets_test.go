@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +17,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/prototext"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -23,9 +29,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -37,6 +47,9 @@ const (
 	secondCredentials = "btp/s3cond&s3cret="
 )
 
+// accountKey is the key of the cloud account in Gardener.
+const accountKey = "clOud&acc0unt-key="
+
 // secrets are the values that must not be found in clear, by description. It is safe for concurrent use.
 type secrets struct {
 	mutex  sync.Mutex
@@ -46,8 +59,9 @@ type secrets struct {
 func newSecrets() *secrets {
 	return &secrets{values: map[string]string{
 		fakeavs.Password: "password of AvS", fakeedp.Secret: "secret of EDP", fakeias.Secret: "secret of IAS",
-		fakenotification.Password: "password of the notification service",
-		firstCredentials:          "first credentials of Service Manager", secondCredentials: "second credentials of Service Manager",
+		fakenotification.Password: "password of the notification service", fakecleanup.Password: "password of the cleanup hook",
+		accountKey:       "key of a cloud account",
+		firstCredentials: "first credentials of Service Manager", secondCredentials: "second credentials of Service Manager",
 		"PRIVATE KEY-----": "private key",
 	}}
 }
@@ -62,6 +76,24 @@ func (s *secrets) add(value, description string) {
 	defer s.mutex.Unlock()
 
 	s.values[value] = description
+}
+
+// addKubeconfig adds the credentials of a kubeconfig.
+func (s *secrets) addKubeconfig(t *testing.T, kubeconfig []byte, description string) {
+	t.Helper()
+
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, user := range config.AuthInfos {
+		if key := string(user.ClientKeyData); len(key) > 100 {
+			s.add(key[40:90], description)
+		}
+
+		s.add(user.Token, description)
+	}
 }
 
 // count returns the number of values whose description has the prefix.
@@ -134,7 +166,8 @@ func (q *quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	quotes := map[string]int{
 		"POST edp": http.StatusInternalServerError, "DELETE avs": http.StatusServiceUnavailable, "PUT ias": http.StatusForbidden,
-		"POST notification": http.StatusInternalServerError,
+		"POST notification": http.StatusInternalServerError, "POST reconciler": http.StatusServiceUnavailable,
+		"PATCH control-plane": http.StatusInternalServerError, "POST cleanup": http.StatusForbidden,
 	}
 	system := r.Method + " " + strings.Split(r.URL.Path, "/")[1]
 
@@ -147,9 +180,11 @@ func (q *quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.quoted[system] = true
 		q.mutex.Unlock()
 
+		body, _ := io.ReadAll(r.Body) // what cannot be read is not quoted
+
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"message": "rejected: %s %s %s %s %s"}`,
-			r.Header.Get("Authorization"), fakeavs.Password, fakeedp.Secret, fakeias.Secret, secondCredentials)
+		fmt.Fprintf(w, `{"message": "rejected: %s %s %s %s %s", "request": %q}`,
+			r.Header.Get("Authorization"), fakeavs.Password, fakeedp.Secret, fakeias.Secret, secondCredentials, body)
 
 		return
 	}
@@ -186,12 +221,117 @@ func (l *lines) String() string {
 }
 
 // TestNoSecretInClear runs the life of an instance with all integrations and searches everything that operators can read for the
-// credentials.
+// credentials. Each case has another system that installs Kyma.
 func TestNoSecretInClear(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds between two exports
 
+	for name, c := range map[string]kymaSecrets{
+		"Provisioner": {configure: withReleases("1.0.0"), upgrade: "1.1.0"},
+		"Reconciler": {installer: fakereconciler.New().Quick(), upgrade: "1.1.0", configure: func(c *broker.Config, _ *provisioner.Config) {
+			c.Kyma.Version, c.Kyma.Installer = "1.0.0", environment.InstallerReconciler
+		}},
+		"Lifecycle Manager": {installer: fakecontrolplane.New(), configure: func(c *broker.Config, _ *provisioner.Config) {
+			c.LifecycleManager.Enabled, c.Kyma.Version, c.Kyma.OnDemandVersion = true, "", false
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNoSecretInClear(t, c)
+		})
+	}
+}
+
+// kymaSecrets is a case of TestNoSecretInClear.
+type kymaSecrets struct {
+	// installer is the system that installs Kyma, or nil for the Provisioner.
+	installer simulator.System
+	configure func(*broker.Config, *provisioner.Config)
+	// upgrade is the version of an upgrade of Kyma, or empty for none.
+	upgrade string
+}
+
+// use lets the broker reach the installer on the server of the simulators.
+func (k kymaSecrets) use(t *testing.T, config *broker.Config, server string) {
+	t.Helper()
+
+	switch k.installer.(type) {
+	case *fakereconciler.Reconciler:
+		config.Reconciler.URL = server + "/" + k.installer.Name()
+	case *fakecontrolplane.ControlPlane:
+		config.Kyma.KubeconfigPath = filepath.Join(t.TempDir(), "control-plane")
+		if err := os.WriteFile(config.Kyma.KubeconfigPath, fakecontrolplane.Kubeconfig(server+"/"+k.installer.Name()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// add adds the credentials of the kubeconfigs that the installer holds.
+func (k kymaSecrets) add(t *testing.T, known *secrets) {
+	t.Helper()
+
+	switch installer := k.installer.(type) {
+	case *fakereconciler.Reconciler:
+		for _, cluster := range installer.Clusters() {
+			known.addKubeconfig(t, []byte(cluster.Kubeconfig), "kubeconfig of the installer")
+		}
+	case *fakecontrolplane.ControlPlane:
+		for _, object := range installer.Objects("Secret") {
+			encoded, _, _ := unstructured.NestedString(object.Object, "data", "config")
+
+			kubeconfig, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			known.addKubeconfig(t, kubeconfig, "kubeconfig of the installer")
+		}
+	}
+
+	if k.installer != nil && known.count("kubeconfig of the installer") == 0 {
+		t.Error("the installer has no kubeconfig, so the search proves nothing")
+	}
+}
+
+// usePool turns on the account pool with one account, whose credentials are in the garden.
+func (e env) usePool(hook string) {
+	e.Helper()
+
+	garden, account := e.services.Garden.Client(), poolAccount(0)
+	account.CredentialsRef.Name = "pool-credentials"
+
+	for _, object := range []client.Object{
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: account.CredentialsRef.Name, Namespace: account.Namespace},
+			Data:       map[string][]byte{"secretAccessKey": []byte(accountKey)},
+		},
+		account,
+	} {
+		if err := garden.Create(e.Context(), object); err != nil {
+			e.Fatal(err)
+		}
+	}
+
+	rules := filepath.Join(e.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte("rule: [aws, azure, azure_lite, gcp, sap-converged-cloud, free, preview, trial]"), 0o600); err != nil {
+		e.Fatal(err)
+	}
+
+	settings := &e.services.Settings
+	settings.AccountPool.RulesFile, settings.AccountPool.Cleanup = rules, fakecleanup.Config(hook)
+	settings.Gardener.Project = fakegarden.DefaultProject
+	settings.Gardener.KubeconfigPath = harness.ServeGarden(e.TB, e.services.Garden)
+}
+
+func testNoSecretInClear(t *testing.T, c kymaSecrets) {
+	t.Helper()
+
 	known, collected := newSecrets(), &traces{}
-	systems := []simulator.System{fakeavs.New(), fakeedp.New(), fakeias.New(), fakenotification.New()}
+	systems := []simulator.System{fakeavs.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakecleanup.New()}
+
+	if c.installer != nil {
+		systems = append(systems, c.installer)
+	}
+
 	quotes := &quoting{next: simulator.NewHandler(systems...), secrets: known, quoted: map[string]bool{}}
 	server, collector := httptest.NewServer(quotes), httptest.NewServer(collected)
 	t.Cleanup(server.Close)
@@ -216,21 +356,25 @@ func TestNoSecretInClear(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	options.Configure = func(c *broker.Config, p *provisioner.Config) {
-		withReleases("1.0.0")(c, p)
+	options.Configure = func(config *broker.Config, p *provisioner.Config) {
+		c.configure(config, p)
+		c.use(t, config, server.URL)
 
-		c.AvS = fakeavs.Config(server.URL + "/avs")
-		c.AvS.Tags.Enabled = true
-		c.Gardener.ShootDomain = "example.com"
-		c.EDP.AuthURL, c.EDP.AdminURL, c.EDP.Namespace, c.EDP.Secret = server.URL+"/edp", server.URL+"/edp", fakeedp.Namespace, fakeedp.Secret
-		c.IAS.URL, c.IAS.UserID, c.IAS.UserSecret = server.URL+"/ias", fakeias.User, fakeias.Secret
-		c.Notification = fakenotification.Config(server.URL + "/" + systems[3].Name())
-		c.Tracing.Endpoint, p.Tracing.Endpoint = collector.URL, collector.URL
+		config.AvS = fakeavs.Config(server.URL + "/avs")
+		config.AvS.Tags.Enabled = true
+		config.Gardener.ShootDomain = "example.com"
+		config.EDP.AuthURL, config.EDP.AdminURL, config.EDP.Namespace, config.EDP.Secret = server.URL+"/edp", server.URL+"/edp", fakeedp.Namespace, fakeedp.Secret
+		config.IAS.URL, config.IAS.UserID, config.IAS.UserSecret = server.URL+"/ias", fakeias.User, fakeias.Secret
+		config.Notification = fakenotification.Config(server.URL + "/" + systems[3].Name())
+		config.Tracing.Endpoint, p.Tracing.Endpoint = collector.URL, collector.URL
 		settings = p.Database
 	}
 
-	services := harness.Start(t, options)
-	e := env{platform: newPlatform(t, services.Broker.URL), services: services}
+	services := harness.Prepare(t, options)
+	e := env{platform: newPlatform(t, ""), services: services}
+	e.usePool(server.URL + "/" + systems[4].Name())
+	e.startBroker()
+
 	databases := []searched{openSearched(t, "broker", services.Settings.Database), openSearched(t, "provisioner", settings)}
 
 	search := func(when string) {
@@ -255,25 +399,20 @@ func TestNoSecretInClear(t *testing.T) {
 	order["context"] = serviceManagerContext(firstCredentials)
 	e.Send(http.MethodPut, harness.InstancePath("mine")+harness.Incomplete, order, http.StatusAccepted)
 	e.WantSucceeded("mine")
-
-	admin, err := clientcmd.Load(e.kubeconfig("mine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, user := range admin.AuthInfos {
-		if key := string(user.ClientKeyData); len(key) > 100 {
-			known.add(key[40:90], "credentials in a kubeconfig")
-		}
-
-		if user.Token != "" {
-			known.add(user.Token, "credentials in a kubeconfig")
-		}
-	}
+	known.addKubeconfig(t, e.kubeconfig("mine"), "credentials in a kubeconfig")
+	c.add(t, known)
 
 	e.Update("mine", map[string]any{"context": serviceManagerContext(secondCredentials)})
 	e.WantSucceeded("mine")
-	e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma is upgraded to 1.1.0")
+	c.add(t, known)
+
+	if c.upgrade != "" {
+		e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: c.upgrade}), "Kyma is upgraded to "+c.upgrade)
+	} else {
+		e.wantUpgraded(e.upgrade(environment.KindUpgradeCluster, "mine", operatorapi.Upgrade{Version: "1.36"}), "")
+	}
+
+	c.add(t, known)
 
 	sealed := map[string]int{}
 	for _, database := range databases {
@@ -287,6 +426,11 @@ func TestNoSecretInClear(t *testing.T) {
 	search("before the deletion")
 	e.Delete("mine", harness.PlanPreview)
 	e.WantGone("mine")
+
+	for _, want := range []int{http.StatusServiceUnavailable, http.StatusOK} {
+		e.Send(http.MethodPost, "/cloudaccounts/pool-000/cleanup", operatorapi.Justification{Reason: "ticket 4711"}, want)
+	}
+
 	search("after the deletion")
 
 	if got := quotes.count(); got != len(systems) {
@@ -314,7 +458,7 @@ func (e env) readable(databases []searched, collected *traces, simulators string
 		texts["GET "+path] = reply.Raw
 	}
 
-	for _, path := range []string{"/runtimes", "/operations", "/audit", "/platforms", "/processes"} {
+	for _, path := range []string{"/runtimes", "/operations", "/audit", "/platforms", "/processes", "/cloudaccounts"} {
 		get(path)
 	}
 
