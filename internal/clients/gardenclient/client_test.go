@@ -99,6 +99,7 @@ func TestSecretBindings(t *testing.T) {
 	}
 }
 
+// TestErrorsOfTheAPIServer has cases for the rows of the table in docs/operator/account-pool.md; TestSilentServer has the others.
 func TestErrorsOfTheAPIServer(t *testing.T) {
 	status := func(code int, reason, message string) string {
 		return fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "message": %q, "code": %d}`, reason, message, code)
@@ -122,6 +123,10 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 			status(403, "Forbidden", `credentialsbindings "a" is forbidden: aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled`), 403,
 			failure.Transient, "Gardener is overloaded", "client rate limiter",
 		},
+		{"the server has just started", status(403, "Forbidden", `credentialsbindings "a" is forbidden: not yet ready to handle request`), 403, failure.Transient, "Gardener is not ready yet", "not yet ready"},
+		{"the server has too many requests", status(429, "TooManyRequests", "slow down"), 429, failure.Transient, "does not respond correctly", "slow down"},
+		{"the patch is invalid", status(422, "Invalid", "metadata.labels: Invalid value"), 422, failure.Invalid, "Gardener rejects it", "metadata.labels"},
+		{"the request is invalid", status(400, "BadRequest", "not so"), 400, failure.Invalid, "Gardener rejects it", "not so"},
 		{"another plugin forbids the label", status(403, "Forbidden", `credentialsbindings "a" is forbidden: no`), 403, failure.Transient, "an operator must allow it", "is forbidden: no"},
 		{"the server is no API server", "404 page not found", 404, failure.Transient, "APP_GARDENER_KUBECONFIG_PATH", ""},
 		{"the server fails", status(500, "InternalError", "etcd"), 500, failure.Transient, "does not respond correctly", "etcd"},
@@ -137,6 +142,29 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 
 		if !strings.Contains(got.Detail, c.detail) || (got.Detail == "") != (c.detail == "") || c.detail != "" && strings.Contains(got.Text, c.detail) {
 			t.Errorf("%s: got the text %q and the detail %q", c.reason, got.Text, got.Detail)
+		}
+	}
+}
+
+// TestSilentServer calls a server that does not respond in time, and one that is away.
+func TestSilentServer(t *testing.T) {
+	slow := newClient(t, gardenclient.CredentialsBinding, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+
+	_, late := slow.Account(ctx, "a")
+
+	away, err := gardenclient.New(&rest.Config{Host: "http://127.0.0.1:1"}, gardenclient.Options{Namespace: "garden-local", Kind: gardenclient.CredentialsBinding})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, refused := away.Account(t.Context(), "a")
+
+	for reason, err := range map[string]error{"slow": late, "away": refused} {
+		if got := failure.Of(err); got.Kind != failure.Transient || got.Text != `reading the account "a": Gardener does not respond correctly` || got.Detail != "" {
+			t.Errorf("%s: got %s, %q, %q", reason, got.Kind, got.Text, got.Detail)
 		}
 	}
 }
