@@ -16,6 +16,9 @@ import (
 	"time"
 )
 
+// certificateFile is the name of the self-signed certificate in the folder of the store.
+const certificateFile = "tls.crt"
+
 // selfSigned writes a new certificate and its key into the folder. The certificate is for the host of the address, and valid for a year.
 func selfSigned(folder, externalAddress string) (certFile, keyFile string, err error) {
 	address, err := url.Parse(externalAddress)
@@ -49,7 +52,7 @@ func selfSigned(folder, externalAddress string) (certFile, keyFile string, err e
 		return "", "", fmt.Errorf("encoding a key: %w", err)
 	}
 
-	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	certFile, keyFile = filepath.Join(folder, certificateFile), filepath.Join(folder, "tls.key")
 
 	for file, block := range map[string]*pem.Block{
 		certFile: {Type: "CERTIFICATE", Bytes: certificate}, keyFile: {Type: "PRIVATE KEY", Bytes: encoded},

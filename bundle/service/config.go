@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
@@ -25,9 +27,10 @@ type Config struct {
 	StoreDir       string        `env:"STORE_DIR"       help:"folder for the content of Bundles and for uploads"`
 	SweepInterval  time.Duration `env:"SWEEP_INTERVAL"  help:"interval at which content that no Bundle uses is removed"`
 
-	Bundles Bundles `envPrefix:"BUNDLES_"`
-	Sources Sources `envPrefix:"SOURCES_"`
-	Limits  Limits  `envPrefix:"LIMITS_"`
+	Bundles     Bundles     `envPrefix:"BUNDLES_"`
+	Deployments Deployments `envPrefix:"DEPLOYMENTS_"`
+	Sources     Sources     `envPrefix:"SOURCES_"`
+	Limits      Limits      `envPrefix:"LIMITS_"`
 }
 
 // TLS configures the certificate of the content server.
@@ -44,6 +47,17 @@ type Bundles struct {
 	Workers    int           `env:"WORKERS"     help:"maximum number of Bundles that are unpacked at the same time"`
 	Timeout    time.Duration `env:"TIMEOUT"     help:"maximum time of an attempt to unpack a Bundle"`
 	MaxRetry   time.Duration `env:"MAX_RETRY"   help:"maximum pause between failed attempts to unpack a Bundle"`
+}
+
+// Deployments configures the BundleDeployment controller.
+type Deployments struct {
+	Enabled        bool          `env:"ENABLED"         help:"run the BundleDeployment controller"`
+	PlainClass     string        `env:"PLAIN_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format plain+v0"`
+	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
+	CAFile         string        `env:"CA_FILE"         help:"certificate authorities of contentURL; empty means those of the system, or the self-signed certificate"`
+	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
+	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read"`
+	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects are compared with their Bundle and repaired"`
 }
 
 // Sources enables types of sources. A Bundle with another type fails with a message that names it.
@@ -71,6 +85,9 @@ func DefaultConfig() Config {
 		Address: "127.0.0.1:8443", StatusAddress: "127.0.0.1:8081", ShutdownDelay: 2 * time.Second, Log: logging.DefaultConfig(),
 		Namespace: "bundle-system", LeaderElection: true, AccessCache: time.Minute, StoreDir: "bundles", SweepInterval: 10 * time.Minute,
 		Bundles: Bundles{Enabled: true, PlainClass: "core-rukpak-io-plain", Workers: 4, Timeout: 5 * time.Minute, MaxRetry: 5 * time.Minute},
+		Deployments: Deployments{
+			Enabled: true, PlainClass: "core-rukpak-io-plain", ContentTimeout: time.Minute, HealthInterval: time.Minute, DriftInterval: 10 * time.Minute,
+		},
 		Sources: Sources{Image: true, Git: true, HTTP: true, ConfigMaps: true, Upload: true},
 		Limits:  Limits{CompressedBytes: limits.CompressedBytes, Bytes: limits.Bytes, Files: limits.Files, Depth: limits.Depth},
 	}
@@ -84,12 +101,20 @@ func (c Config) check() error {
 		broken  bool
 		problem string
 	}{
-		{!c.Bundles.Enabled, "APP_BUNDLES_ENABLED: no controller is enabled"},
+		{!c.Bundles.Enabled && !c.Deployments.Enabled, "APP_BUNDLES_ENABLED, APP_DEPLOYMENTS_ENABLED: no controller is enabled"},
 		{c.Namespace == "", "APP_NAMESPACE: set the namespace of the provisioner"},
 		{c.StoreDir == "", "APP_STORE_DIR: set a folder"},
 		{c.Bundles.Workers < 1, "APP_BUNDLES_WORKERS: must be at least 1"},
 		{c.Bundles.Timeout <= 0, "APP_BUNDLES_TIMEOUT: must be positive"},
 		{c.Bundles.MaxRetry < minRetry, "APP_BUNDLES_MAX_RETRY: must be at least " + minRetry.String()},
+		{
+			len(validation.IsDNS1123Label(c.Deployments.PlainClass)) > 0,
+			"APP_DEPLOYMENTS_PLAIN_CLASS: must be a DNS label: at most 63 lower-case letters, digits and hyphens",
+		},
+		{
+			c.Deployments.ContentTimeout <= 0 || c.Deployments.HealthInterval <= 0 || c.Deployments.DriftInterval <= 0,
+			"APP_DEPLOYMENTS_CONTENT_TIMEOUT, APP_DEPLOYMENTS_HEALTH_INTERVAL, APP_DEPLOYMENTS_DRIFT_INTERVAL: must be positive",
+		},
 		{c.SweepInterval <= 0, "APP_SWEEP_INTERVAL: must be positive"},
 		{c.AccessCache <= 0, "APP_ACCESS_CACHE: must be positive"},
 		{c.ShutdownDelay < 0, "APP_SHUTDOWN_DELAY: must not be negative"},

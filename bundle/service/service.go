@@ -29,6 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/content"
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
+	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
 	"github.com/environment-broker/environment-broker/bundle/format"
 	"github.com/environment-broker/environment-broker/bundle/source"
 	"github.com/environment-broker/environment-broker/bundle/store"
@@ -57,6 +58,8 @@ type Service struct {
 	server   *httpserver.Server
 	status   *httpserver.Server
 	external string
+	// temporary is the folder for files that only this process uses.
+	temporary string
 }
 
 // New checks the configuration, builds the service and binds its addresses. If cluster is nil, the service connects to the configured cluster.
@@ -140,23 +143,20 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 }
 
 func (s *Service) addUnpacker(context.Context, *rest.Config) error {
-	limits := archive.Limits{
-		CompressedBytes: s.config.Limits.CompressedBytes, Bytes: s.config.Limits.Bytes, Files: s.config.Limits.Files, Depth: s.config.Limits.Depth,
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("reading the name of the host: %w", err)
 	}
 
 	// Replicas may share the store. What a former process of this one has left belongs to attempts that nobody continues.
-	temporary := filepath.Join(s.config.StoreDir, "temporary-"+host)
-	if err := errors.Join(os.RemoveAll(temporary), os.MkdirAll(temporary, 0o700)); err != nil {
+	s.temporary = filepath.Join(s.config.StoreDir, "temporary-"+host)
+	if err := errors.Join(os.RemoveAll(s.temporary), os.MkdirAll(s.temporary, 0o700)); err != nil {
 		return fmt.Errorf("APP_STORE_DIR: %w", err)
 	}
 
 	sources := source.New(source.Options{
-		Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Uploads: s.contents.Store, Limits: limits, Timeout: s.config.Bundles.Timeout,
-		Temporary: temporary,
+		Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Uploads: s.contents.Store, Limits: s.limits(), Timeout: s.config.Bundles.Timeout,
+		Temporary: s.temporary,
 	})
 
 	enabled := map[v1alpha1.SourceType]bool{
@@ -168,7 +168,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 	s.unpacker, err = bundles.NewUnpacker(bundles.UnpackerOptions{
 		Source: fetcher{sources}, Store: s.contents, Classes: []bundles.Class{{Name: s.config.Bundles.PlainClass, Format: format.Plain{}}},
 		Workers: s.config.Bundles.Workers, Timeout: s.config.Bundles.Timeout, Retry: minRetry, MaxRetry: s.config.Bundles.MaxRetry,
-		Folder: temporary, Registry: s.health.Registry(), Log: Logger(s.log),
+		Folder: s.temporary, Registry: s.health.Registry(), Log: Logger(s.log),
 	})
 
 	return err
@@ -220,11 +220,63 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 	return nil
 }
 
-func (s *Service) addControllers(context.Context, *rest.Config) error {
-	return bundles.Add(s.manager, bundles.Options{
-		Unpacker: s.unpacker, Namespace: s.config.Namespace, CleanUp: s.contents.remove,
-		ContentURL: func(name string) string { return content.URL(s.external, name) },
+func (s *Service) addControllers(_ context.Context, cluster *rest.Config) error {
+	if s.config.Bundles.Enabled {
+		if err := bundles.Add(s.manager, bundles.Options{
+			Unpacker: s.unpacker, Namespace: s.config.Namespace, CleanUp: s.contents.remove,
+			ContentURL: func(name string) string { return content.URL(s.external, name) },
+		}); err != nil {
+			return err
+		}
+	}
+
+	if s.config.Deployments.Enabled {
+		return s.addDeployments(cluster)
+	}
+
+	return nil
+}
+
+// addDeployments adds the BundleDeployment controller. It reads all content through contentURL, also that of this service, because other
+// provisioners may have unpacked the Bundles.
+func (s *Service) addDeployments(cluster *rest.Config) error {
+	settings := s.config.Deployments
+	access := content.ClientOptions{TokenFile: settings.TokenFile, CAFile: settings.CAFile, Timeout: settings.ContentTimeout, Limits: s.limits()}
+
+	if access.TokenFile == "" {
+		access.Token, access.TokenFile = cluster.BearerToken, cluster.BearerTokenFile
+	}
+
+	if access.Token == "" && access.TokenFile == "" {
+		return errors.New("APP_DEPLOYMENTS_TOKEN_FILE: the kubeconfig has no token; name a file with the token of a ServiceAccount that has the ClusterRole bundle-reader")
+	}
+
+	if access.CAFile == "" && s.config.TLS.SelfSigned {
+		access.CAFile = filepath.Join(s.config.StoreDir, certificateFile)
+	}
+
+	client, err := content.NewClient(access)
+	if err != nil {
+		return fmt.Errorf("APP_DEPLOYMENTS_TOKEN_FILE, APP_DEPLOYMENTS_CA_FILE: %w", err)
+	}
+
+	controller, err := deployments.New(deployments.Options{
+		Class: settings.PlainClass, Client: s.manager.GetClient(), Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Hub: cluster,
+		Content: deployments.Plain{Fetcher: client, Folder: s.temporary}, Events: s.manager.GetEventRecorder("bundle-provisioner"), Now: time.Now,
+		HealthInterval: settings.HealthInterval, DriftInterval: settings.DriftInterval,
 	})
+	if err != nil {
+		return err
+	}
+
+	return controller.Setup(s.manager)
+}
+
+// limits returns the limits of the content of a Bundle.
+func (s *Service) limits() archive.Limits {
+	return archive.Limits{
+		CompressedBytes: s.config.Limits.CompressedBytes, Bytes: s.config.Limits.Bytes, Files: s.config.Limits.Files, Depth: s.config.Limits.Depth,
+	}
 }
 
 // Address returns the address of the content server, as clients use it.

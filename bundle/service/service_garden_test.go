@@ -44,7 +44,8 @@ func settings(t *testing.T, namespace string) service.Config {
 	config := service.DefaultConfig()
 	config.Address, config.StatusAddress, config.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	config.Namespace, config.StoreDir, config.TLS.SelfSigned = namespace, t.TempDir(), true
-	config.Bundles.PlainClass = "class-" + namespace
+	config.Bundles.PlainClass, config.Deployments.PlainClass = "class-"+namespace, "class-"+namespace
+	config.Deployments.Enabled = false // needs a token
 	return config
 }
 

@@ -1,5 +1,5 @@
-// Command bundler runs the bundle provisioner: it unpacks Bundles and serves their content. It reads its configuration from
-// environment variables (docs/operator/configuration.md).
+// Command bundler runs the bundle provisioner: it unpacks Bundles, serves their content, and installs BundleDeployments. It reads its
+// configuration from environment variables (docs/operator/configuration.md).
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 func main() {
 	os.Exit(program.Program[service.Config]{
-		Name: "bundler", About: "a controller that unpacks Bundles and serves their content to authorized clients",
+		Name: "bundler", About: "controllers that unpack Bundles, serve their content to authorized clients, and install it on clusters",
 		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
 	}.Main())
 }

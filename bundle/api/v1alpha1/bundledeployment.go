@@ -31,12 +31,12 @@ const (
 	ReasonObjectLookupFailure      = "ObjectLookupFailure"
 
 	// ReasonInstallPending and the other reasons below are additions.
-	ReasonInstallPending   = "InstallPending"
-	ReasonDependencyFailed = "DependencyPending"
-	ReasonSuspended        = "Suspended"
-	ReasonDryRun           = "DryRun"
-	ReasonUninstalling     = "Uninstalling"
-	ReasonUninstallFailed  = "UninstallFailed"
+	ReasonInstallPending    = "InstallPending"
+	ReasonDependencyPending = "DependencyPending"
+	ReasonSuspended         = "Suspended"
+	ReasonDryRun            = "DryRun"
+	ReasonUninstalling      = "Uninstalling"
+	ReasonUninstallFailed   = "UninstallFailed"
 )
 
 // Labels of the Bundles that a BundleDeployment creates, and of the objects that it installs.
@@ -101,7 +101,8 @@ type BundleDeploymentSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// Suspend stops every change of the target cluster until it is false again. It is an addition.
+	// Suspend stops every change of the target cluster until it is false again. It is an addition. If the BundleDeployment is deleted
+	// meanwhile, its objects stay on the cluster, and an event says so.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

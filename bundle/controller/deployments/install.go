@@ -77,7 +77,7 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 	if p.status.ActiveBundle != name {
 		if waiting := p.dependencies(ctx); waiting != "" {
 			p.setPending(waiting)
-			p.setReason(v1alpha1.ReasonDependencyFailed)
+			p.setReason(v1alpha1.ReasonDependencyPending)
 
 			return p.keep(ctx, found)
 		}

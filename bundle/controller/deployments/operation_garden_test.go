@@ -335,14 +335,14 @@ func TestDependencies(t *testing.T) {
 		made.Spec.DependsOn = []v1alpha1.Dependency{{Name: first.name}}
 	})
 	second.settle()
-	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDependencyFailed, "BundleDeployment "+first.name+" does not exist")
+	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDependencyPending, "BundleDeployment "+first.name+" does not exist")
 
 	first.create(first.content("1", first.configMap("one", "1")), func(made *v1alpha1.BundleDeployment) {
 		made.Spec.DependsOn = []v1alpha1.Dependency{{Name: second.name}}
 	})
 	first.settle()
 	second.settle()
-	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDependencyFailed, "in a cycle: "+second.name+", "+first.name)
+	second.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDependencyPending, "in a cycle: "+second.name+", "+first.name)
 
 	first.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DependsOn = nil })
 	first.settle()
