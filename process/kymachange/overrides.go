@@ -24,6 +24,10 @@ func Overrides(kyma Kyma) Step {
 				return operation, 0, err
 			}
 
+			// Upgrades set the tenant's credentials before this step. They replace operators' values with the same keys.
+			changed.Request.Cluster.Kyma = overridden
+			changed.OverrideServiceManager()
+
 			update := *operation.Data.Update
 			update.Cluster.Kyma, operation.Data.Update = overridden, &update
 
