@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
@@ -73,6 +74,15 @@ func exits() []exit {
 			"See 'ebctl operation explain {operation}' for the cause and the next steps.",
 		},
 		{isInterrupted, ExitError, ""},
+		{is[*bundleTimeoutError], ExitTimedOut, "The provisioner continues. See 'ebctl bundle get NAME' for its progress."},
+		{is[*bundleFailedError], ExitOperationFailed, "See docs/operator/bundles.md for the conditions and what to do."},
+		{
+			apierrors.IsNotFound, ExitNotFound,
+			"See 'ebctl bundle list'. If that fails too, the cluster lacks the CustomResourceDefinitions: see docs/operator/bundles.md.",
+		},
+		{apierrors.IsAlreadyExists, ExitConflict, "See 'ebctl bundle list', or use another name."},
+		{apierrors.IsUnauthorized, ExitError, "The API server rejects the credentials of the kubeconfig. Set another one with --kubeconfig or KUBECONFIG."},
+		{apierrors.IsForbidden, ExitError, "The user of the kubeconfig lacks a role for bundles and bundledeployments of core.rukpak.io."},
 		{is[*brokenError], ExitAuditBroken, "See docs/operator/audit.md for what to do."},
 		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list', 'ebctl operation list' and 'ebctl catalog'."},
 		{

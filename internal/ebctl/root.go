@@ -74,7 +74,7 @@ func newRootCommand(session *session) *cobra.Command {
 		newAuditCommand(session),
 		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),
 		newCloudAccountCommand(session), newCredentialsCommand(session), newLeftoverCommand(session), newReconcileCommand(session),
-		newProvisionerCommand(session),
+		newProvisionerCommand(session), newBundleCommand(session),
 		newVersionCommand(session),
 		newManualCommand(),
 	)

@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "update the expected output of the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ebctl": run})
+	testscript.Main(tests{m}, map[string]func(){"ebctl": run})
 }
 
 // TestScripts runs ebctl as a process against a fakeBroker. Scripts have these commands in addition to those of testscript:

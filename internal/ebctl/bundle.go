@@ -1,0 +1,246 @@
+package ebctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+const (
+	deployments = "bundledeployments"
+	bundles     = "bundles"
+
+	// maxAnswer bounds a response of the API server in bytes, and pageSize the objects of a response.
+	maxAnswer = 64 << 20
+	pageSize  = "500"
+)
+
+// newBundleCommand returns the group of commands about the bundle provisioner.
+func newBundleCommand(session *session) *cobra.Command {
+	var cluster clusterFlags
+
+	command := group("bundle", "Install Bundles on clusters, and show their state",
+		newBundleCreateCommand(session, &cluster),
+		newBundleGetCommand(session, &cluster),
+		newBundleListCommand(session, &cluster),
+	)
+	command.Long = "Install Bundles on clusters, and show their state.\n\n" +
+		"The commands call the Kubernetes API server of the bundle provisioner with a kubeconfig, not the broker: the global flags for address and\n" +
+		"credentials have no effect."
+
+	flags := command.PersistentFlags()
+	flags.StringVar(&cluster.kubeconfig, "kubeconfig", "", "the kubeconfig (KUBECONFIG; default ~/.kube/config)")
+	flags.StringVar(&cluster.context, "kube-context", "", "the context of the kubeconfig (default the current one)")
+
+	if err := command.MarkPersistentFlagFilename("kubeconfig"); err != nil {
+		panic(err) // a programming error
+	}
+
+	completeBy(command, "kube-context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return session.kubeContexts(cluster), cobra.ShellCompDirectiveNoFileComp
+	})
+
+	return command
+}
+
+// clusterFlags select the API server.
+type clusterFlags struct{ kubeconfig, context string }
+
+// loader returns the kubeconfig that the flags and KUBECONFIG select.
+func (s *session) loader(cluster clusterFlags) clientcmd.ClientConfig {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: cluster.kubeconfig, Precedence: filepath.SplitList(s.Environment(clientcmd.RecommendedConfigPathEnvVar))}
+	if len(rules.Precedence) == 0 {
+		rules.Precedence = []string{clientcmd.RecommendedHomeFile}
+	}
+
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: cluster.context})
+}
+
+// kubeContexts returns the names of the contexts for completion. Without a readable kubeconfig there are none.
+func (s *session) kubeContexts(cluster clusterFlags) []cobra.Completion {
+	loaded, err := s.loader(cluster).RawConfig()
+	if err != nil {
+		return nil
+	}
+
+	names := make([]cobra.Completion, 0, len(loaded.Contexts))
+	for name := range loaded.Contexts {
+		names = append(names, name)
+	}
+
+	return names
+}
+
+// bundleClient calls the API server.
+type bundleClient struct {
+	api    rest.Interface
+	config *rest.Config
+}
+
+// bundleClient returns a client of the API server that the flags select.
+func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
+	if s.timeout <= 0 {
+		return bundleClient{}, usage("--timeout must be positive")
+	}
+
+	config, err := s.loader(cluster).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG")
+	}
+
+	if err != nil {
+		return bundleClient{}, usage("%w", err)
+	}
+
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return bundleClient{}, fmt.Errorf("preparing the Kubernetes client: %w", err)
+	}
+
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // the kind Status of errors
+
+	config.Timeout, config.UserAgent = s.timeout, "ebctl/"+s.Version
+	config.WarningHandler = rest.NewWarningWriter(s.Err, rest.WarningWriterOptions{Deduplicate: true})
+
+	calls := rest.CopyConfig(config)
+	calls.APIPath, calls.GroupVersion = "/apis", &v1alpha1.GroupVersion
+	calls.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	calls.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} })
+
+	api, err := rest.RESTClientFor(calls)
+	if err != nil {
+		return bundleClient{}, usage("the kubeconfig is invalid: %w", err)
+	}
+
+	return bundleClient{api, config}, nil
+}
+
+// create creates a BundleDeployment and returns it as it is stored.
+func (c bundleClient) create(ctx context.Context, deployment *v1alpha1.BundleDeployment) (v1alpha1.BundleDeployment, error) {
+	var created v1alpha1.BundleDeployment
+	if err := c.api.Post().Resource(deployments).Body(deployment).Do(ctx).Into(&created); err != nil {
+		return v1alpha1.BundleDeployment{}, err
+	}
+
+	return shownDeployment(created), nil
+}
+
+// deployment reads a BundleDeployment, and bundle reads a Bundle.
+func (c bundleClient) deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, error) {
+	var found v1alpha1.BundleDeployment
+	if err := c.api.Get().Resource(deployments).Name(name).Do(ctx).Into(&found); err != nil {
+		return v1alpha1.BundleDeployment{}, err
+	}
+
+	return shownDeployment(found), nil
+}
+
+func (c bundleClient) bundle(ctx context.Context, name string) (v1alpha1.Bundle, error) {
+	var found v1alpha1.Bundle
+	if err := c.api.Get().Resource(bundles).Name(name).Do(ctx).Into(&found); err != nil {
+		return v1alpha1.Bundle{}, err
+	}
+
+	return shownBundle(found), nil
+}
+
+// deployments reads all BundleDeployments.
+func (c bundleClient) deployments(ctx context.Context) ([]v1alpha1.BundleDeployment, error) {
+	found := []v1alpha1.BundleDeployment{}
+
+	for next := ""; ; {
+		var page v1alpha1.BundleDeploymentList
+		if err := c.api.Get().Resource(deployments).Param("limit", pageSize).Param("continue", next).Do(ctx).Into(&page); err != nil {
+			return nil, err
+		}
+
+		for _, each := range page.Items {
+			found = append(found, shownDeployment(each))
+		}
+
+		if next = page.Continue; next == "" {
+			return found, nil
+		}
+	}
+}
+
+// bundles reads the Bundles that have the labels of the selector; an empty selector selects all.
+func (c bundleClient) bundles(ctx context.Context, selector string) ([]v1alpha1.Bundle, error) {
+	found := []v1alpha1.Bundle{}
+
+	for next := ""; ; {
+		var page v1alpha1.BundleList
+
+		request := c.api.Get().Resource(bundles).Param("labelSelector", selector).Param("limit", pageSize).Param("continue", next)
+		if err := request.Do(ctx).Into(&page); err != nil {
+			return nil, err
+		}
+
+		for _, each := range page.Items {
+			found = append(found, shownBundle(each))
+		}
+
+		if next = page.Continue; next == "" {
+			return found, nil
+		}
+	}
+}
+
+// shownDeployment and shownBundle return objects as kubectl shows them: with their kind, without the fields of managers.
+func shownDeployment(deployment v1alpha1.BundleDeployment) v1alpha1.BundleDeployment {
+	deployment.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindBundleDeployment))
+	deployment.ManagedFields = nil
+
+	return deployment
+}
+
+func shownBundle(bundle v1alpha1.Bundle) v1alpha1.Bundle {
+	bundle.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindBundle))
+	bundle.ManagedFields = nil
+
+	return bundle
+}
+
+// boundedTransport bounds the size of responses.
+type boundedTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err == nil {
+		response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
+	}
+
+	return response, err //nolint:wrapcheck // client-go inspects the errors of the transport
+}
+
+type boundedBody struct {
+	io.ReadCloser
+
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(into []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the response of the API server has more than %d bytes", int64(maxAnswer))
+	}
+
+	read, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
+	b.left -= int64(read)
+
+	return read, err //nolint:wrapcheck // io.EOF must stay io.EOF
+}

@@ -1,0 +1,166 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// plainClass is the class of the provisioner for manifests in the format plain+v0.
+const plainClass = "core-rukpak-io-plain"
+
+// bundleOrder contains the flags of 'bundle create'.
+type bundleOrder struct {
+	image                    string
+	git, branch, tag, commit string
+	directory                string
+	http, sha256             string
+	configMaps               []string
+	upload                   bool
+
+	class, targetSecret string
+	waiting             waiting
+}
+
+// newBundleCreateCommand returns the command that creates a BundleDeployment.
+func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Command {
+	var order bundleOrder
+
+	command := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a BundleDeployment, which installs the content of a source",
+		Long: "Create a BundleDeployment, which installs the content of a source.\n\n" +
+			"Exactly one of --image, --git, --http, --config-map and --upload is the source. After --upload, the Bundle waits for its content.",
+		Example: "  ebctl bundle create my-addon --image registry.example.com/my-addon:v1 --wait\n" +
+			"  ebctl bundle create my-addon --git https://git.example.com/my-addon.git --tag v1 --directory deploy",
+		Args: arguments("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return session.createBundle(command.Context(), *cluster, args[0], order)
+		},
+	}
+
+	flags := command.Flags()
+	flags.StringVar(&order.image, "image", "", "an OCI image or artifact")
+	flags.StringVar(&order.git, "git", "", "a Git repository; needs --branch, --tag or --commit")
+	flags.StringVar(&order.branch, "branch", "", "the branch of the Git repository")
+	flags.StringVar(&order.tag, "tag", "", "the tag of the Git repository")
+	flags.StringVar(&order.commit, "commit", "", "the commit of the Git repository")
+	flags.StringVar(&order.directory, "directory", "", "the folder of the Git repository (default the root)")
+	flags.StringVar(&order.http, "http", "", "the URL of an archive")
+	flags.StringVar(&order.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")
+	flags.StringArrayVar(&order.configMaps, "config-map", nil, "a ConfigMap in the provisioner's namespace; can be repeated")
+	flags.BoolVar(&order.upload, "upload", false, "the content is uploaded later")
+	flags.StringVar(&order.class, "class", plainClass, "the provisioner class")
+	flags.StringVar(&order.targetSecret, "target-secret", "",
+		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
+	flags.BoolVar(&order.waiting.wanted, "wait", false, "wait until the Bundle is installed")
+	flags.DurationVar(&order.waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+
+	return command
+}
+
+// createBundle creates the BundleDeployment, waits if wanted, and prints the state.
+func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name string, order bundleOrder) error {
+	source, err := order.source()
+	if err != nil {
+		return err
+	}
+
+	client, err := s.bundleClient(cluster)
+	if err != nil {
+		return err
+	}
+
+	deployment := &v1alpha1.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.BundleDeploymentSpec{
+			ProvisionerClassName: order.class,
+			Template:             v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: order.class, Source: source}},
+		},
+	}
+	if order.targetSecret != "" {
+		deployment.Spec.Target = &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: order.targetSecret}}
+	}
+
+	created, err := client.create(ctx, deployment)
+	if err != nil {
+		return fmt.Errorf("creating the BundleDeployment %s: %w", name, err)
+	}
+
+	if !order.waiting.wanted {
+		return s.printBundleState(bundleState{Deployment: created, Bundles: []v1alpha1.Bundle{}})
+	}
+
+	waitErr := s.waitForBundle(ctx, client, name, order.waiting.limit)
+	if ctx.Err() != nil {
+		return waitErr
+	}
+
+	state, err := client.state(ctx, name)
+	if err != nil {
+		if waitErr != nil {
+			return waitErr
+		}
+
+		return err
+	}
+
+	if err := s.printBundleState(state); err != nil {
+		return err
+	}
+
+	return waitErr
+}
+
+// source returns the source that the flags describe.
+func (o bundleOrder) source() (v1alpha1.BundleSource, error) {
+	chosen := 0
+
+	for _, given := range []bool{o.image != "", o.git != "", o.http != "", len(o.configMaps) > 0, o.upload} {
+		if given {
+			chosen++
+		}
+	}
+
+	reference := v1alpha1.GitRef{Branch: o.branch, Tag: o.tag, Commit: o.commit}
+
+	switch {
+	case chosen != 1:
+		return v1alpha1.BundleSource{}, usage("specify exactly one of --image, --git, --http, --config-map and --upload")
+	case o.git == "" && (reference != v1alpha1.GitRef{} || o.directory != ""):
+		return v1alpha1.BundleSource{}, usage("--branch, --tag, --commit and --directory need --git")
+	case o.http == "" && o.sha256 != "":
+		return v1alpha1.BundleSource{}, usage("--sha256 needs --http")
+	case o.git != "":
+		return o.gitSource(reference)
+	case o.image != "":
+		return v1alpha1.BundleSource{Type: v1alpha1.SourceTypeImage, Image: &v1alpha1.ImageSource{Ref: o.image}}, nil
+	case o.http != "":
+		return v1alpha1.BundleSource{Type: v1alpha1.SourceTypeHTTP, HTTP: &v1alpha1.HTTPSource{URL: o.http, SHA256: o.sha256}}, nil
+	case o.upload:
+		return v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}}, nil
+	default:
+		source := v1alpha1.BundleSource{Type: v1alpha1.SourceTypeConfigMaps}
+		for _, name := range o.configMaps {
+			source.ConfigMaps = append(source.ConfigMaps, v1alpha1.ConfigMapSource{ConfigMap: v1alpha1.LocalReference{Name: name}})
+		}
+
+		return source, nil
+	}
+}
+
+// gitSource returns the source for --git.
+func (o bundleOrder) gitSource(reference v1alpha1.GitRef) (v1alpha1.BundleSource, error) {
+	if reference != (v1alpha1.GitRef{Branch: o.branch}) && reference != (v1alpha1.GitRef{Tag: o.tag}) && reference != (v1alpha1.GitRef{Commit: o.commit}) ||
+		reference == (v1alpha1.GitRef{}) {
+		return v1alpha1.BundleSource{}, usage("--git needs exactly one of --branch, --tag and --commit")
+	}
+
+	return v1alpha1.BundleSource{
+		Type: v1alpha1.SourceTypeGit, Git: &v1alpha1.GitSource{Repository: o.git, Directory: o.directory, Ref: reference},
+	}, nil
+}

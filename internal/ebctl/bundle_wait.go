@@ -1,0 +1,162 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// bundleTimeoutError reports that a wait ended before the Bundle was installed. The provisioner continues.
+type bundleTimeoutError struct {
+	name string
+	// last is the last known progress.
+	last string
+}
+
+func (e *bundleTimeoutError) Error() string {
+	return fmt.Sprintf("the wait for the BundleDeployment %s timed out: %s", e.name, e.last)
+}
+
+// bundleFailedError reports that the Bundle cannot be unpacked or installed.
+type bundleFailedError struct {
+	name      string
+	condition metav1.Condition
+}
+
+func (e *bundleFailedError) Error() string {
+	return fmt.Sprintf("the BundleDeployment %s failed (%s): %s", e.name, e.condition.Reason, e.condition.Message)
+}
+
+// waitForBundle waits until the Bundle of the current template is installed. It prints the progress to standard error. Requests
+// that fail for a reason that may pass are repeated.
+func (s *session) waitForBundle(ctx context.Context, client bundleClient, name string, limit time.Duration) error {
+	start, shown := s.Clock.Now(), ""
+
+	for {
+		progress, done, err := client.progress(ctx, name)
+
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("stopped waiting for the BundleDeployment %s, which continues: %w", name, ctx.Err())
+		case is[*bundleFailedError](err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+			return err
+		case err != nil:
+			progress = err.Error() + "; trying again"
+		case done:
+			return nil
+		}
+
+		if progress != shown {
+			fmt.Fprintf(s.Err, "%s: %s\n", name, progress)
+			shown = progress
+		}
+
+		if limit > 0 && s.Clock.Now().Sub(start) >= limit {
+			return &bundleTimeoutError{name, progress}
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-s.Clock.After(s.PollInterval):
+		}
+	}
+}
+
+// progress describes what a BundleDeployment waits for, and reports whether the Bundle of the current template is installed. While
+// the provisioner changes from one Bundle to the next, the condition Installed stays true, so the content of the active Bundle
+// counts. The labels with the hash of the template are not compared: other provisioners compute it in another way.
+func (c bundleClient) progress(ctx context.Context, name string) (text string, done bool, err error) {
+	deployment, err := c.deployment(ctx, name)
+	if err != nil {
+		return "", false, fmt.Errorf("reading the BundleDeployment %s: %w", name, err)
+	}
+
+	status := deployment.Status
+	if status.ObservedGeneration != deployment.Generation {
+		return "waiting for the provisioner of the class " + deployment.Spec.ProvisionerClassName, false, nil
+	}
+
+	valid := current(deployment, v1alpha1.TypeHasValidBundle)
+	installed := current(deployment, v1alpha1.TypeInstalled)
+
+	for _, condition := range []metav1.Condition{valid, installed} {
+		if hasFailed(condition) {
+			return "", false, &bundleFailedError{name, condition}
+		}
+	}
+
+	if installed.Status != metav1.ConditionTrue || status.ActiveBundle == "" {
+		if valid.Status == metav1.ConditionTrue && valid.Reason == v1alpha1.ReasonUnpackSuccessful {
+			return describe(installed), false, nil
+		}
+
+		return describe(valid), false, nil
+	}
+
+	active, err := c.bundle(ctx, status.ActiveBundle)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", false, fmt.Errorf("reading the Bundle %s: %w", status.ActiveBundle, err)
+	}
+
+	// A Bundle that is not found has an empty spec.
+	if !made(active, deployment.Spec.Template) {
+		return fmt.Sprintf("Bundle %s is installed; %s", status.ActiveBundle, describe(valid)), false, nil
+	}
+
+	return "", true, nil
+}
+
+// current returns a condition of the current generation. Provisioners that do not write the generation of conditions have 0 there.
+func current(deployment v1alpha1.BundleDeployment, kind string) metav1.Condition {
+	condition := meta.FindStatusCondition(deployment.Status.Conditions, kind)
+	if condition == nil || condition.ObservedGeneration != 0 && condition.ObservedGeneration != deployment.Generation {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown}
+	}
+
+	return *condition
+}
+
+// hasFailed reports whether a condition has a reason that ends a wait. The provisioner may try again, for example after an object in
+// the way was removed.
+func hasFailed(condition metav1.Condition) bool {
+	switch condition.Reason {
+	case v1alpha1.ReasonUnpackFailed, v1alpha1.ReasonBundleLoadFailed, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonUpgradeFailed:
+		return true
+	default:
+		return false
+	}
+}
+
+func describe(condition metav1.Condition) string {
+	if condition.Reason == "" {
+		return condition.Type + " is unknown"
+	}
+
+	return condition.Reason + ": " + condition.Message
+}
+
+// made reports whether a Bundle was made from a template.
+func made(bundle v1alpha1.Bundle, template v1alpha1.BundleTemplate) bool {
+	spec := v1alpha1.BundleSpec{ProvisionerClassName: template.Spec.ProvisionerClassName, Source: template.Spec.Source}
+
+	return equality.Semantic.DeepEqual(bundle.Spec, spec) &&
+		contains(bundle.Labels, template.Metadata.Labels) && contains(bundle.Annotations, template.Metadata.Annotations)
+}
+
+// contains reports whether the map has all entries of another one.
+func contains(all, some map[string]string) bool {
+	for key, value := range some {
+		if found, ok := all[key]; !ok || found != value {
+			return false
+		}
+	}
+
+	return true
+}
