@@ -49,7 +49,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 		name := path.Join(manifests, entry.Name())
 
 		if !entry.Type().IsRegular() {
-			return nil, fmt.Errorf("%s is not a file: plain+v0 allows only files in manifests, without subfolders and links", name)
+			return nil, fmt.Errorf("%s is not a file: only files are allowed in manifests, without subfolders and links", name)
 		}
 
 		content, err := fs.ReadFile(bundle, name)

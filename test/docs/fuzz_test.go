@@ -22,6 +22,7 @@ func decoders() map[string]string {
 		"broker/reconcile/provisioner.go":                     "decodes into generated types of the configured Provisioner",
 		"internal/archive/extract.go":                         "internal/archive.FuzzExtract",
 		"bundle/format/plain.go":                              "bundle/format.FuzzObjects",
+		"bundle/format/registry.go":                           "bundle/format.FuzzRegistry",
 		"internal/auditchain/file.go":                         "internal/auditchain.FuzzVerifyFile",
 		"internal/auditchain/verify.go":                       "internal/auditchain.FuzzVerifyFile",
 		"internal/clients/provisionerclient/client_data.go":   "internal/clients/provisionerclient.FuzzClientData",
