@@ -32,12 +32,14 @@ const (
 func newBundleCommand(session *session) *cobra.Command {
 	var cluster clusterFlags
 
-	command := group("bundle", "Install Bundles on clusters, and show their state",
+	command := group("bundle", "Install Bundles on clusters, show their state, and read and upload content",
 		newBundleCreateCommand(session, &cluster),
 		newBundleGetCommand(session, &cluster),
 		newBundleListCommand(session, &cluster),
+		newBundleContentCommand(session, &cluster),
+		newBundlePushCommand(session, &cluster),
 	)
-	command.Long = "Install Bundles on clusters, and show their state.\n\n" +
+	command.Long = "Install Bundles on clusters, show their state, and read and upload content.\n\n" +
 		"The commands call the Kubernetes API server of the bundle provisioner with a kubeconfig, not the broker: the global flags for address and\n" +
 		"credentials have no effect."
 
@@ -85,10 +87,7 @@ func (s *session) kubeContexts(cluster clusterFlags) []cobra.Completion {
 }
 
 // bundleClient calls the API server.
-type bundleClient struct {
-	api    rest.Interface
-	config *rest.Config
-}
+type bundleClient struct{ api rest.Interface }
 
 // bundleClient returns a client of the API server that the flags select.
 func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
@@ -115,17 +114,16 @@ func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 	config.Timeout, config.UserAgent = s.timeout, "ebctl/"+s.Version
 	config.WarningHandler = rest.NewWarningWriter(s.Err, rest.WarningWriterOptions{Deduplicate: true})
 
-	calls := rest.CopyConfig(config)
-	calls.APIPath, calls.GroupVersion = "/apis", &v1alpha1.GroupVersion
-	calls.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	calls.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} })
+	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} })
 
-	api, err := rest.RESTClientFor(calls)
+	api, err := rest.RESTClientFor(config)
 	if err != nil {
 		return bundleClient{}, usage("the kubeconfig is invalid: %w", err)
 	}
 
-	return bundleClient{api, config}, nil
+	return bundleClient{api}, nil
 }
 
 // create creates a BundleDeployment and returns it as it is stored.

@@ -80,6 +80,12 @@ func exits() []exit {
 			apierrors.IsNotFound, ExitNotFound,
 			"See 'ebctl bundle list'. If that fails too, the cluster lacks the CustomResourceDefinitions: see docs/operator/bundles.md.",
 		},
+		{contentStatus(http.StatusNotFound), ExitNotFound, "See 'ebctl bundle list -o json' for the names and phases of Bundles."},
+		{contentStatus(http.StatusConflict), ExitConflict, "Uploads need a Bundle with the source upload. The content of an unpacked Bundle cannot change: create another one."},
+		{
+			contentStatus(http.StatusUnauthorized, http.StatusForbidden), ExitError,
+			"The token needs the ClusterRole bundle-reader for content, and bundle-uploader for uploads: see docs/operator/bundles.md.",
+		},
 		{apierrors.IsAlreadyExists, ExitConflict, "See 'ebctl bundle list', or use another name."},
 		{apierrors.IsUnauthorized, ExitError, "The API server rejects the credentials of the kubeconfig. Set another one with --kubeconfig or KUBECONFIG."},
 		{apierrors.IsForbidden, ExitError, "The user of the kubeconfig lacks a role for bundles and bundledeployments of core.rukpak.io."},

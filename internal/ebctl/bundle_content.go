@@ -1,0 +1,196 @@
+package ebctl
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+)
+
+// bundleContent is the JSON output of 'bundle content'.
+type bundleContent struct {
+	Bundle string       `json:"bundle"`
+	Digest string       `json:"digest"`
+	Files  []bundleFile `json:"files"`
+}
+
+// bundleFile is a file of a Bundle.
+type bundleFile struct {
+	Path string `json:"path"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+}
+
+// newBundleContentCommand returns the command that fetches the content of a Bundle.
+func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Command {
+	var (
+		server contentFlags
+		file   string
+	)
+
+	command := &cobra.Command{
+		Use:   "content BUNDLE",
+		Short: "List the files of an unpacked Bundle, or write its archive",
+		Long: "List the files of an unpacked Bundle, or write its archive.\n\n" +
+			"The token is sent to the contentURL of the Bundle. It needs the ClusterRole bundle-reader.",
+		Example: "  ebctl bundle content my-addon-abc --output-file my-addon.tgz",
+		Args:    arguments("BUNDLE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return session.bundleContent(command.Context(), *cluster, server, args[0], file)
+		},
+	}
+
+	server.add(command)
+	command.Flags().StringVar(&file, "output-file", "", "write the archive to this file instead of listing its files")
+
+	return command
+}
+
+// bundleContent fetches the content of a Bundle and lists or keeps it.
+func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, server contentFlags, name, file string) error {
+	client, err := s.bundleClient(cluster)
+	if err != nil {
+		return err
+	}
+
+	bundle, err := client.bundle(ctx, name)
+	if err != nil {
+		return fmt.Errorf("reading the Bundle %s: %w", name, err)
+	}
+
+	if bundle.Status.ContentURL == "" {
+		return fmt.Errorf("the Bundle %s has no content yet: %s", name, unpackedText(bundle))
+	}
+
+	folder := ""
+	if file != "" {
+		folder = filepath.Dir(file)
+	}
+
+	// The archive is complete and checked before it gets its name.
+	stored, err := os.CreateTemp(folder, ".bundle-*.tgz")
+	if err != nil {
+		return fmt.Errorf("storing the content: %w", err)
+	}
+	defer func() { _ = os.Remove(stored.Name()) }()
+	defer stored.Close()
+
+	digest, err := s.download(ctx, cluster, server, bundle, stored)
+	if err != nil {
+		return fmt.Errorf("fetching the content of the Bundle %s: %w", name, err)
+	}
+
+	files, err := filesOf(ctx, stored)
+	if err != nil {
+		return fmt.Errorf("reading the content of the Bundle %s: %w", name, err)
+	}
+
+	if file != "" {
+		if err := errors.Join(stored.Close(), os.Rename(stored.Name(), file)); err != nil {
+			return fmt.Errorf("storing the content: %w", err)
+		}
+
+		fmt.Fprintf(s.Err, "Content %s written to %s\n", digest, file)
+
+		return nil
+	}
+
+	table := output.Rows{Head: []string{"FILE", "BYTES"}, None: "The Bundle has no files.", IDs: []string{}}
+	for _, each := range files {
+		table.IDs = append(table.IDs, each.Path)
+		table.Rows = append(table.Rows, []string{each.Path, strconv.FormatInt(each.Size, 10)})
+	}
+
+	return s.print(bundleContent{name, digest, files}, table)
+}
+
+// download writes the archive of a Bundle to a file and returns its digest, which must be that of the status. Bundles of other
+// provisioners have none.
+func (s *session) download(ctx context.Context, cluster clusterFlags, server contentFlags, bundle v1alpha1.Bundle, into io.Writer) (string, error) {
+	body, err := s.callContent(ctx, cluster, server, bundle.Status.ContentURL, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }()
+
+	limit := archive.DefaultLimits().CompressedBytes
+	hash := sha256.New()
+
+	read, err := io.Copy(io.MultiWriter(into, hash), io.LimitReader(body, limit+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the response: %w", err)
+	}
+
+	if read > limit {
+		return "", fmt.Errorf("the content has more than %d bytes", limit)
+	}
+
+	digest := "sha256:" + hex.EncodeToString(hash.Sum(nil))
+	if want := bundle.Status.Digest; want != "" && want != digest {
+		return "", fmt.Errorf("the content has the digest %s instead of %s", digest, want)
+	}
+
+	return digest, nil
+}
+
+// filesOf returns the files of an archive. It extracts them into a temporary folder, which it removes.
+func filesOf(ctx context.Context, stored io.ReadSeeker) ([]bundleFile, error) {
+	folder, err := os.MkdirTemp("", "bundle-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+
+	if _, err := stored.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+
+	if err := archive.Extract(ctx, stored, root, archive.DefaultLimits()); err != nil {
+		return nil, err
+	}
+
+	files := []bundleFile{}
+
+	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		info, err := entry.Info()
+		if err == nil {
+			files = append(files, bundleFile{path, info.Size()})
+		}
+
+		return err
+	})
+
+	return files, err
+}
+
+// unpackedText describes why a Bundle has no content.
+func unpackedText(bundle v1alpha1.Bundle) string {
+	if unpacked := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked); unpacked != nil {
+		return describe(*unpacked)
+	}
+
+	return "no provisioner has processed it"
+}

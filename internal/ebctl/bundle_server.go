@@ -1,0 +1,151 @@
+package ebctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// transferTimeout bounds a download or upload.
+	transferTimeout = 10 * time.Minute
+	// transferAttempts is the number of requests after which ebctl gives up if the server is not ready, and transferPause the time
+	// between them.
+	transferAttempts = 5
+	transferPause    = 2 * time.Second
+)
+
+// contentFlags select the credentials for the content server of a bundle provisioner.
+type contentFlags struct{ token, caFile string }
+
+// add adds the flags. The flag --token replaces the global one: a token for the broker is never sent to another server.
+func (f *contentFlags) add(command *cobra.Command) {
+	command.Flags().StringVar(&f.token, "token", "", "a bearer token for the content server (default the token of the kubeconfig)")
+	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the authorities of the content server (default those of the system)")
+}
+
+// contentError is a response of a content server that is no success.
+type contentError struct {
+	status int
+	text   string
+}
+
+func (e *contentError) Error() string {
+	return fmt.Sprintf("the content server responds %d: %s", e.status, e.text)
+}
+
+// contentStatus returns a function that matches responses with one of the statuses.
+func contentStatus(statuses ...int) func(error) bool {
+	return func(err error) bool {
+		response, ok := errors.AsType[*contentError](err)
+
+		return ok && slices.Contains(statuses, response.status)
+	}
+}
+
+// callContent gets the content at an address, or puts the upload there unless it is nil. It returns the body of the response. Replicas
+// without the content, or that accept no uploads, respond 503: it repeats the request.
+func (s *session) callContent(ctx context.Context, cluster clusterFlags, server contentFlags, address string, upload *os.File) (io.ReadCloser, error) {
+	target, err := url.Parse(address)
+	if err != nil || target.Scheme != "https" || target.Host == "" {
+		return nil, fmt.Errorf("%q is not an https address, so no token is sent to it", address)
+	}
+
+	config, err := s.contentConfig(cluster, server)
+	if err != nil {
+		return nil, err
+	}
+
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, usage("preparing the calls of the content server: %w", err)
+	}
+
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this server only
+
+	for attempt := 1; ; attempt++ {
+		body, err := send(ctx, client, target, upload)
+		if !contentStatus(http.StatusServiceUnavailable)(err) || attempt == transferAttempts {
+			return body, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.Clock.After(transferPause):
+		}
+	}
+}
+
+// contentConfig returns the credentials for the content server.
+func (s *session) contentConfig(cluster clusterFlags, server contentFlags) (*rest.Config, error) {
+	config := &rest.Config{
+		BearerToken: server.token, Timeout: transferTimeout, UserAgent: "ebctl/" + s.Version,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: server.caFile},
+	}
+	if server.token != "" {
+		return config, nil
+	}
+
+	loaded, err := s.loader(cluster).ClientConfig()
+	if err != nil {
+		return nil, usage("set --token, or a kubeconfig with a token: %w", err)
+	}
+
+	config.BearerToken, config.BearerTokenFile, config.ExecProvider = loaded.BearerToken, loaded.BearerTokenFile, loaded.ExecProvider
+	if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil {
+		return nil, usage("the kubeconfig has no token: set --token")
+	}
+
+	return config, nil
+}
+
+// send sends one request. The caller closes the body.
+func send(ctx context.Context, client *http.Client, target *url.URL, upload *os.File) (io.ReadCloser, error) {
+	method, size, content := http.MethodGet, int64(0), io.Reader(nil)
+
+	if upload != nil {
+		info, err := upload.Stat()
+		if err != nil {
+			return nil, fmt.Errorf("reading the upload: %w", err)
+		}
+
+		method, size, content = http.MethodPut, info.Size(), io.NewSectionReader(upload, 0, info.Size())
+	}
+
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), content)
+	if err != nil {
+		return nil, fmt.Errorf("preparing a request: %w", err)
+	}
+
+	request.ContentLength = size
+
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("calling the content server: %w", err)
+	}
+
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusCreated, http.StatusNoContent:
+		return response.Body, nil
+	}
+
+	defer func() { _ = response.Body.Close() }()
+
+	const maxText = 1 << 10
+
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxText))
+
+	return nil, &contentError{response.StatusCode, strconv.Quote(strings.TrimSpace(string(text)))}
+}
