@@ -49,9 +49,21 @@ func bundleKubeconfig(t *testing.T) string {
 func bundleCommand(t *testing.T, kubeconfig string, wantCode int, args ...string) (out, problems string) {
 	t.Helper()
 
+	out, problems, code := bundleRun(t, kubeconfig, args...)
+	if code != wantCode {
+		t.Errorf("%q: exit code %d, want %d\n%s%s", args, code, wantCode, out, problems)
+	}
+
+	return out, problems
+}
+
+// bundleRun runs 'ebctl bundle' and returns its exit code.
+func bundleRun(t *testing.T, kubeconfig string, args ...string) (out, problems string, code int) {
+	t.Helper()
+
 	var stdout, stderr strings.Builder
 
-	code := ebctl.App{
+	code = ebctl.App{
 		In: strings.NewReader(""), Out: &stdout, Err: &stderr,
 		Environment: func(name string) string {
 			return map[string]string{"KUBECONFIG": kubeconfig}[name]
@@ -61,11 +73,7 @@ func bundleCommand(t *testing.T, kubeconfig string, wantCode int, args ...string
 		PollInterval: 20 * time.Millisecond,
 	}.Run(t.Context(), append([]string{"bundle"}, args...))
 
-	if code != wantCode {
-		t.Errorf("%q: exit code %d, want %d\n%s%s", args, code, wantCode, stdout.String(), stderr.String())
-	}
-
-	return stdout.String(), stderr.String()
+	return stdout.String(), stderr.String(), code
 }
 
 // provisioner plays the controllers of the bundle provisioner.
