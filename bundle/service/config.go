@@ -2,10 +2,13 @@ package service
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
+	"github.com/environment-broker/environment-broker/bundle/format"
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
@@ -42,11 +45,12 @@ type TLS struct {
 
 // Bundles configures the Bundle controller.
 type Bundles struct {
-	Enabled    bool          `env:"ENABLED"     help:"run the Bundle controller"`
-	PlainClass string        `env:"PLAIN_CLASS" help:"provisioner class of Bundles in the format plain+v0"`
-	Workers    int           `env:"WORKERS"     help:"maximum number of Bundles that are unpacked at the same time"`
-	Timeout    time.Duration `env:"TIMEOUT"     help:"maximum time of an attempt to unpack a Bundle"`
-	MaxRetry   time.Duration `env:"MAX_RETRY"   help:"maximum pause between failed attempts to unpack a Bundle"`
+	Enabled       bool          `env:"ENABLED"        help:"run the Bundle controller"`
+	PlainClass    string        `env:"PLAIN_CLASS"    help:"provisioner class of Bundles in the format plain+v0"`
+	RegistryClass string        `env:"REGISTRY_CLASS" help:"provisioner class of Bundles in the format registry+v1, which are converted to plain+v0"`
+	Workers       int           `env:"WORKERS"        help:"maximum number of Bundles that are unpacked at the same time"`
+	Timeout       time.Duration `env:"TIMEOUT"        help:"maximum time of an attempt to unpack a Bundle"`
+	MaxRetry      time.Duration `env:"MAX_RETRY"      help:"maximum pause between failed attempts to unpack a Bundle"`
 }
 
 // Deployments configures the BundleDeployment controller.
@@ -58,6 +62,16 @@ type Deployments struct {
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
 	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read"`
 	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects are compared with their Bundle and repaired"`
+}
+
+// classes returns the provisioner classes with their formats.
+func (b Bundles) classes() []bundles.Class {
+	return []bundles.Class{{Name: b.PlainClass, Format: format.Plain{}}, {Name: b.RegistryClass, Format: format.Registry{}}}
+}
+
+// has reports whether a class is one of classes.
+func (b Bundles) has(class string) bool {
+	return slices.ContainsFunc(b.classes(), func(ours bundles.Class) bool { return ours.Name == class })
 }
 
 // Sources enables types of sources. A Bundle with another type fails with a message that names it.
@@ -84,7 +98,10 @@ func DefaultConfig() Config {
 	return Config{
 		Address: "127.0.0.1:8443", StatusAddress: "127.0.0.1:8081", ShutdownDelay: 2 * time.Second, Log: logging.DefaultConfig(),
 		Namespace: "bundle-system", LeaderElection: true, AccessCache: time.Minute, StoreDir: "bundles", SweepInterval: 10 * time.Minute,
-		Bundles: Bundles{Enabled: true, PlainClass: "core-rukpak-io-plain", Workers: 4, Timeout: 5 * time.Minute, MaxRetry: 5 * time.Minute},
+		Bundles: Bundles{
+			Enabled: true, PlainClass: "core-rukpak-io-plain", RegistryClass: "core-rukpak-io-registry",
+			Workers: 4, Timeout: 5 * time.Minute, MaxRetry: 5 * time.Minute,
+		},
 		Deployments: Deployments{
 			Enabled: true, PlainClass: "core-rukpak-io-plain", ContentTimeout: time.Minute, HealthInterval: time.Minute, DriftInterval: 10 * time.Minute,
 		},

@@ -30,7 +30,6 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/content"
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
-	"github.com/environment-broker/environment-broker/bundle/format"
 	"github.com/environment-broker/environment-broker/bundle/source"
 	"github.com/environment-broker/environment-broker/bundle/store"
 	"github.com/environment-broker/environment-broker/internal/archive"
@@ -166,7 +165,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 	maps.DeleteFunc(sources, func(name v1alpha1.SourceType, _ source.Fetcher) bool { return !enabled[name] })
 
 	s.unpacker, err = bundles.NewUnpacker(bundles.UnpackerOptions{
-		Source: fetcher{sources}, Store: s.contents, Classes: []bundles.Class{{Name: s.config.Bundles.PlainClass, Format: format.Plain{}}},
+		Source: fetcher{sources}, Store: s.contents, Classes: s.config.Bundles.classes(),
 		Workers: s.config.Bundles.Workers, Timeout: s.config.Bundles.Timeout, Retry: minRetry, MaxRetry: s.config.Bundles.MaxRetry,
 		Folder: s.temporary, Registry: s.health.Registry(), Log: Logger(s.log),
 	})
@@ -183,7 +182,7 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 
 	s.server, err = httpserver.Listen(ctx, s.config.Address, access.Protect(content.NewServer(content.Options{
 		Bundles: s.manager.GetClient(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
-		Ours:      func(class string) bool { return class == s.config.Bundles.PlainClass },
+		Ours:      s.config.Bundles.has,
 		MaxUpload: s.config.Limits.CompressedBytes, Log: Logger(s.log),
 	})), s.config.ShutdownDelay)
 	if err != nil {

@@ -45,6 +45,7 @@ func settings(t *testing.T, namespace string) service.Config {
 	config.Address, config.StatusAddress, config.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	config.Namespace, config.StoreDir, config.TLS.SelfSigned = namespace, t.TempDir(), true
 	config.Bundles.PlainClass, config.Deployments.PlainClass = "class-"+namespace, "class-"+namespace
+	config.Bundles.RegistryClass = "registry-" + namespace
 	config.Deployments.Enabled = false // needs a token
 	return config
 }
@@ -254,6 +255,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		want   string
 	}{
 		"class":       {func(c *service.Config) { c.Bundles.PlainClass = "core.rukpak.io/plain" }, "is not valid"},
+		"same class":  {func(c *service.Config) { c.Bundles.RegistryClass = c.Bundles.PlainClass }, "is used twice"},
 		"workers":     {func(c *service.Config) { c.Bundles.Workers = 0 }, "APP_BUNDLES_WORKERS"},
 		"certificate": {func(c *service.Config) { c.TLS.SelfSigned = false }, "APP_TLS_CERT_FILE"},
 		"disabled":    {func(c *service.Config) { c.Bundles.Enabled = false }, "APP_BUNDLES_ENABLED"},
