@@ -14,6 +14,7 @@ const (
 	codePlanChange          = "PlanChangeNotSupported"
 
 	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
+	textOvertaken     = "The request was accepted, but another operation creates or removes the runtime. Send the same request again when it has ended."
 	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 

@@ -211,7 +211,7 @@ func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) 
 
 	past, err := a.Operations.OfInstance(ctx, a.DB.Reader(), instanceID)
 	if err == nil && environment.PhaseOf(past).WithoutRuntime() {
-		return concurrent()
+		return unprocessable(codeConcurrency, textOvertaken)
 	}
 
 	return failed

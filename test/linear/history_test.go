@@ -235,10 +235,11 @@ func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 const (
 	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
 	textStillRunning = "The operation did not finish in time and continues in the background. Send the same request again."
+	textOvertaken    = "The request was accepted, but another operation creates or removes the runtime. Send the same request again when it has ended."
 )
 
 // partsOf splits a synchronous request into its parts if the broker accepted an operation for it. If the response says that the
-// operation continues, partsOf returns only the acceptance. Other requests have one part.
+// operation continues, or that the removal of the runtime has prevented it, partsOf returns only the acceptance. Other requests have one part.
 func partsOf(c call, a answer) []call {
 	accepted, ended := c, c
 	accepted.part, ended.part = start, end
@@ -246,7 +247,7 @@ func partsOf(c call, a answer) []call {
 	switch {
 	case c.async || c.action != bind && c.action != unbind:
 		return []call{c}
-	case a.text == textStillRunning:
+	case a.text == textStillRunning, a.text == textOvertaken:
 		return []call{accepted}
 	case c.action == bind && (a.status == created || a.text == textBindingGone), c.action == unbind && a.status == ok:
 		return []call{accepted, ended}

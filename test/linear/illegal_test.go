@@ -371,6 +371,11 @@ func TestModelAccepts(t *testing.T) {
 			readyInstance().then(unbinding(), started("unbind")).meanwhile(5, bindingNow(), answer{status: conflict, text: textBindingGone}).
 				then(pollingBinding("unbind"), shown(succeeded)).then(fetchingBinding(), status(missing)),
 		},
+		"unbind overtaken by a deletion": {
+			"the unbind has begun when another request binds, and the deletion of the instance prevents its end",
+			boundInstance().then(binding0(1), concurrent()).then(removing(), started("delete")).
+				meanwhile(4, call{action: unbind}, answer{status: unprocessable, code: concurrency, text: textOvertaken}),
+		},
 		"bind joined by another": {
 			"a synchronous and an asynchronous bind share an operation, and only the asynchronous response shows its ID",
 			readyInstance().then(binding0(0), started("bind")).meanwhile(5, bindingNow(), credentials(created, "k1")).
