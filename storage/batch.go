@@ -42,8 +42,8 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	})
 }
 
-// ExecCTE executes the statement first, which must return one value from the single row that it changes. It then executes the
-// others, which can read the value from the table `first (value)`. If the first statement changes no row, this table is empty and
+// ExecCTE executes the statement first, which must return one value from the single row that it changes or locks. It then executes the
+// others, which can read the value from the table `first (value)`. If the first statement returns no row, this table is empty and
 // changed is false.
 //
 // The others must work whether or not they see each other's changes. PostgreSQL receives all statements as one, in a single round

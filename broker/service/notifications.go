@@ -37,7 +37,7 @@ func NewNotifications(store *outbox.Store, clock clock.PassiveClock) upgrading.N
 // Announce implements upgrading.Notifications. A lost lease is transient: the replica that has the lease runs the step.
 func (n notifications) Announce(ctx context.Context, by process.Record) error {
 	err := n.store.Begin(ctx, by, n.clock.Now())
-	if errors.Is(err, outbox.ErrLeaseLost) {
+	if errors.Is(err, process.ErrLeaseLost) {
 		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")
 	}
 

@@ -70,7 +70,7 @@ func (o objects) Sharing(ctx context.Context, object environment.OutsideObject) 
 
 // explainObject converts an error of the store. A lost lease is transient: the replica that has the lease runs the step.
 func explainObject(err error) error {
-	if errors.Is(err, outsideobjects.ErrLeaseLost) {
+	if errors.Is(err, process.ErrLeaseLost) {
 		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")
 	}
 

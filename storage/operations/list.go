@@ -109,7 +109,3 @@ func InStates(states ...process.State) string {
 
 	return "(" + strings.Join(conditions, " OR ") + ")"
 }
-
-// HasLease is the condition under which a step may write to other tables: its operation still has the lease under which the step
-// started. The parameters are the operation's ID, the fence, and the owner of the lease.
-const HasLease = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"embed"
-	"errors"
 	"slices"
 	"time"
 
@@ -12,13 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
-
-// ErrLeaseLost is the error of a write whose operation has lost its lease.
-var ErrLeaseLost = errors.New("the operation has lost its lease")
 
 // The numbers of the messages of an event. They are sent in this order.
 const (
@@ -36,43 +33,29 @@ type Operations interface {
 }
 
 // Open migrates the tables and returns the store. From then on, the ends of upgrades add messages.
-func Open(ctx context.Context, db *storage.DB, operations Operations) (*Store, error) {
+func Open(ctx context.Context, db *storage.DB, ends Operations) (*Store, error) {
 	if err := db.Migrate(ctx, "outbox", migrations, "migrations"); err != nil {
 		return nil, err
 	}
 
-	operations.AtEnd(atEnd)
+	ends.AtEnd(atEnd)
 
 	return &Store{db: db}, nil
 }
 
-// Begin adds the messages that announce an upgrade and begin its maintenance, unless they exist. It returns ErrLeaseLost if the upgrade
+// Begin adds the messages that announce an upgrade and begin its maintenance, unless they exist. It returns process.ErrLeaseLost if the upgrade
 // has lost its lease.
 func (s *Store) Begin(ctx context.Context, by process.Record, now time.Time) error {
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		held, err := storage.Select[int](ctx, tx, `SELECT 1 FROM operations WHERE id = ? AND fence = ? AND lease_owner = ?`+s.db.ForUpdate(),
-			by.ID, by.Lease.Fence, by.Lease.Owner)
-		if err != nil {
-			return err
+	at := storage.At(now)
+
+	announce := func(number int, action notification.Action) storage.Statement {
+		return storage.Statement{
+			Text: `INSERT INTO notifications (event_id, number, instance_id, event_type, action, happened_at, next_run_at, attempts, delivered)
+				SELECT ?, ?, ?, ?, ?, ?, ?, 0, ? FROM first WHERE true ON CONFLICT (event_id, number) DO NOTHING`,
+			Args: []any{by.ID, number, by.InstanceID, string(typeOf(by.Kind)), string(action), at, at, false},
 		}
-
-		if len(held) == 0 {
-			return ErrLeaseLost
-		}
-
-		at := storage.At(now)
-
-		for number, action := range map[int]notification.Action{numberCreate: notification.ActionCreate, numberBegin: notification.ActionBegin} {
-			if _, err := storage.Exec(ctx, tx, `INSERT INTO notifications
-				(event_id, number, instance_id, event_type, action, happened_at, next_run_at, attempts, delivered)
-				VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (event_id, number) DO NOTHING`,
-				by.ID, number, by.InstanceID, string(typeOf(by.Kind)), string(action), at, at, false); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
+	}
+	err := operations.Fenced(ctx, s.db, by, announce(numberCreate, notification.ActionCreate), announce(numberBegin, notification.ActionBegin))
 
 	return failure.While(err, "recording the notifications of operation %s", by.ID)
 }

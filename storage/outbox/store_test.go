@@ -187,7 +187,7 @@ func TestLostLeaseOfAnUpgrade(t *testing.T) {
 		late := upgrade
 		late.Lease.Fence--
 
-		if err := f.store.Begin(f.Context(), late, now); !errors.Is(err, outbox.ErrLeaseLost) {
+		if err := f.store.Begin(f.Context(), late, now); !errors.Is(err, process.ErrLeaseLost) {
 			f.Errorf("got %v", err)
 		}
 

@@ -3,21 +3,17 @@ package outsideobjects
 import (
 	"context"
 	"embed"
-	"errors"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
-
-// ErrLeaseLost is the error of a write whose operation has lost its lease. The caller must not make the call that the write
-// announces.
-var ErrLeaseLost = errors.New("the operation has lost its lease")
 
 // columns are the columns of row.
 const columns = `instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem, renewing_until`
@@ -60,44 +56,33 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 }
 
 // Set adds or replaces the record of the object. Without a new credential, that of the record stays. RenewingUntil is not stored. It
-// returns ErrLeaseLost if the operation has lost its lease.
+// returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
-	return s.fenced(ctx, by, `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at,
-			expires_at, due_at, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (instance_id, system, kind) DO UPDATE SET object_key = excluded.object_key, state = excluded.state,
-		updated_at = excluded.updated_at, issued_at = coalesce(excluded.issued_at, outside_objects.issued_at),
-		expires_at = coalesce(excluded.expires_at, outside_objects.expires_at), due_at = coalesce(excluded.due_at, outside_objects.due_at),
-		problem = excluded.problem`,
-		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now), storage.At(object.Credential.IssuedAt),
-		storage.At(object.Credential.ExpiresAt), storage.At(object.Credential.RenewAt), object.Credential.Problem)
-}
-
-// Remove deletes the record of an object that is gone. It returns ErrLeaseLost if the operation has lost its lease.
-func (s *Store) Remove(ctx context.Context, by process.Record, object environment.OutsideObject) error {
-	return s.fenced(ctx, by, `DELETE FROM outside_objects WHERE instance_id = ? AND system = ? AND kind = ?`,
-		object.InstanceID, object.System, object.Kind)
-}
-
-// fenced executes the statement if the operation still has its lease. The lock on the operation keeps another replica from taking
-// the lease in between.
-func (s *Store) fenced(ctx context.Context, by process.Record, statement string, args ...any) error {
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		held, err := storage.Select[int](ctx, tx, `SELECT 1 FROM operations WHERE id = ? AND fence = ? AND lease_owner = ?`+s.db.ForUpdate(),
-			by.ID, by.Lease.Fence, by.Lease.Owner)
-		if err != nil {
-			return err
-		}
-
-		if len(held) == 0 {
-			return ErrLeaseLost
-		}
-
-		_, err = storage.Exec(ctx, tx, statement, args...)
-
-		return err
+	return s.fenced(ctx, by, storage.Statement{
+		Text: `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem)
+			SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM first WHERE true
+			ON CONFLICT (instance_id, system, kind) DO UPDATE SET object_key = excluded.object_key, state = excluded.state,
+			updated_at = excluded.updated_at, issued_at = coalesce(excluded.issued_at, outside_objects.issued_at),
+			expires_at = coalesce(excluded.expires_at, outside_objects.expires_at), due_at = coalesce(excluded.due_at, outside_objects.due_at),
+			problem = excluded.problem`,
+		Args: []any{
+			object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now), storage.At(object.Credential.IssuedAt),
+			storage.At(object.Credential.ExpiresAt), storage.At(object.Credential.RenewAt), object.Credential.Problem,
+		},
 	})
+}
 
-	return failure.While(err, "recording an object in another system for operation %s", by.ID)
+// Remove deletes the record of an object that is gone. It returns process.ErrLeaseLost if the operation has lost its lease.
+func (s *Store) Remove(ctx context.Context, by process.Record, object environment.OutsideObject) error {
+	return s.fenced(ctx, by, storage.Statement{
+		Text: `DELETE FROM outside_objects WHERE instance_id = ? AND system = ? AND kind = ? AND EXISTS (SELECT 1 FROM first)`,
+		Args: []any{object.InstanceID, object.System, object.Kind},
+	})
+}
+
+// fenced executes the statement if the operation still has its lease, see operations.Fenced.
+func (s *Store) fenced(ctx context.Context, by process.Record, statement storage.Statement) error {
+	return failure.While(operations.Fenced(ctx, s.db, by, statement), "recording an object in another system for operation %s", by.ID)
 }
 
 // OfInstance returns the objects of an instance, sorted by system and kind.

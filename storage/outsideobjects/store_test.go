@@ -71,11 +71,11 @@ func TestObjects(t *testing.T) {
 		late := by
 		late.Lease.Fence--
 
-		if err := store.Set(t.Context(), late, object("one", "forged", environment.OutsideRemoving), now); !errors.Is(err, outsideobjects.ErrLeaseLost) {
+		if err := store.Set(t.Context(), late, object("one", "forged", environment.OutsideRemoving), now); !errors.Is(err, process.ErrLeaseLost) {
 			t.Errorf("a write without the lease returns %v", err)
 		}
 
-		if err := store.Remove(t.Context(), late, first); !errors.Is(err, outsideobjects.ErrLeaseLost) {
+		if err := store.Remove(t.Context(), late, first); !errors.Is(err, process.ErrLeaseLost) {
 			t.Errorf("a removal without the lease returns %v", err)
 		}
 
