@@ -44,7 +44,7 @@ garden: ## Build the parts of the local garden into .bin/ (takes minutes the fir
 
 # The slowest packages start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: three
 # packages, with four tests each.
-LONG_TESTS    := ./test/e2e ./test/crash ./test/upgrade ./test/osb ./test/linear ./broker
+LONG_TESTS    := ./test/e2e ./test/crash ./test/bundles ./test/upgrade ./test/osb ./test/linear ./broker
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
 # A fifth of the tests' time is garbage collection; memory is sufficient.
@@ -90,6 +90,7 @@ soak: postgres patroni garden ## Run the replica scenarios, the failovers of Pos
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestLinearizable$$' ./test/linear
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 ./test/crash
+	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 ./test/bundles
 	@$(MAKE) --no-print-directory fuzz
 
 # go test fuzzes one target of one package at a time. There is a target for each decoder; as plain tests, they run with their seeds only.
@@ -110,7 +111,7 @@ patroni: postgres ## Find or install Patroni, etcd, HAProxy, PgBouncer and sqlit
 .PHONY: lint
 lint: $(LINT) $(VALE) ## Check code and prose.
 	$(LINT) run --allow-parallel-runners ./...
-	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./broker/kyma ./bundle/... ./provisioner/installation/... ./internal/applier/... ./internal/clients/clusterclient/... ./internal/ebctl/...
+	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./broker/kyma ./bundle/... ./provisioner/installation/... ./internal/applier/... ./internal/clients/clusterclient/... ./internal/ebctl/... ./test/bundles
 	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	$(VALE) --output=line .

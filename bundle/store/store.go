@@ -84,7 +84,7 @@ func New(folder string) (*Store, error) {
 		return nil, fmt.Errorf("opening the bundle store: %w", err)
 	}
 
-	return &Store{root: root, path: folder, verified: map[Digest]fileState{}, before: func() {}, open: root.OpenFile}, nil
+	return &Store{root: root, path: folder, verified: map[Digest]fileState{}, before: beforeChange, open: root.OpenFile}, nil
 }
 
 // Close releases the folder. Open archives stay readable.

@@ -1,0 +1,185 @@
+//go:build garden
+
+package bundles
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// cluster is a kube-apiserver. It has the same address, certificates and tokens after a restart.
+type cluster struct {
+	*envtest.APIServer
+
+	config *rest.Config
+}
+
+// hub has the Bundles, and target the installed objects. They share an etcd, in which each has a prefix of its own.
+var hub, target *cluster
+
+// bundler is the path of the program, which reports changes of its store.
+var bundler string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
+
+	stop, err := start()
+	defer stop()
+
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "starting the programs of .bin, which `make garden` builds: %v\n", err)
+
+		return 1
+	}
+
+	return m.Run()
+}
+
+// start builds the bundler and starts the clusters.
+func start() (stop func(), err error) {
+	folder, err := os.MkdirTemp("", "bundles-")
+	if err != nil {
+		return func() {}, err
+	}
+
+	built := make(chan error, 1)
+	go func() { built <- build(folder) }()
+
+	etcd := &envtest.Etcd{Path: filepath.Join(harness.Root, ".bin", "etcd")}
+	stop = func() {
+		for _, each := range []*cluster{hub, target} {
+			if each != nil {
+				_ = each.Stop()
+			}
+		}
+
+		_ = etcd.Stop()
+		_ = os.RemoveAll(folder)
+	}
+
+	if err := etcd.Start(); err != nil {
+		return stop, err
+	}
+
+	if hub, err = launch(etcd, folder, "hub"); err != nil {
+		return stop, err
+	}
+
+	if target, err = launch(etcd, folder, "target"); err != nil {
+		return stop, err
+	}
+
+	if err := install(hub.config); err != nil {
+		return stop, err
+	}
+
+	return stop, <-built
+}
+
+// build builds the bundler with the store that reports its changes.
+func build(folder string) error {
+	root, err := filepath.Abs(harness.Root)
+	if err != nil {
+		return err
+	}
+
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(root, "bundle", "store", "before.go"): filepath.Join(root, "test", "bundles", "testdata", "before.go.txt"),
+	}})
+	if err != nil {
+		return err
+	}
+
+	overlay := filepath.Join(folder, "overlay.json")
+	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
+		return err
+	}
+
+	bundler = filepath.Join(folder, "bundler")
+	command := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", overlay, "-o", bundler, "./cmd/bundler")
+	command.Dir = root
+
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the bundler: %w\n%s", err, output)
+	}
+
+	return nil
+}
+
+// launch starts a kube-apiserver with a fixed port and its own folder, so that it can be restarted.
+func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
+	port, err := freeport.Draw(context.Background())
+	if err != nil {
+		return nil, err
+	}
+
+	server := &envtest.APIServer{
+		Path: filepath.Join(harness.Root, ".bin", "kube-apiserver"), EtcdURL: etcd.URL, CertDir: filepath.Join(folder, name),
+	}
+	if err := os.MkdirAll(server.CertDir, 0o700); err != nil {
+		return nil, err
+	}
+
+	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
+	server.Configure().Set("etcd-prefix", "/"+name)
+
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+
+	user, err := (&envtest.ControlPlane{APIServer: server}).AddUser(
+		envtest.User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: -1})
+	if err != nil {
+		return nil, err
+	}
+
+	return &cluster{server, user.Config()}, nil
+}
+
+// install applies what an operator of the bundle provisioner installs on the hub.
+func install(config *rest.Config) error {
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(harness.Root, "resources", "crds")}}); err != nil {
+		return err
+	}
+
+	text, err := os.ReadFile(filepath.Join(harness.Root, "resources", "rbac", "bundles.yaml"))
+	if err != nil {
+		return err
+	}
+
+	connection, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+
+	for _, document := range documents(string(text)) {
+		object := newObject()
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return err
+		}
+
+		if err := connection.Create(context.Background(), object); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

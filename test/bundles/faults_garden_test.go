@@ -1,0 +1,259 @@
+//go:build garden
+
+package bundles
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// gate counts the points at which the process under test can be killed. A point is the name of a call, whether the call was received or
+// processed, and a number that distinguishes calls of the same name.
+type gate struct {
+	mutex  sync.Mutex
+	open   bool
+	seen   map[string]int
+	points []string
+	armed  string
+	strike func() (alive bool)
+	// struck is closed when the process was struck.
+	struck chan struct{}
+}
+
+func newGate() *gate { return &gate{seen: map[string]int{}, struck: make(chan struct{})} }
+
+// record begins to count points. At the armed one, strike is called, and reports whether the call continues.
+func (g *gate) record(armed string, strike func() (alive bool)) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	g.open, g.armed, g.strike = true, armed, strike
+}
+
+// found ends the counting and returns the points in their order.
+func (g *gate) found() []string {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	g.open = false
+
+	return slices.Clone(g.points)
+}
+
+// pass counts a point. It returns false if the caller has been killed at it.
+func (g *gate) pass(name string) bool {
+	if !g.matches(name) {
+		return true
+	}
+
+	close(g.struck)
+
+	return g.strike()
+}
+
+// matches counts a point, and reports whether it is the armed one.
+func (g *gate) matches(name string) bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	if !g.open {
+		return false
+	}
+
+	g.seen[name]++
+	point := fmt.Sprintf("%s #%d", name, g.seen[name])
+	g.points = append(g.points, point)
+
+	if g.armed == "" || point != g.armed {
+		return false
+	}
+
+	g.armed = ""
+
+	return true
+}
+
+// errKilled ends a call whose caller was killed.
+var errKilled = errors.New("the caller was killed")
+
+// serve runs a proxy with TLS until the test ends. name returns the name of a call; empty means that it is no point. The proxy has a point when
+// it receives a call, and for calls that change something another one when the server has responded.
+func (g *gate) serve(tb testing.TB, to func() *url.URL, transport http.RoundTripper, name func(*http.Request) (call string, changes bool)) *httptest.Server {
+	tb.Helper()
+
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(to()) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ModifyResponse: func(response *http.Response) error {
+			if call, changes := name(response.Request); call != "" && changes && !g.pass(call+" processed") {
+				return errKilled
+			}
+
+			return nil
+		},
+		// If the server is unreachable, the proxy breaks the connection, as if there were no proxy.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if call, _ := name(r); call != "" && !g.pass(call+" received") {
+			panic(http.ErrAbortHandler)
+		}
+
+		forward.ServeHTTP(w, r)
+	}))
+	server.Config.ErrorLog = discarded()
+	server.StartTLS()
+	tb.Cleanup(func() {
+		server.CloseClientConnections() // watches do not end by themselves
+		server.Close()
+	})
+
+	return server
+}
+
+// cluster runs a proxy in front of an API server.
+// renewed is called for each renewal of a lease.
+func (g *gate) cluster(tb testing.TB, name string, to *cluster, renewed func()) *httptest.Server {
+	tb.Helper()
+
+	transport, err := rest.TransportFor(&rest.Config{Host: to.config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: to.config.CAData}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	address, err := url.Parse(to.config.Host)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return g.serve(tb, func() *url.URL { return address }, transport, func(r *http.Request) (string, bool) {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/leases/") {
+			renewed()
+		}
+
+		call, changes := apiCall(r)
+		if call == "" {
+			return "", false
+		}
+
+		return name + " " + call, changes
+	})
+}
+
+// content runs a load balancer in front of content servers.
+func (g *gate) content(tb testing.TB, to func() *url.URL) *httptest.Server {
+	tb.Helper()
+
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // each bundler has a certificate of its own
+	tb.Cleanup(transport.CloseIdleConnections)
+
+	return g.serve(tb, to, transport, func(r *http.Request) (string, bool) {
+		if r.Header.Get(observer) != "" {
+			return "", false
+		}
+
+		return "content " + r.Method, r.Method == http.MethodPut
+	})
+}
+
+// observer is a header of requests of the test, which are no points.
+const observer = "X-Observer"
+
+// apiCall returns the method and the resource of a request to an API server. Watches and leases depend on time, so they are no points.
+func apiCall(r *http.Request) (call string, changes bool) {
+	query := r.URL.Query()
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+
+	switch parts[0] {
+	case "api":
+		parts = parts[min(2, len(parts)):]
+	case "apis":
+		parts = parts[min(3, len(parts)):]
+	}
+
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+
+	if query.Get("watch") != "" || len(parts) == 0 || parts[0] == "leases" {
+		return "", false
+	}
+
+	resource := parts[0]
+	if len(parts) > 2 {
+		resource += " " + parts[2]
+	}
+
+	dry := query.Has("dryRun")
+	if dry {
+		resource += " dry"
+	}
+
+	return r.Method + " " + resource, r.Method != http.MethodGet && !dry
+}
+
+// store listens to the changes of a store. It returns the path of the socket.
+func (g *gate) store(tb testing.TB) string {
+	tb.Helper()
+
+	// The path of a socket must be short, and the temporary folder of the test contains its name.
+	folder, err := os.MkdirTemp("", "store-")
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() { _ = os.RemoveAll(folder) })
+
+	path := filepath.Join(folder, "s")
+
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "unix", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() { _ = listener.Close() })
+
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+
+			go func() {
+				defer connection.Close()
+
+				g.pass("store change")
+			}()
+		}
+	}()
+
+	return path
+}
+
+// authority returns the certificate of a server.
+func authority(server *httptest.Server) []byte {
+	var text bytes.Buffer
+
+	_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}) // a buffer accepts every write
+
+	return text.Bytes()
+}

@@ -1,0 +1,282 @@
+//go:build garden
+
+package bundles
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// fixture is a BundleDeployment with its own bundle provisioner: classes, namespace, accounts, registry and proxies.
+type fixture struct {
+	*testing.T
+
+	// name is the name of the BundleDeployment and its namespace.
+	name string
+	hub  client.WithWatch
+	// on is the cluster of the objects.
+	on    client.WithWatch
+	onHub bool
+	gate  *gate
+	// registry is the address of the registry for the bundler, and pushes that for the test.
+	registry, pushes string
+	front            *httptest.Server
+	// token permits to read and upload content.
+	token     string
+	variables []string
+	replicas  []*replica
+	next      atomic.Uint64
+	// leader is the index of the replica that has renewed its lease last.
+	leader atomic.Int64
+}
+
+// class and registryClass return the provisioner classes of the fixture, so that other bundlers ignore its objects.
+func (f *fixture) class() string         { return "plain-" + f.name }
+func (f *fixture) registryClass() string { return "registry-" + f.name }
+
+// newFixture starts a number of replicas. Those of more than one elect a leader.
+func newFixture(t *testing.T, replicas int, onHub bool) *fixture {
+	t.Helper()
+
+	f := &fixture{
+		T: t, name: "bd-" + uuid.NewString()[:8], hub: bundletest.Client(t, hub.config), onHub: onHub, gate: newGate(),
+	}
+	f.on = f.hub
+
+	if !onHub {
+		f.on = bundletest.Client(t, target.config)
+	}
+
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.name}})
+	f.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: "provisioner"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bundle-provisioner-namespace"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.name, Name: "provisioner"}},
+	})
+
+	roles := []string{"bundle-provisioner"}
+	if onHub {
+		roles = append(roles, "cluster-admin")
+	}
+
+	f.token = bundletest.Token(t, hub.config, f.name, "client", "bundle-reader", "bundle-uploader")
+	f.registry, f.pushes = f.startRegistry()
+	f.front = f.gate.content(t, f.server)
+	ca := f.file("ca.crt", authority(f.front))
+	token := bundletest.Token(t, hub.config, f.name, "provisioner", roles...)
+
+	if !onHub {
+		f.targetSecret()
+	}
+
+	f.variables = []string{
+		"APP_EXTERNAL_ADDRESS=" + f.front.URL, "APP_DEPLOYMENTS_CA_FILE=" + ca, "APP_NAMESPACE=" + f.name,
+		fmt.Sprintf("APP_LEADER_ELECTION=%t", replicas > 1), "APP_TLS_SELF_SIGNED=true", "APP_SHUTDOWN_DELAY=0s",
+		"APP_BUNDLES_PLAIN_CLASS=" + f.class(), "APP_BUNDLES_REGISTRY_CLASS=" + f.registryClass(), "APP_DEPLOYMENTS_PLAIN_CLASS=" + f.class(),
+		"APP_DEPLOYMENTS_HEALTH_INTERVAL=1s", "APP_DEPLOYMENTS_DRIFT_INTERVAL=2s", "STORE_FAULTS=" + f.gate.store(t),
+	}
+
+	t.Cleanup(f.cleanUp)
+
+	for i := range replicas {
+		f.replicas = append(f.replicas, newReplica(f, f.file("kubeconfig", f.kubeconfig("hub", hub, token, func() { f.leader.Store(int64(i)) }))))
+	}
+
+	return f
+}
+
+// server returns the address of the content server of a replica, of each in turn.
+func (f *fixture) server() *url.URL {
+	one := f.replicas[f.next.Add(1)%uint64(len(f.replicas))]
+
+	return &url.URL{Scheme: "https", Host: one.address}
+}
+
+// targetSecret stores the kubeconfig of the target.
+func (f *fixture) targetSecret() {
+	f.Helper()
+
+	on := bundletest.Client(f, target.config)
+	if err := on.Create(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.name}}); err != nil {
+		f.Fatal(err)
+	}
+
+	token := bundletest.Token(f, target.config, f.name, "installer", "cluster-admin")
+	f.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: "target"}, Data: map[string][]byte{"kubeconfig": f.kubeconfig("target", target, token, func() {})},
+	})
+}
+
+// kubeconfig returns a kubeconfig for a proxy in front of a cluster.
+func (f *fixture) kubeconfig(name string, to *cluster, token string, renewed func()) []byte {
+	f.Helper()
+
+	server := f.gate.cluster(f, name, to, renewed)
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: authority(server)}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return text
+}
+
+// file writes a file of the fixture.
+func (f *fixture) file(name string, content []byte) string {
+	f.Helper()
+
+	path := filepath.Join(f.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		f.Fatal(err)
+	}
+
+	return path
+}
+
+func (f *fixture) create(object client.Object) {
+	f.Helper()
+
+	if err := f.hub.Create(f.Context(), object); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// template returns a template for a source.
+func (f *fixture) template(class string, source v1alpha1.BundleSource) v1alpha1.BundleTemplate {
+	return v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: class, Source: source}}
+}
+
+// deploy creates the BundleDeployment, or changes its template.
+func (f *fixture) deploy(template v1alpha1.BundleTemplate) {
+	f.Helper()
+
+	deployment := &v1alpha1.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: f.name}, Spec: v1alpha1.BundleDeploymentSpec{ProvisionerClassName: f.class(), Template: template},
+	}
+	if !f.onHub {
+		deployment.Spec.Target = &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: "target"}}
+	}
+
+	err := f.hub.Create(f.Context(), deployment)
+	if err == nil {
+		return
+	}
+
+	bundletest.Eventually(f, func() string {
+		if err := f.hub.Get(f.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return err.Error()
+		}
+
+		deployment.Spec.Template = template
+		if err := f.hub.Update(f.Context(), deployment); err != nil {
+			return err.Error()
+		}
+
+		return ""
+	})
+}
+
+// cleanUp removes what the fixture has left on the clusters.
+func (f *fixture) cleanUp() {
+	bundletest.Delete(f, f.hub, &v1alpha1.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: f.name}})
+
+	for _, bundle := range f.bundles() {
+		bundletest.Delete(f, f.hub, &bundle)
+	}
+
+	for _, object := range f.labelled() {
+		bundletest.Delete(f, f.on, object)
+	}
+}
+
+// replica is a bundler that is started again whenever it ends, as Kubernetes does.
+type replica struct {
+	f         *fixture
+	variables []string
+	address   string
+	folder    string
+
+	mutex   sync.Mutex
+	program *harness.Program
+	stopped bool
+	// starts is the number of starts so far.
+	starts int
+}
+
+func newReplica(f *fixture, kubeconfig string) *replica {
+	f.Helper()
+
+	r := &replica{f: f, address: harness.FreeAddress(f), folder: f.TempDir()}
+	r.variables = append(
+		[]string{"APP_KUBECONFIG_PATH=" + kubeconfig, "APP_ADDRESS=" + r.address, "APP_STATUS_ADDRESS=" + harness.FreeAddress(f), "APP_STORE_DIR=" + r.folder}, f.variables...)
+
+	r.start()
+
+	return r
+}
+
+// start starts the program, unless the test ends.
+func (r *replica) start() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	if r.stopped {
+		return
+	}
+
+	program := harness.Launch(r.f, r.variables, bundler)
+	r.program = program
+	r.starts++
+	r.f.Cleanup(func() {
+		r.mutex.Lock()
+		r.stopped = true
+		r.mutex.Unlock()
+	})
+
+	go func() {
+		<-program.Ended
+		r.start()
+	}()
+}
+
+// running returns the current process.
+func (r *replica) running() *harness.Program {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	return r.program
+}
+
+// kill ends the process with SIGKILL, and with it the call at whose point it is called.
+func (r *replica) kill() (alive bool) {
+	r.running().Kill()
+
+	return false
+}
+
+// ctx returns a context that the end of the test does not cancel.
+func ctx(f *fixture) context.Context { return context.WithoutCancel(f.Context()) }

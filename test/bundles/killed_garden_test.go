@@ -1,0 +1,90 @@
+//go:build garden
+
+package bundles
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// sample is the number of points of each scenario that run without SOAK_DURATION.
+const sample = 7
+
+// TestKilled runs each scenario once to find its points, and once for each point at which the bundler is killed.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+
+	seed, soak := harness.Seed(t), harness.SoakDuration(t) > 0
+
+	for _, scenario := range scenarios() {
+		t.Run(scenario.name, func(t *testing.T) {
+			t.Parallel()
+
+			points := scenario.run(t, "")
+			if len(points) == 0 {
+				t.Fatal("the scenario has no points")
+			}
+
+			if !soak {
+				hash := fnv.New64a()
+				_, _ = hash.Write([]byte(scenario.name))
+				rand.New(rand.NewPCG(seed, hash.Sum64())).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+				points = points[:min(sample, len(points))]
+			}
+
+			var struck atomic.Int64
+
+			t.Run("at", func(t *testing.T) {
+				for _, point := range points {
+					t.Run(point, func(t *testing.T) {
+						t.Parallel()
+
+						if scenario.run(t, point) == nil {
+							struck.Add(1)
+						}
+					})
+				}
+			})
+
+			t.Logf("killed at %d of %d points", struck.Load(), len(points))
+
+			// The order of concurrent calls varies, so some points do not occur in every run.
+			if int(struck.Load()) < len(points)/2 {
+				t.Errorf("only %d of %d points have occurred", struck.Load(), len(points))
+			}
+		})
+	}
+}
+
+// run runs the scenario, and kills the bundler at a point. It returns the points of the run, or nil if the bundler was killed.
+func (s scenario) run(t *testing.T, point string) []string {
+	t.Helper()
+
+	f := newFixture(t, 1, s.onHub)
+	if s.prepare != nil {
+		s.prepare(f)
+	}
+
+	stop := f.observe()
+
+	f.gate.record(point, f.replicas[0].kill)
+	s.act(f)
+	bundletest.Eventually(f, func() string { return s.end(f) })
+
+	points := f.gate.found()
+
+	stop()
+
+	select {
+	case <-f.gate.struck:
+		return nil
+	default:
+		return slices.Clone(points)
+	}
+}

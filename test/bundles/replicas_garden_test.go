@@ -1,0 +1,114 @@
+//go:build garden
+
+package bundles
+
+import (
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// writes are points of a pivot at which replicas fail: those of the calls that change something.
+func writes(points []string) (found []string) {
+	for _, point := range points {
+		changes := strings.HasPrefix(point, "target ") || strings.HasPrefix(point, "hub PUT") || strings.HasPrefix(point, "hub DELETE")
+		if changes && strings.Contains(point, "received") && !strings.Contains(point, " GET ") && !strings.Contains(point, " dry ") {
+			found = append(found, point)
+		}
+	}
+
+	return found
+}
+
+// choose returns all points with SOAK_DURATION, and one otherwise.
+func choose(t *testing.T, points []string) []string {
+	t.Helper()
+
+	seed := harness.Seed(t)
+	if len(points) == 0 {
+		t.Fatal("there are no points")
+	}
+
+	if harness.SoakDuration(t) > 0 {
+		return points
+	}
+
+	return []string{points[rand.New(rand.NewPCG(seed, 0)).IntN(len(points))]}
+}
+
+// TestLeaderKilled kills the leader of three replicas during a pivot, and before that another replica. Content is served throughout.
+func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
+
+	pivot := scenarios()[1]
+
+	for _, point := range choose(t, writes(pivot.run(t, ""))) {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t, 3, false)
+			pivot.prepare(f)
+
+			stop := f.observe()
+
+			f.gate.record(point, func() bool { return f.replicas[f.leader.Load()].kill() })
+			f.replicas[(f.leader.Load()+1)%3].kill()
+			pivot.act(f)
+			<-f.gate.struck
+			bundletest.Eventually(f, func() string { return pivot.end(f) })
+
+			if stop() == 0 {
+				t.Error("the content was never served")
+			}
+		})
+	}
+}
+
+// TestLeaderFrozen stops the leader of three replicas during a pivot, at a write that it has sent. Another replica becomes the leader and
+// pivots to a third version. Then the write arrives, and the former leader continues: it must not change anything any more.
+func TestLeaderFrozen(t *testing.T) {
+	t.Parallel()
+
+	pivot := scenarios()[1]
+
+	for _, point := range choose(t, writes(pivot.run(t, ""))) {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t, 3, false)
+			pivot.prepare(f)
+			f.observe()
+
+			thawed := make(chan *replica, 1)
+			released := make(chan struct{})
+
+			f.gate.record(point, func() bool {
+				frozen := f.replicas[f.leader.Load()]
+				frozen.running().Signal(syscall.SIGSTOP)
+				thawed <- frozen
+				<-released
+
+				return true
+			})
+			pivot.act(f)
+
+			former := <-thawed
+			third := func() string { return f.installed("3", v1alpha1.ReasonInstallationSucceeded) }
+
+			f.deploy(f.template(f.class(), f.image("3", f.manifests("3"))))
+			bundletest.Eventually(f, third)
+
+			close(released)
+
+			process := former.running()
+			process.Signal(syscall.SIGCONT)
+			<-process.Ended // It has lost its lease.
+			bundletest.Eventually(f, third)
+		})
+	}
+}
