@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/credentials"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -147,7 +148,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 
 	for range 2 {
 		f.replicas = append(f.replicas, credentials.Renewer{
-			DB: db, Instances: f.instances, Objects: f.records, Reports: claims, Access: f, Validity: lifecyclemanager.Validity,
+			DB: db, Instances: f.instances, Objects: f.records, Reports: claims, Access: f, Validity: clusterclient.Validity,
 			Holders: map[string]credentials.Holder{environment.SystemLifecycleManager: credentials.LifecycleManager{Kyma: f, Client: f.client}},
 			Results: f.results, Clock: f.clock, Log: logging.Discard(),
 		})

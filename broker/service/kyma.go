@@ -79,7 +79,7 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 
 	renewer := credentials.Renewer{
 		DB: s.DB, Instances: stores.instances, Objects: stores.objects, Reports: stores.reports, Access: access, Holders: holders,
-		Validity: lifecyclemanager.Validity, Results: results, Clock: clock.RealClock{}, Log: s.Log,
+		Validity: clusterclient.Validity, Results: results, Clock: clock.RealClock{}, Log: s.Log,
 	}
 	connected.parts = append(connected.parts, renewer.Part())
 }

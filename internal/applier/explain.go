@@ -17,6 +17,9 @@ import (
 // Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its masked
 // text.
 func (w *work) explain(err error, where string, part Part) error {
+	if collision, ok := errors.AsType[*collisionError](err); ok {
+		return failure.New(failure.Permanent, "%s: %s", where, collision.text).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+	}
 	if typed, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *typed
 		masked.Text = part.mask(typed.Text)
@@ -92,9 +95,13 @@ func (w *work) collision(present *unstructured.Unstructured) error {
 		with, advice = "belongs to "+owner, "remove it from one of the two"
 	}
 
-	return failure.New(failure.Permanent, "%s exists already and %s: %s", refOf(present), with, advice).
-		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+	return &collisionError{fmt.Sprintf("%s exists already and %s: %s", refOf(present), with, advice)}
 }
+
+// collisionError is the error of an object that somebody else has installed.
+type collisionError struct{ text string }
+
+func (e *collisionError) Error() string { return e.text }
 
 func (e *objectError) Error() string { return fmt.Sprintf("applying %s: %v", e.ref, e.cause) }
 

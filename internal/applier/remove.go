@@ -92,6 +92,34 @@ func (a *Applier) Remove(ctx context.Context, cluster *Cluster, owner Owner) (Pr
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) { return a.uninstall(ctx, work) })
 }
 
+// RemoveUnused removes the objects of the owner as an Apply without parts does: a definition stays while others have objects of its kind,
+// and a namespace while it has objects of others. The inventory lists what stays.
+func (a *Applier) RemoveUnused(ctx context.Context, cluster *Cluster, owner Owner) (Progress, error) {
+	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
+		progress, err := a.apply(ctx, work, Content{Installed: nothingInstalled})
+		if err != nil || !progress.Done || len(work.inventory.Entries) > 0 {
+			return progress, err
+		}
+		if err := work.inventory.drop(ctx, work.client); err != nil {
+			return Progress{}, work.explain(err, "the inventory cannot be removed", Part{})
+		}
+		work.changed = false
+		return progress, nil
+	})
+}
+
+// Installed reports whether the cluster has an inventory of the owner.
+func (a *Applier) Installed(ctx context.Context, cluster *Cluster, owner Owner) (installed bool, err error) {
+	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
+		installed = len(work.inventory.Entries) > 0
+		return Progress{}, nil
+	})
+	return installed, err
+}
+
+// nothingInstalled is the message after an uninstallation.
+const nothingInstalled = "nothing is installed"
+
 // uninstall removes the objects that the inventory lists, so it needs no content. It drops removed objects from their entries, so
 // that the next call continues with the remaining objects. Namespaces stay in their entries until all other objects are removed.
 func (a *Applier) uninstall(ctx context.Context, work *work) (Progress, error) {
@@ -131,7 +159,7 @@ func (w *work) removeNamespaces(ctx context.Context) (Progress, error) {
 	for _, entry := range w.inventory.Entries {
 		namespaces = union(namespaces, entry.Objects)
 	}
-	message := []string{"nothing is installed"}
+	message := []string{nothingInstalled}
 	var going []ref
 	for _, namespace := range namespaces {
 		reason, err := w.reasonToKeepNamespace(ctx, namespace)

@@ -113,7 +113,7 @@ func titles() map[string]string {
 		ComponentProvisioner: "the Provisioner", ComponentProvisionerStorage: "the Provisioner's database",
 		ComponentGardener: "Gardener", ComponentGardenerClient: "Gardener", ComponentRuntime: "the cluster",
 		ComponentDirector: "Director", ComponentDirectorClient: "Director", ComponentDirectorToken: "the token endpoint of Director",
-		ComponentReleases: "the registry of releases",
+		ComponentReleases: "the registry of releases", ComponentBundles: "the bundle provisioner",
 	}
 }
 

@@ -80,6 +80,8 @@ const (
 	ComponentAvS = "avs"
 	// ComponentNotification is the service that informs customers about maintenance.
 	ComponentNotification = "notification"
+	// ComponentBundles is the bundle provisioner that installs components.
+	ComponentBundles = "bundle provisioner"
 	// ComponentCleanupHook is the hook that empties accounts of the account pool.
 	ComponentCleanupHook = "cleanup hook"
 	// ComponentReconciler is the Reconciler of Kyma.

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -133,7 +133,7 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 
 	operation.Data.ConfigurationVersion = applied.ConfigurationVersion
 
-	_, until := lifecyclemanager.Validity(kubeconfig)
+	_, until := clusterclient.Validity(kubeconfig)
 	object.State, object.Credential = environment.OutsideCreated, environment.NewCredential(operation.Now(), until)
 
 	return operation, 0, r.Objects.SetObject(ctx, operation.Record, object)

@@ -59,11 +59,27 @@ type Progress struct {
 	Message string
 }
 
+// Target is the cluster of a runtime during an operation.
+type Target struct {
+	RuntimeID string
+	ShootName string
+	// OperationID identifies the operation. A component that failed in an earlier operation is tried again at once.
+	OperationID string
+	// Cluster has cluster-admin rights, valid for a few minutes.
+	Cluster *rest.Config
+}
+
+// Manifests provides the manifests of components. releases.Catalog implements it. Errors come from package failure.
+type Manifests interface {
+	// Manifests returns the files for Component.Source. It must return the same content on every call.
+	Manifests(ctx context.Context, source string) ([]ManifestFile, error)
+}
+
 // Installer installs plans on clusters. Each call does a bounded amount of work, so callers repeat it until Progress.Done. A call
 // after a crash continues the work. Errors come from package failure.
 type Installer interface {
 	// Install applies the plan, and removes the objects that an earlier plan of this runtime contained and this plan omits.
-	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)
+	Install(ctx context.Context, target Target, plan Plan) (Progress, error)
 	// Uninstall removes all installed objects, in reverse order. If nothing is installed, the first call reports Done.
-	Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (Progress, error)
+	Uninstall(ctx context.Context, target Target) (Progress, error)
 }

@@ -10,6 +10,8 @@ import (
 const (
 	// releaseTimeout is the time limit of releaseBrokers in a cluster that does not respond.
 	releaseTimeout = 2 * time.Minute
+	// forgetTimeout limits the wait for the bundle provisioner after the deletion of the cluster.
+	forgetTimeout = 5 * time.Minute
 	// uninstallTimeout limits the wait until Kyma has released its resources outside the cluster.
 	uninstallTimeout = 5 * time.Minute
 )
@@ -38,7 +40,7 @@ func (o Options) removal() []stage {
 	wait := one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion)
 	wait.RetryFrom = deleting.Name
 
-	return slices.Concat([]stage{deleting, wait}, o.Gone, []stage{
+	return slices.Concat([]stage{deleting, wait}, o.forgetting(), o.Gone, []stage{
 		one("RecordingDeletion", "Mark_Deleted", o.markDeleted),
 		one("VerifyClusterDeletion", "Verify_Gone", o.verifyGone),
 	})

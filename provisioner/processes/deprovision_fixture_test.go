@@ -148,13 +148,13 @@ func (f *removalFixture) Connect(_ context.Context, shootName string) (*rest.Con
 }
 
 // Install implements installation.Installer. The tests do not call it.
-func (f *removalFixture) Install(context.Context, *rest.Config, string, installation.Plan) (installation.Progress, error) {
+func (f *removalFixture) Install(context.Context, installation.Target, installation.Plan) (installation.Progress, error) {
 	return installation.Progress{}, f.call("install", succeed)
 }
 
-func (f *removalFixture) Uninstall(_ context.Context, cluster *rest.Config, id string) (installation.Progress, error) {
+func (f *removalFixture) Uninstall(_ context.Context, target installation.Target) (installation.Progress, error) {
 	err := f.call("uninstall", func() error {
-		if cluster.Host == shootName && id == runtimeID {
+		if target.Cluster.Host == shootName && target.RuntimeID == runtimeID {
 			f.parts = max(f.parts-1, 0)
 		}
 

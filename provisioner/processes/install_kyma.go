@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -50,6 +51,13 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
+// target returns the cluster of the operation for an Installer.
+func target(op operation.Operation, cluster *rest.Config) installation.Target {
+	runtime := op.Data.Runtime
+
+	return installation.Target{RuntimeID: runtime.ID, ShootName: runtime.ShootName, OperationID: op.ID, Cluster: cluster}
+}
+
 // install does one unit of work, such as the installation of a component, and returns the progress. Each call derives the plan
 // from the order and reads the state from the cluster, so any replica can continue after a crash.
 func (o Options) install(ctx context.Context, op operation.Operation) (installation.Progress, error) {
@@ -79,5 +87,5 @@ func (o Options) install(ctx context.Context, op operation.Operation) (installat
 			failure.Wrap(failure.Transient, err, "the operation could not be stored, so Kyma was not installed")
 	}
 
-	return o.Installer.Install(ctx, cluster, op.Data.Runtime.ID, plan)
+	return o.Installer.Install(ctx, target(op, cluster), plan)
 }

@@ -53,11 +53,11 @@ func (c *kymaFixture) Connect(_ context.Context, shootName string) (*rest.Config
 	return &rest.Config{Host: shootName}, func() { c.connected-- }, nil
 }
 
-func (c *kymaFixture) Install(_ context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
+func (c *kymaFixture) Install(_ context.Context, target installation.Target, plan installation.Plan) (installation.Progress, error) {
 	err := c.call("install", func() error {
 		if len(c.installed) < len(plan.Components) {
 			name := plan.Components[len(c.installed)].Name
-			c.installed = append(c.installed, strings.Join([]string{cluster.Host, runtimeID, name, plan.Version}, " "))
+			c.installed = append(c.installed, strings.Join([]string{target.Cluster.Host, target.RuntimeID, name, plan.Version}, " "))
 		}
 
 		return nil
@@ -69,7 +69,7 @@ func (c *kymaFixture) Install(_ context.Context, cluster *rest.Config, runtimeID
 }
 
 // Uninstall implements installation.Installer. The tests do not call it.
-func (c *kymaFixture) Uninstall(context.Context, *rest.Config, string) (installation.Progress, error) {
+func (c *kymaFixture) Uninstall(context.Context, installation.Target) (installation.Progress, error) {
 	return installation.Progress{}, c.call("uninstall", succeed)
 }
 

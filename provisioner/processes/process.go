@@ -67,6 +67,8 @@ type Options struct {
 	Runtimes  Runtimes
 	Releases  installation.Releases
 	Installer installation.Installer
+	// ForgetBundles removes a runtime whose cluster is gone from the bundle provisioner. It is nil without one.
+	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
 	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It calls no other system.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	// ServiceBrokers is the prefix of the service brokers' addresses. Their instances are deleted before a cluster with Kyma is

@@ -42,5 +42,5 @@ func (o Options) uninstallPart(ctx context.Context, op operation.Operation) (ins
 	}
 	defer disconnect()
 
-	return o.Installer.Uninstall(ctx, cluster, op.Data.Runtime.ID)
+	return o.Installer.Uninstall(ctx, target(op, cluster))
 }

@@ -124,14 +124,16 @@ func DefaultConfig() Config {
 			ClusterCleanupSelector: "https://service-manager.",
 			KubeconfigValidity:     8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
-		Kyma:                        Kyma{ReleasesCalls: 8},
+		Kyma: Kyma{ReleasesCalls: 8, Bundles: Bundles{
+			Namespace: "bundle-system", Class: "core-rukpak-io-plain", DeletionTimeout: 5 * time.Minute, Calls: 32,
+		}},
 		EnqueueInProgressOperations: true,
 	}
 }
 
 // check returns one error that lists all invalid and conflicting settings. It neither calls an upstream nor reads a file.
 func (c Config) check() error {
-	errs := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
+	errs := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits(), c.Kyma.Bundles.check()}
 
 	for _, rule := range []struct {
 		broken  bool

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -33,6 +34,8 @@ type Parts struct {
 	// Releases plans installations of Kyma, and Installer carries them out.
 	Releases  installation.Releases
 	Installer installation.Installer
+	// ForgetBundles removes a runtime from the bundle provisioner. It is nil without one.
+	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
 	// Files are the Shoot settings that the replica has read from files at startup.
 	Files ShootFiles
 	// Director registers runtimes. It is nil if Director is disabled.
@@ -74,6 +77,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Runtimes:       parts.Runtimes,
 		Releases:       parts.Releases,
 		Installer:      parts.Installer,
+		ForgetBundles:  parts.ForgetBundles,
 		Build:          shootBuilder(config, parts.Files, parts.Record),
 		ServiceBrokers: config.Gardener.ClusterCleanupSelector,
 		Poll:           config.Gardener.PollInterval,

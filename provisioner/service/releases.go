@@ -31,12 +31,15 @@ type Kyma struct {
 	SourcesCachePath   string        `env:"SOURCES_CACHE_PATH"  help:"folder that caches the files of components with a sourceURL; if empty, orders with a sourceURL are rejected"`
 	SourcesNetworks    []string      `env:"SOURCES_NETWORKS"    help:"networks in which servers of a sourceURL may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the Provisioner connects only to public addresses"`
 	SourcesCAFile      string        `env:"SOURCES_CA_FILE"     help:"file with the certificate authorities of the servers of a sourceURL; if empty, those of the system"`
+
+	Bundles Bundles `envPrefix:"BUNDLES_"`
 }
 
 // kymaReleases plans and installs the releases of Kyma. A registry is an upstream system with a circuit breaker.
 type kymaReleases struct {
 	known     installation.Releases
-	installer installation.Installer
+	manifests installation.Manifests
+	direct    *installer.Installer
 	// registry and system are nil without a repository.
 	registry *releases.Registry
 	system   *upstream.System
@@ -47,7 +50,9 @@ type kymaReleases struct {
 func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
-		return kymaReleases{known: noReleases{}, installer: installer.New(installer.Options{Manifests: noReleases{}, Now: time.Now})}, nil
+		return kymaReleases{
+			known: noReleases{}, manifests: noReleases{}, direct: installer.New(installer.Options{Manifests: noReleases{}, Now: time.Now}),
+		}, nil
 	case k.ReleasesRepository != "":
 		return k.openRepository()
 	}
@@ -132,7 +137,7 @@ func (k Kyma) openSources() (*releases.Sources, error) {
 
 // releasesOf returns the releases of a folder or registry, which plan installations and contain the manifests.
 func releasesOf(found *releases.Catalog) kymaReleases {
-	return kymaReleases{known: found, installer: installer.New(installer.Options{Manifests: found, Now: time.Now})}
+	return kymaReleases{known: found, manifests: found, direct: installer.New(installer.Options{Manifests: found, Now: time.Now})}
 }
 
 // noReleases rejects every order for Kyma in a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
@@ -144,7 +149,7 @@ func (noReleases) Plan(context.Context, spec.Kyma) (installation.Plan, error) {
 	return installation.Plan{}, errNoReleases()
 }
 
-// Manifests implements installer.Manifests.
+// Manifests implements installation.Manifests.
 func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFile, error) {
 	return nil, errNoReleases()
 }

@@ -53,7 +53,7 @@ func TestReleaseSources(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%s: want an error with %q, got %v", test.reason, test.want, err)
 				}
-			case err != nil || found.known == nil || found.installer == nil:
+			case err != nil || found.known == nil || found.direct == nil:
 				t.Errorf("%s: got %+v, %v", test.reason, found, err)
 			}
 		})

@@ -119,9 +119,13 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 		return err
 	}
 
-	a.parts.Releases, a.parts.Installer = releases.known, releases.installer
+	a.parts.Releases, a.parts.Installer = releases.known, releases.direct
 	if releases.system != nil {
 		a.guard("the release registry", releases.system, releases.registry.Probe)
+	}
+
+	if err := a.connectBundles(releases); err != nil {
+		return err
 	}
 
 	if err := a.startEngine(); err != nil {

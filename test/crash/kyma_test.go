@@ -84,7 +84,7 @@ type installer struct {
 }
 
 // Install implements installation.Installer.
-func (i installer) Install(ctx context.Context, _ *rest.Config, _ string, plan installation.Plan) (installation.Progress, error) {
+func (i installer) Install(ctx context.Context, _ installation.Target, plan installation.Plan) (installation.Progress, error) {
 	want := make([]string, 0, len(plan.Components))
 	for _, component := range plan.Components {
 		want = append(want, component.Name+"@"+plan.Version)
@@ -94,7 +94,7 @@ func (i installer) Install(ctx context.Context, _ *rest.Config, _ string, plan i
 }
 
 // Uninstall implements installation.Installer.
-func (i installer) Uninstall(ctx context.Context, _ *rest.Config, _ string) (installation.Progress, error) {
+func (i installer) Uninstall(ctx context.Context, _ installation.Target) (installation.Progress, error) {
 	return i.advance(ctx, "Uninstall", nil)
 }
 

@@ -90,6 +90,13 @@ type BundleDeploymentSpec struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config runtime.RawExtension `json:"config,omitempty"`
+	// InstallNamespace is the namespace of objects that have none and need one. It is created if it does not exist. It is an addition;
+	// the default is "default".
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	InstallNamespace string `json:"installNamespace,omitempty"`
 	// Target is the cluster to install on. It is an addition. By default, that is the cluster of the BundleDeployment.
 	//
 	// +optional
@@ -116,7 +123,23 @@ type BundleDeploymentSpec struct {
 	//
 	// +optional
 	DeletionTimeout *metav1.Duration `json:"deletionTimeout,omitempty"`
+	// DeletionPolicy determines what a deletion does to definitions of kinds. It is an addition; the default is Uninstall.
+	//
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// DeletionPolicy determines what the deletion of a BundleDeployment removes.
+//
+// +kubebuilder:validation:Enum=Uninstall;KeepUsed
+type DeletionPolicy string
+
+const (
+	// DeletionPolicyUninstall removes all objects. A CustomResourceDefinition is removed with all objects of its kind.
+	DeletionPolicyUninstall DeletionPolicy = "Uninstall"
+	// DeletionPolicyKeepUsed keeps a CustomResourceDefinition while there are objects of its kind that the BundleDeployment has not installed.
+	DeletionPolicyKeepUsed DeletionPolicy = "KeepUsed"
+)
 
 // BundleTemplate describes a Bundle. Of its metadata, only labels and annotations are used.
 type BundleTemplate struct {

@@ -68,3 +68,11 @@ func isTrue(deployment *v1alpha1.BundleDeployment, name string) bool {
 
 	return found != nil && found.Status == metav1.ConditionTrue && found.ObservedGeneration == deployment.Generation
 }
+
+// isInstalled reports whether the Bundle of the current template is installed. During a pivot, the condition Installed stays true for the
+// former Bundle, with another reason.
+func isInstalled(deployment *v1alpha1.BundleDeployment) bool {
+	found := meta.FindStatusCondition(deployment.Status.Conditions, v1alpha1.TypeInstalled)
+
+	return isTrue(deployment, v1alpha1.TypeInstalled) && found.Reason == v1alpha1.ReasonInstallationSucceeded
+}

@@ -91,6 +91,8 @@ type memory struct {
 	// failed is the Bundle that could not be installed, why, and when the next attempt is due.
 	failed, problem string
 	failures        int
+	// failedAt is the generation of the BundleDeployment at the last attempt. Another generation is tried at once.
+	failedAt int64
 	retry           time.Time
 }
 

@@ -27,7 +27,7 @@ func (p *pass) dependencies(ctx context.Context) string {
 			return fmt.Sprintf("BundleDeployment %s cannot be read", dependency.Name)
 		}
 
-		if !found.DeletionTimestamp.IsZero() || !isTrue(found, v1alpha1.TypeInstalled) || !isTrue(found, v1alpha1.TypeHealthy) {
+		if !found.DeletionTimestamp.IsZero() || !isInstalled(found) || !isTrue(found, v1alpha1.TypeHealthy) {
 			return fmt.Sprintf("waiting until BundleDeployment %s is installed and healthy", dependency.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -83,7 +84,7 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 		}
 	}
 
-	if p.memory.failed == name && p.now().Before(p.memory.retry) {
+	if p.memory.failed == name && p.memory.failedAt == p.deployment.Generation && p.now().Before(p.memory.retry) {
 		return p.stay(ctx, found)
 	}
 
@@ -185,6 +186,8 @@ func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Durati
 	if p.memory.failed != found.desired.Name {
 		p.memory.failed, p.memory.failures = found.desired.Name, 0
 	}
+
+	p.memory.failedAt = p.deployment.Generation
 
 	p.memory.problem = failure.Of(err).ForOperators()
 	p.memory.pivot = ""
@@ -343,7 +346,7 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle) (applier.Co
 
 	return applier.Content{
 		Parts: []applier.Part{{
-			Name: "bundle", Namespace: defaultNamespace, Source: source{bundle.Name, objects},
+			Name: "bundle", Namespace: cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace), Source: source{bundle.Name, objects},
 		}},
 		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(objects)),
 		SkipUnchanged: true,

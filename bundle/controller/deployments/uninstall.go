@@ -62,7 +62,12 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 
 	p.cluster = cluster
 
-	progress, err := p.applier.Remove(ctx, cluster, p.owner)
+	remove := p.applier.Remove
+	if p.deployment.Spec.DeletionPolicy == v1alpha1.DeletionPolicyKeepUsed {
+		remove = p.applier.RemoveUnused
+	}
+
+	progress, err := remove(ctx, cluster, p.owner)
 	if err != nil {
 		waiting = failure.Of(err).ForOperators()
 		p.setUnknown(v1alpha1.ReasonUninstallFailed, waiting)

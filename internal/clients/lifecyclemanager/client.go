@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
@@ -60,7 +61,7 @@ func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.Str
 // expiryOf returns the annotation with the expiry of the kubeconfig, if it is known.
 func expiryOf(kubeconfig secret.String) map[string]string {
 	annotations := map[string]string{}
-	if _, until := Validity(kubeconfig); !until.IsZero() {
+	if _, until := clusterclient.Validity(kubeconfig); !until.IsZero() {
 		annotations[annotationExpiry] = until.Format(time.RFC3339)
 	}
 

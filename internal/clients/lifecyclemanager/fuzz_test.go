@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 // FuzzStatus checks that every Kyma resource is decoded or a transient error, and that only the states of a finished installation end the
@@ -46,18 +45,6 @@ func FuzzTemplate(f *testing.F) {
 			if read, err := ParseRef(ref.String()); err != nil || read != ref {
 				t.Errorf("%s: got %+v, %v", ref, read, err)
 			}
-		}
-	})
-}
-
-// FuzzValidity checks that a kubeconfig of any form has a validity or none.
-func FuzzValidity(f *testing.F) {
-	f.Add("{current-context: c, contexts: [{name: c, context: {user: u}}], users: [{name: u, user: {client-certificate-data: YQ==}}]}")
-	f.Add("- 1")
-
-	f.Fuzz(func(t *testing.T, text string) {
-		if from, until := Validity(secret.String(text)); from.IsZero() != until.IsZero() {
-			t.Errorf("got %s and %s", from, until)
 		}
 	})
 }

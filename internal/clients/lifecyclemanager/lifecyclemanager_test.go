@@ -1,19 +1,14 @@
 package lifecyclemanager
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
-	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 func runtimeInstance() environment.Instance {
@@ -159,36 +154,6 @@ func TestStatus(t *testing.T) {
 	} {
 		if got, err := decodeStatus([]byte(text)); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v", text, got, err)
-		}
-	}
-}
-
-func TestValidity(t *testing.T) {
-	t.Parallel()
-
-	authority, err := certificate.OpenAuthority(t.TempDir(), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	issued, err := authority.IssueClient(certificate.Client{CommonName: "admin", Validity: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	valid := fmt.Sprintf("{current-context: c, contexts: [{name: c, context: {user: u}}], users: [{name: u, user: {client-certificate-data: %s}}]}",
-		base64.StdEncoding.EncodeToString(issued.Certificate))
-	if from, until := Validity(secret.String(valid)); time.Until(until) > time.Hour || time.Until(until) < 50*time.Minute || !from.Before(until) {
-		t.Errorf("got %s to %s", from, until)
-	}
-
-	for _, text := range []string{
-		"", "{", "{current-context: c}", "{current-context: c, contexts: [{name: c, context: {user: u}}]}",
-		"{current-context: c, contexts: [{name: c, context: {user: u}}], users: [{name: u, user: {token: t}}]}",
-		"{current-context: c, contexts: [{name: c, context: {user: u}}], users: [{name: u, user: {client-certificate-data: YQ==}}]}",
-	} {
-		if from, until := Validity(secret.String(text)); !from.IsZero() || !until.IsZero() {
-			t.Errorf("%q: got %s, %s", text, from, until)
 		}
 	}
 }

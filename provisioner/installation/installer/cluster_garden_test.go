@@ -136,12 +136,16 @@ func (c *cluster) finishNamespaces() (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
+func (c *cluster) target() installation.Target {
+	return installation.Target{Cluster: c.config, RuntimeID: c.runtime}
+}
+
 func (c *cluster) applier(release release) *installer.Installer {
 	return installer.New(installer.Options{Manifests: release, Now: time.Now})
 }
 
 func (c *cluster) step(release release, plan installation.Plan) (installation.Progress, error) {
-	return c.applier(release).Install(c.Context(), c.config, c.runtime, plan)
+	return c.applier(release).Install(c.Context(), c.target(), plan)
 }
 
 // install repeats step until the release is installed, and returns the last message.
@@ -156,7 +160,7 @@ func (c *cluster) install(release release, plan installation.Plan) string {
 
 func (c *cluster) uninstalled() (string, error) {
 	progress, err := until(again(func() (installation.Progress, error) {
-		return c.applier(nil).Uninstall(context.WithoutCancel(c.Context()), c.config, c.runtime)
+		return c.applier(nil).Uninstall(context.WithoutCancel(c.Context()), c.target())
 	}, always))
 	if err == nil && !progress.Done {
 		err = fmt.Errorf("not uninstalled: %s", progress.Message)

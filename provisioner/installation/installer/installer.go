@@ -3,12 +3,8 @@ package installer
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,19 +12,12 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// Manifests provides the manifests of components. releases.Catalog implements it. Errors come from package failure.
-type Manifests interface {
-	// Manifests returns the files for Component.Source. It must return the same content on every call.
-	Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error)
-}
-
 // Options configure an Installer.
 type Options struct {
-	Manifests Manifests
+	Manifests installation.Manifests
 	// Budget is the time after which a call starts no further component; 0 means applier.DefaultBudget.
 	Budget time.Duration
 	// Now is the clock for the budget.
@@ -37,7 +26,7 @@ type Options struct {
 
 // Installer implements installation.Installer. It has no state between calls and is safe for concurrent use.
 type Installer struct {
-	manifests Manifests
+	manifests installation.Manifests
 	applier   *applier.Applier
 }
 
@@ -49,27 +38,37 @@ func New(options Options) *Installer {
 }
 
 // Install implements installation.Installer.
-func (i *Installer) Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
-	connected, err := connect(cluster)
+func (i *Installer) Install(ctx context.Context, target installation.Target, plan installation.Plan) (installation.Progress, error) {
+	connected, err := connect(target.Cluster)
 	if err != nil {
 		return installation.Progress{}, err
 	}
 
-	progress, err := i.applier.Apply(ctx, connected, applier.Runtime(runtimeID), i.content(plan))
+	progress, err := i.applier.Apply(ctx, connected, applier.Runtime(target.RuntimeID), i.content(plan))
 
 	return installation.Progress(progress), err
 }
 
 // Uninstall implements installation.Installer.
-func (i *Installer) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
-	connected, err := connect(cluster)
+func (i *Installer) Uninstall(ctx context.Context, target installation.Target) (installation.Progress, error) {
+	connected, err := connect(target.Cluster)
 	if err != nil {
 		return installation.Progress{}, err
 	}
 
-	progress, err := i.applier.Remove(ctx, connected, applier.Runtime(runtimeID))
+	progress, err := i.applier.Remove(ctx, connected, applier.Runtime(target.RuntimeID))
 
 	return installation.Progress(progress), err
+}
+
+// Installed reports whether this Installer has installed something on the cluster.
+func (i *Installer) Installed(ctx context.Context, target installation.Target) (bool, error) {
+	connected, err := connect(target.Cluster)
+	if err != nil {
+		return false, err
+	}
+
+	return i.applier.Installed(ctx, connected, applier.Runtime(target.RuntimeID))
 }
 
 func connect(cluster *rest.Config) (*applier.Cluster, error) {
@@ -96,7 +95,7 @@ func (i *Installer) content(plan installation.Plan) applier.Content {
 	for _, component := range plan.Components {
 		content.Parts = append(content.Parts, applier.Part{
 			Name: component.Name, Namespace: component.Namespace, Source: source{i.manifests, component},
-			Mask: func(text string) string { return mask(text, component) },
+			Mask: component.Mask,
 		})
 	}
 
@@ -105,7 +104,7 @@ func (i *Installer) content(plan installation.Plan) applier.Content {
 
 // source provides the objects of a component.
 type source struct {
-	manifests Manifests
+	manifests installation.Manifests
 	component installation.Component
 }
 
@@ -117,13 +116,9 @@ func (s source) Digest(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	content, err := json.Marshal(struct {
-		Namespace string                      `json:"namespace"`
-		Values    map[string]string           `json:"values"`
-		Files     []installation.ManifestFile `json:"files"`
-	}{s.component.Namespace, s.component.Values, files})
+	content, err := s.component.Inputs(files)
 	if err != nil {
-		return "", fmt.Errorf("computing the digest of component %s: %w", s.component.Name, err)
+		return "", err
 	}
 
 	sum := sha256.Sum256(content)
@@ -139,22 +134,4 @@ func (s source) Objects(ctx context.Context) ([]*unstructured.Unstructured, erro
 	}
 
 	return s.component.Objects(files)
-}
-
-// mask replaces the component's secret values in a text. It also finds them quoted, as in Go and JSON, and in base64, as in
-// Secrets.
-func mask(text string, component installation.Component) string {
-	for _, key := range component.SecretKeys {
-		value := component.Values[key]
-		// An empty value would match between all characters of the text.
-		if value == "" {
-			continue
-		}
-
-		quoted := strings.Trim(strconv.Quote(value), `"`)
-		encoded := base64.StdEncoding.EncodeToString([]byte(value))
-		text = strings.NewReplacer(value, secret.Mask, quoted, secret.Mask, encoded, secret.Mask).Replace(text)
-	}
-
-	return text
 }

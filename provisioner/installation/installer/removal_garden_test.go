@@ -184,7 +184,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	uninstall := c.applier(nil)
-	progress, err := uninstall.Uninstall(t.Context(), c.config, c.runtime)
+	progress, err := uninstall.Uninstall(t.Context(), c.target())
 	want := "removing component 1 of 2 (a): waiting until CustomResourceDefinition things." + c.group() + " is gone: it has finalizers"
 	if err != nil || progress.Done || !strings.HasPrefix(progress.Message, want) {
 		t.Errorf("%+v, %v, want %q", progress, err, want)

@@ -98,7 +98,7 @@ func TestReplacedObjectIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for done := false; !done; {
-		progress, err := kyma.Install(t.Context(), config, "runtime-1", plan)
+		progress, err := kyma.Install(t.Context(), installation.Target{Cluster: config, RuntimeID: "runtime-1"}, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,11 +121,11 @@ func TestReplacedObjectIsKept(t *testing.T) {
 			return next.RoundTrip(request)
 		})
 	})
-	progress, err := kyma.Uninstall(t.Context(), intercepted, "runtime-1")
+	progress, err := kyma.Uninstall(t.Context(), installation.Target{Cluster: intercepted, RuntimeID: "runtime-1"})
 	if replaced != 1 || progress.Done || !failure.Is(err, failure.Transient) {
 		t.Errorf("the deletion of the replaced object: %d requests, %+v, %v, want a conflict, which is retried", replaced, progress, err)
 	}
-	progress, err = kyma.Uninstall(t.Context(), intercepted, "runtime-1")
+	progress, err = kyma.Uninstall(t.Context(), installation.Target{Cluster: intercepted, RuntimeID: "runtime-1"})
 	if err != nil || !progress.Done || replaced != 1 {
 		t.Errorf("the uninstallation does not continue without the object: %d requests, %+v, %v", replaced, progress, err)
 	}
@@ -169,7 +169,7 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 		}
 		progress := installation.Progress{}
 		for range 20 {
-			if progress, err = kyma.Install(t.Context(), config, "runtime-1", plan); err != nil || progress.Done {
+			if progress, err = kyma.Install(t.Context(), installation.Target{Cluster: config, RuntimeID: "runtime-1"}, plan); err != nil || progress.Done {
 				break
 			}
 		}
@@ -188,7 +188,7 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 			t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
 		}
 	}
-	if progress, err := kyma.Uninstall(t.Context(), config, "runtime-1"); err != nil || progress != (installation.Progress{Done: true, Message: "nothing is installed"}) {
+	if progress, err := kyma.Uninstall(t.Context(), installation.Target{Cluster: config, RuntimeID: "runtime-1"}); err != nil || progress != (installation.Progress{Done: true, Message: "nothing is installed"}) {
 		t.Errorf("%+v, %v", progress, err)
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKey{Name: "kyma-system"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {

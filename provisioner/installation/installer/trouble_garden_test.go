@@ -37,7 +37,7 @@ func TestCrashAtEachWrite(t *testing.T) {
 			first := install(release{"a": configMap("one", "1") + configMap("two", "1")}, "a")
 			second := install(release{"a": configMap("one", "2"), "b": c.definition("Thing") + c.instance("Thing", "three")}, "a", "b")
 			uninstall := func() (installation.Progress, error) {
-				return c.applier(nil).Uninstall(t.Context(), c.config, c.runtime)
+				return c.applier(nil).Uninstall(t.Context(), c.target())
 			}
 			n, died := 0, true
 			for died {
@@ -134,7 +134,7 @@ func TestFrozenReplica(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := c.applier(release{"a": configMap("one", "1")}).Install(t.Context(), frozen, c.runtime, wanted)
+	_, err := c.applier(release{"a": configMap("one", "1")}).Install(t.Context(), installation.Target{Cluster: frozen, RuntimeID: c.runtime}, wanted)
 	if !failure.Is(err, failure.Transient) {
 		t.Errorf("the replica continues with a stale inventory: %v", err)
 	}

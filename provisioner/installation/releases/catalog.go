@@ -24,7 +24,7 @@ type Store interface {
 	Versions(ctx context.Context) ([]string, error)
 }
 
-// Catalog implements installation.Releases and installer.Manifests. It reads a release at its first use and then caches it in
+// Catalog implements installation.Releases and installation.Manifests. It reads a release at its first use and then caches it in
 // memory. It is safe for concurrent use.
 type Catalog struct {
 	store Store
@@ -70,7 +70,7 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	return found.plan(order, c.sources != nil)
 }
 
-// Manifests implements installer.Manifests. Each placeholder in the files refers to a key of the component's values, or to the key
+// Manifests implements installation.Manifests. Each placeholder in the files refers to a key of the component's values, or to the key
 // namespace.
 func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
 	if strings.HasPrefix(source, sourceScheme) {

@@ -1,4 +1,4 @@
-package lifecyclemanager
+package clusterclient
 
 import (
 	"crypto/x509"

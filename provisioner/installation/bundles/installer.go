@@ -1,0 +1,233 @@
+package bundles
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+)
+
+// kubeconfigKey is the key of the kubeconfig in its Secret.
+const kubeconfigKey = "kubeconfig"
+
+// Direct is the Installer of clusters on which it has already installed something. installer.Installer implements it.
+type Direct interface {
+	installation.Installer
+
+	// Installed reports whether it has installed something on the cluster.
+	Installed(ctx context.Context, target installation.Target) (bool, error)
+}
+
+// Uploader sends content to the bundle provisioner. Uploads implements it.
+type Uploader interface {
+	// Upload makes an archive the content of a Bundle. It may be repeated. waiting says why the content is not accepted yet, or is "".
+	Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error)
+}
+
+// Options configure an Installer.
+type Options struct {
+	// Hub returns a client for the cluster of the bundle provisioner.
+	Hub func() client.Client
+	// Namespace is the namespace of the bundle provisioner.
+	Namespace string
+	// Class is the provisioner class of BundleDeployments and Bundles. Its format is plain+v0.
+	Class     string
+	Uploads   Uploader
+	Manifests installation.Manifests
+	Direct    Direct
+	// Kubeconfigs issues the kubeconfigs for the bundle provisioner, with the validity.
+	Kubeconfigs Kubeconfigs
+	Validity    time.Duration
+	// DeletionTimeout bounds how long a deletion waits for the objects on a cluster.
+	DeletionTimeout time.Duration
+	Now             func() time.Time
+}
+
+// Installer implements installation.Installer. It has no state between calls and is safe for concurrent use.
+type Installer struct{ Options }
+
+var _ installation.Installer = (*Installer)(nil)
+
+// New returns an Installer.
+func New(options Options) *Installer { return &Installer{options} }
+
+// Install implements installation.Installer. It writes the BundleDeployments, uploads content that is missing, and reports the state of the
+// first component that is not installed.
+func (i *Installer) Install(ctx context.Context, target installation.Target, plan installation.Plan) (installation.Progress, error) {
+	direct, err := i.Direct.Installed(ctx, target)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	if direct {
+		return i.Direct.Install(ctx, target, plan)
+	}
+
+	if err := plan.CheckExternal(func(component installation.Component) ([]installation.ManifestFile, error) {
+		return i.Manifests.Manifests(ctx, component.Source)
+	}); err != nil {
+		return installation.Progress{}, err
+	}
+
+	key, err := i.provideKubeconfig(ctx, target)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	parts, err := i.parts(ctx, plan, key)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	found, err := i.find(ctx, target.RuntimeID)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	for index := range parts {
+		if waiting, err := i.write(ctx, target, plan.Version, parts, index, found); err != nil || waiting != "" {
+			return installation.Progress{Message: waiting}, err
+		}
+	}
+
+	sent, err := i.sendContent(ctx, parts, key, target.RuntimeID, found)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	if waiting, err := found.progress(target.RuntimeID, parts, sent); err != nil || waiting != "" {
+		return installation.Progress{Message: waiting}, err
+	}
+
+	return i.prune(ctx, target.RuntimeID, plan, parts, found)
+}
+
+// write makes the BundleDeployment of a part as it should be. waiting is "" unless the part must be removed first.
+func (i *Installer) write(ctx context.Context, target installation.Target, release string, parts []part, index int, found *objects) (waiting string, err error) {
+	wanted, err := i.deployment(target, release, parts, index)
+	if err != nil {
+		return "", err
+	}
+
+	present := found.deployments[wanted.Name]
+
+	switch {
+	case present == nil:
+		err = i.Hub().Create(ctx, wanted)
+	case !present.DeletionTimestamp.IsZero():
+		return parts[index].where + ": its former installation is being removed", nil
+	case sameSpec(present, wanted):
+		return "", nil
+	default:
+		changed := present.DeepCopy()
+		changed.Spec, changed.Labels, changed.Annotations = wanted.Spec, wanted.Labels, wanted.Annotations
+		err, wanted = i.Hub().Update(ctx, changed), changed
+	}
+
+	if err != nil {
+		return "", explain(err, parts[index].where)
+	}
+
+	found.deployments[wanted.Name] = wanted
+
+	return "", nil
+}
+
+// deployment returns the BundleDeployment of a part.
+func (i *Installer) deployment(target installation.Target, release string, parts []part, index int) (*v1alpha1.BundleDeployment, error) {
+	part := parts[index]
+
+	config, err := json.Marshal(map[string]string{"operation": target.OperationID})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the operation of %s: %w", part.where, err)
+	}
+
+	deployment := &v1alpha1.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   deploymentName(target.RuntimeID, part.name),
+			Labels: map[string]string{LabelRuntime: target.RuntimeID, LabelComponent: part.name, labelManagedBy: managedBy},
+			Annotations: map[string]string{
+				annotationRelease: release, annotationShoot: target.ShootName,
+			},
+		},
+		Spec: v1alpha1.BundleDeploymentSpec{
+			ProvisionerClassName: i.Class,
+			Template: v1alpha1.BundleTemplate{
+				Metadata: metav1.ObjectMeta{Labels: map[string]string{LabelRuntime: target.RuntimeID, labelContent: part.content, labelManagedBy: managedBy}},
+				Spec: v1alpha1.TemplateSpec{
+					ProvisionerClassName: i.Class,
+					Source:               v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}},
+				},
+			},
+			// The format has no configuration. Another value is another generation, which makes the bundle provisioner check the cluster again.
+			Config:           runtime.RawExtension{Raw: config},
+			InstallNamespace: part.namespace,
+			Target: &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{
+				Name: secretName(target.RuntimeID), Key: kubeconfigKey,
+			}},
+			DeletionTimeout: &metav1.Duration{Duration: i.DeletionTimeout},
+		},
+	}
+
+	if index > 0 {
+		deployment.Spec.DependsOn = []v1alpha1.Dependency{{Name: deploymentName(target.RuntimeID, parts[index-1].name)}}
+	}
+
+	return deployment, nil
+}
+
+// sameSpec reports whether the BundleDeployment on the hub has the wanted spec and annotations.
+func sameSpec(present, wanted *v1alpha1.BundleDeployment) bool {
+	if present.Annotations[annotationRelease] != wanted.Annotations[annotationRelease] {
+		return false
+	}
+
+	one, other := present.Spec.DeepCopy(), wanted.Spec.DeepCopy()
+	config, wantedConfig := one.Config.Raw, other.Config.Raw
+	one.Config, other.Config = runtime.RawExtension{}, runtime.RawExtension{}
+
+	return string(config) == string(wantedConfig) && equality.Semantic.DeepEqual(one, other)
+}
+
+// sendContent uploads the content of the Bundles that wait for it. It returns what the parts wait for, by name.
+func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, runtimeID string, found *objects) (waiting map[string]string, err error) {
+	waiting = map[string]string{}
+
+	for _, part := range parts {
+		bundle := found.bundle(deploymentName(runtimeID, part.name), part.content)
+		if bundle == nil || !needsContent(bundle) {
+			continue
+		}
+
+		packed, err := part.pack(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+
+		text, err := i.Uploads.Upload(ctx, bundle.Name, packed)
+		if err != nil {
+			known := failure.Of(err)
+
+			return nil, failure.Wrap(known.Kind, err, "%s: %s", part.where, known.Text).WithReason(known.Reason, known.Component)
+		}
+
+		waiting[part.name] = text
+	}
+
+	return waiting, nil
+}
+
+// needsContent reports whether a Bundle may wait for its upload.
+func needsContent(bundle *v1alpha1.Bundle) bool {
+	return bundle.DeletionTimestamp.IsZero() && slices.Contains([]v1alpha1.Phase{"", v1alpha1.PhasePending}, bundle.Status.Phase)
+}

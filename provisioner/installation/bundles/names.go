@@ -1,0 +1,55 @@
+package bundles
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Labels and annotations of the objects on the hub.
+const (
+	// LabelRuntime has the ID of the runtime, on BundleDeployments, Bundles and Secrets.
+	LabelRuntime = "provisioner.environment-broker.io/runtime"
+	// LabelComponent has the name of the component, on BundleDeployments.
+	LabelComponent = "provisioner.environment-broker.io/component"
+	// labelContent identifies the content of a Bundle.
+	labelContent = "provisioner.environment-broker.io/content"
+	// labelManagedBy and managedBy mark the objects of the Provisioner.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "environment-broker"
+	// annotationRelease has the version of the release, for people.
+	annotationRelease = "provisioner.environment-broker.io/release"
+	// annotationShoot has the name of the cluster, for people.
+	annotationShoot = "provisioner.environment-broker.io/shoot"
+	// annotationRenewal is the time from which the kubeconfig of a Secret is renewed, annotationExpiry the time when it expires.
+	annotationRenewal = "provisioner.environment-broker.io/renew-after"
+	annotationExpiry  = "provisioner.environment-broker.io/expires-at"
+)
+
+const (
+	// maxName is the maximum length of the name of a BundleDeployment.
+	maxName = 63
+	// digits is the number of bytes of a digest in names.
+	digits = 8
+	prefix = "rt-"
+)
+
+// deploymentName returns the name of the BundleDeployment of a component. Names of components can be as long as those of BundleDeployments, so the
+// digest tells shortened ones apart.
+func deploymentName(runtimeID, component string) string {
+	name := prefix + digest(runtimeID+"/"+component) + "-" + component
+	if component == "" {
+		name += "namespaces"
+	}
+
+	return strings.TrimRight(name[:min(len(name), maxName)], "-")
+}
+
+// secretName returns the name of the Secret with the kubeconfig of a runtime.
+func secretName(runtimeID string) string { return prefix + digest(runtimeID) + "-kubeconfig" }
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+
+	return hex.EncodeToString(sum[:digits])
+}

@@ -1,0 +1,113 @@
+package bundles
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// objects are the objects of a runtime on the hub.
+type objects struct {
+	// deployments maps names to BundleDeployments.
+	deployments map[string]*v1alpha1.BundleDeployment
+	bundles     []v1alpha1.Bundle
+}
+
+// find reads the objects of a runtime.
+func (i *Installer) find(ctx context.Context, runtimeID string) (*objects, error) {
+	hub, deployments, bundles := i.Hub(), &v1alpha1.BundleDeploymentList{}, &v1alpha1.BundleList{}
+
+	for _, list := range []client.ObjectList{deployments, bundles} {
+		if err := hub.List(ctx, list, client.MatchingLabels{LabelRuntime: runtimeID}); err != nil {
+			return nil, explain(err, "the components of the runtime")
+		}
+	}
+
+	found := &objects{deployments: map[string]*v1alpha1.BundleDeployment{}, bundles: bundles.Items}
+	for index := range deployments.Items {
+		found.deployments[deployments.Items[index].Name] = &deployments.Items[index]
+	}
+
+	return found, nil
+}
+
+// bundle returns the Bundle of a BundleDeployment with the content, or nil.
+func (o *objects) bundle(deployment, content string) *v1alpha1.Bundle {
+	for index := range o.bundles {
+		labels := o.bundles[index].Labels
+		if labels[v1alpha1.LabelOwnerName] == deployment && labels[labelContent] == content {
+			return &o.bundles[index]
+		}
+	}
+
+	return nil
+}
+
+// progress returns an error if a component has failed. Otherwise it describes the first component that is not installed and healthy, or
+// returns "". sent says what the uploads of parts wait for.
+func (o *objects) progress(runtimeID string, parts []part, sent map[string]string) (waiting string, err error) {
+	for _, part := range parts {
+		deployment := o.deployments[deploymentName(runtimeID, part.name)]
+
+		text, err := o.state(part, deployment)
+		if err != nil {
+			return "", err
+		}
+
+		if text != "" {
+			waiting = cmp.Or(waiting, part.where+": "+part.mask(cmp.Or(sent[part.name], text)))
+		}
+	}
+
+	return waiting, nil
+}
+
+// state describes what a part waits for. It returns "" if the part is installed and healthy, and an error if it has failed.
+func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiting string, err error) {
+	valid, installed, healthy := condition(deployment, v1alpha1.TypeHasValidBundle),
+		condition(deployment, v1alpha1.TypeInstalled), condition(deployment, v1alpha1.TypeHealthy)
+
+	bundle := o.bundle(deployment.Name, part.content)
+	if deployment.Status.ObservedGeneration != deployment.Generation || bundle == nil {
+		return "waiting until the bundle provisioner begins", nil
+	}
+
+	switch {
+	case valid.Status == metav1.ConditionFalse:
+		// The bundle provisioner repeats what may succeed later, and does not say which errors these are.
+		return "", failed(failure.Transient, part, withoutBundle(valid.Message, bundle.Name))
+	case installed.Reason == v1alpha1.ReasonInstallFailed || installed.Reason == v1alpha1.ReasonUpgradeFailed:
+		return "", failed(failure.Permanent, part, withoutBundle(installed.Message, bundle.Name))
+	case installed.Status != metav1.ConditionTrue || installed.Reason != v1alpha1.ReasonInstallationSucceeded || deployment.Status.ActiveBundle != bundle.Name:
+		return cmp.Or(installed.Message, "waiting until the bundle provisioner begins"), nil
+	case healthy.Status != metav1.ConditionTrue:
+		return cmp.Or(healthy.Message, "waiting for its objects"), nil
+	default:
+		return "", nil
+	}
+}
+
+// condition returns a condition of the current generation. Without one, it returns an empty condition.
+func condition(deployment *v1alpha1.BundleDeployment, name string) metav1.Condition {
+	found := meta.FindStatusCondition(deployment.Status.Conditions, name)
+	if found == nil || found.ObservedGeneration != deployment.Generation {
+		return metav1.Condition{}
+	}
+
+	return *found
+}
+
+// failed returns the error of a component that the bundle provisioner cannot install.
+func failed(kind failure.Kind, part part, text string) error {
+	return failure.New(kind, "%s: %s", part.where, part.mask(failure.Shorten(text, maxText))).
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+}
+
+// maxText is the maximum length of the text of a condition in errors.
+const maxText = 1000

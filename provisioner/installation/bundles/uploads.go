@@ -1,0 +1,139 @@
+package bundles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+const (
+	// uploadTimeout bounds one request to the content server.
+	uploadTimeout = 30 * time.Second
+	// uploadAttempts is the number of requests in one call while the server responds that another replica accepts uploads.
+	uploadAttempts = 3
+	// largestResponse bounds the response that is read so that the connection can be closed, in bytes.
+	largestResponse = 1 << 10
+)
+
+// UploadsOptions configure Uploads.
+type UploadsOptions struct {
+	// Address is the address of the content server.
+	Address string
+	// Credentials returns a configuration with the token, or with the program that returns one. Other credentials are ignored.
+	Credentials func() *rest.Config
+	// TokenFile has a token that is used instead. The file is read again when it changes.
+	TokenFile string
+	// CAFile has the authorities of the server. Empty means those of the system.
+	CAFile string
+}
+
+// Uploads is the client of the content server of a bundle provisioner.
+type Uploads struct {
+	options UploadsOptions
+	address *url.URL
+}
+
+// NewUploads returns the client. It makes no call.
+func NewUploads(options UploadsOptions) (*Uploads, error) {
+	address, err := url.Parse(options.Address)
+	if err != nil || address.Scheme != "https" || address.Host == "" {
+		return nil, errors.New("the address must be an https address")
+	}
+
+	uploads := &Uploads{options, address}
+	_, err = uploads.client()
+
+	return uploads, err
+}
+
+// client returns a client with the current credentials.
+func (u *Uploads) client() (*http.Client, error) {
+	config := &rest.Config{
+		BearerTokenFile: u.options.TokenFile, Timeout: uploadTimeout, TLSClientConfig: rest.TLSClientConfig{CAFile: u.options.CAFile},
+	}
+	if u.options.TokenFile == "" {
+		known := u.options.Credentials()
+		config.BearerToken, config.BearerTokenFile, config.ExecProvider = known.BearerToken, known.BearerTokenFile, known.ExecProvider
+	}
+
+	if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil {
+		return nil, errors.New("there is no token: the kubeconfig has none")
+	}
+
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of the content server: %w", err)
+	}
+
+	client.CheckRedirect = upstream.NoRedirects // the token is for this server only
+
+	return client, nil
+}
+
+// Upload implements Uploader. Only one replica of the bundle provisioner accepts uploads, so it repeats the request a few times: each
+// opens a connection, which may lead to another replica.
+func (u *Uploads) Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error) {
+	client, err := u.client()
+	if err != nil {
+		return "", refusedUpload(failure.Transient, "cannot be sent to the bundle provisioner: an operator must correct APP_KYMA_BUNDLES_TOKEN_FILE or APP_KYMA_BUNDLES_CA_FILE")
+	}
+
+	for range uploadAttempts {
+		waiting, err = u.put(ctx, client, bundle, archive)
+		if err != nil || waiting == "" {
+			break
+		}
+	}
+
+	return waiting, err
+}
+
+// put sends one request.
+func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, archive []byte) (waiting string, err error) {
+	address := u.address.JoinPath("uploads", bundle+".tgz").String()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, bytes.NewReader(archive))
+	if err != nil {
+		return "", refusedUpload(failure.Internal, "cannot be sent to the bundle provisioner: the address is invalid")
+	}
+
+	request.Close = true
+
+	response, err := client.Do(request)
+	if err != nil {
+		// The error may contain internal addresses: only the log has it.
+		return "", failure.Wrap(failure.Transient, err, "its content cannot be sent to the bundle provisioner: the content server does not respond").
+			WithReason(failure.ReasonSystemAway, failure.ComponentBundles)
+	}
+	defer response.Body.Close() //nolint:errcheck // It has been read only.
+
+	_, _ = io.CopyN(io.Discard, response.Body, largestResponse)
+
+	switch response.StatusCode {
+	case http.StatusCreated, http.StatusNoContent:
+		return "", nil
+	case http.StatusServiceUnavailable, http.StatusNotFound:
+		return "waiting until the bundle provisioner accepts its content", nil
+	case http.StatusRequestEntityTooLarge:
+		return "", refusedUpload(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator raise APP_LIMITS_COMPRESSED_BYTES there")
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "", refusedUpload(failure.Transient, "cannot be sent to the bundle provisioner: it rejects the token. An operator must bind its user to the ClusterRole bundle-uploader")
+	default:
+		return "", refusedUpload(failure.Transient, fmt.Sprintf("cannot be sent to the bundle provisioner: the content server responds with status %d", response.StatusCode))
+	}
+}
+
+// refusedUpload returns the error of a response.
+func refusedUpload(kind failure.Kind, text string) error {
+	return failure.New(kind, "its content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles)
+}
