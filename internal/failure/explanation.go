@@ -45,6 +45,10 @@ func explanation(component, reason, reported string) (text string, known bool) {
 		return found.says, true
 	}
 
+	if text := componentIn(reported); text != "" {
+		return text, true
+	}
+
 	name := cmp.Or(titles()[component], "another system")
 	if text := meaningOf(name, reason, reported); text != "" {
 		return text, true
@@ -114,6 +118,44 @@ func titles() map[string]string {
 		ComponentGardener: "Gardener", ComponentGardenerClient: "Gardener", ComponentRuntime: "the cluster",
 		ComponentDirector: "Director", ComponentDirectorClient: "Director", ComponentDirectorToken: "the token endpoint of Director",
 		ComponentReleases: "the registry of releases", ComponentBundles: "the bundle provisioner",
+	}
+}
+
+// failedComponent matches a component of Kyma in the errors of our Provisioner.
+var failedComponent = regexp.MustCompile(`component (\d{1,3} of \d{1,3}) \(([a-z0-9-]{1,63})\): `)
+
+// componentIn returns a clause about a component that could not be installed, or "" if the text names none.
+func componentIn(reported string) string {
+	found := failedComponent.FindStringSubmatchIndex(reported)
+	if found == nil {
+		return ""
+	}
+
+	cause := "it cannot be installed"
+
+	for _, known := range componentCauses() {
+		if strings.Contains(reported[found[1]:], known.in) {
+			cause = known.says
+
+			break
+		}
+	}
+
+	return "component " + reported[found[4]:found[5]] + " (" + reported[found[2]:found[3]] + "): " + cause + seeTimeline
+}
+
+// componentCause is a text of our Provisioner or bundle provisioner, and what users read about it.
+type componentCause struct{ in, says string }
+
+// componentCauses returns the known causes. The first one in a text counts.
+func componentCauses() []componentCause {
+	return []componentCause{
+		{"exists already and", "one of its objects exists already and was installed by somebody else"},
+		{"a changed field is immutable", "one of its objects cannot be changed"},
+		{"the API server of the cluster rejects", "the cluster rejects one of its objects"},
+		{"has failed", "a Job has failed"},
+		{"bundle provisioner", "the bundle provisioner cannot install it"},
+		{"does not respond", "the cluster does not respond"},
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,13 +20,13 @@ import (
 // minimal is the Content of a second class: it gives each object of a bundle another annotation.
 type minimal struct{ from *fixture }
 
-func (m minimal) Objects(ctx context.Context, bundle *v1alpha1.Bundle) ([]*unstructured.Unstructured, error) {
-	objects, err := m.from.Objects(ctx, bundle)
-	for _, object := range objects {
+func (m minimal) Load(ctx context.Context, bundle *v1alpha1.Bundle) (deployments.Loaded, error) {
+	loaded, err := m.from.Load(ctx, bundle)
+	for _, object := range loaded.Objects {
 		object.SetAnnotations(map[string]string{"example.com/class": "minimal"})
 	}
 
-	return objects, err
+	return loaded, err
 }
 
 // eachClass runs a test with a running controller of each class. The Bundles have a class that the controller does not know.

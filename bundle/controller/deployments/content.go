@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/format"
 )
@@ -24,23 +22,30 @@ type Plain struct {
 	Folder string
 }
 
-// Objects implements Content. It keeps nothing: the content of a Bundle is read again for each comparison.
-func (p Plain) Objects(ctx context.Context, bundle *v1alpha1.Bundle) ([]*unstructured.Unstructured, error) {
+// Load implements Content. It keeps nothing: the content of a Bundle is read again for each comparison.
+func (p Plain) Load(ctx context.Context, bundle *v1alpha1.Bundle) (Loaded, error) {
 	folder, err := os.MkdirTemp(p.Folder, "content-")
 	if err != nil {
-		return nil, fmt.Errorf("creating a temporary folder for the content: %w", err)
+		return Loaded{}, fmt.Errorf("creating a temporary folder for the content: %w", err)
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // only space is lost
 
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, fmt.Errorf("opening the temporary folder for the content: %w", err)
+		return Loaded{}, fmt.Errorf("opening the temporary folder for the content: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing is written through the folder itself
 
 	if err := p.Fetcher.Fetch(ctx, bundle.Status.ContentURL, bundle.Status.Digest, root); err != nil {
-		return nil, err
+		return Loaded{}, err
 	}
 
-	return format.Objects(root.FS())
+	objects, err := format.Objects(root.FS())
+	if err != nil {
+		return Loaded{}, err
+	}
+
+	masked, err := format.Masked(root.FS(), objects)
+
+	return Loaded{objects, masked}, err
 }

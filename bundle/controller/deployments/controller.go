@@ -41,8 +41,15 @@ const (
 
 // Content reads the content of Bundles.
 type Content interface {
-	// Objects returns the objects of an unpacked Bundle, which it gets from status.contentURL.
-	Objects(ctx context.Context, bundle *v1alpha1.Bundle) ([]*unstructured.Unstructured, error)
+	// Load returns the content of an unpacked Bundle, which it gets from status.contentURL.
+	Load(ctx context.Context, bundle *v1alpha1.Bundle) (Loaded, error)
+}
+
+// Loaded is the content of a Bundle.
+type Loaded struct {
+	Objects []*unstructured.Unstructured
+	// Masked are texts that conditions and events must not contain.
+	Masked []string
 }
 
 // Options configure a Reconciler.
@@ -93,7 +100,7 @@ type memory struct {
 	failures        int
 	// failedAt is the generation of the BundleDeployment at the last attempt. Another generation is tried at once.
 	failedAt int64
-	retry           time.Time
+	retry    time.Time
 }
 
 // New returns a Reconciler.

@@ -205,10 +205,12 @@ func (f *fixture) advance(by time.Duration) {
 	f.now = f.now.Add(by)
 }
 
-// Objects implements deployments.Content.
-func (f *fixture) Objects(_ context.Context, bundle *v1alpha1.Bundle) (objects []*unstructured.Unstructured, err error) {
+// Load implements deployments.Content. The text hunter2 is secret.
+func (f *fixture) Load(_ context.Context, bundle *v1alpha1.Bundle) (deployments.Loaded, error) {
+	loaded := deployments.Loaded{Masked: []string{"hunter2"}}
+
 	if bundle.Status.ContentURL == "" {
-		return nil, fmt.Errorf("the Bundle %s has no contentURL", bundle.Name)
+		return loaded, fmt.Errorf("the Bundle %s has no contentURL", bundle.Name)
 	}
 
 	for text := range strings.SplitSeq(f.contents[bundle.Spec.Source.HTTP.URL], "---\n") {
@@ -218,13 +220,13 @@ func (f *fixture) Objects(_ context.Context, bundle *v1alpha1.Bundle) (objects [
 
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-			return nil, err
+			return loaded, err
 		}
 
-		objects = append(objects, object)
+		loaded.Objects = append(loaded.Objects, object)
 	}
 
-	return objects, nil
+	return loaded, nil
 }
 
 // content returns a source with the manifests.

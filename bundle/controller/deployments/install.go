@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 // install brings the target cluster one step closer to the template, and returns the time until the next pass.
@@ -339,16 +340,17 @@ func (p *pass) reachable() {
 
 // content returns the content of a Bundle. All Bundles of a BundleDeployment have the same part, so that objects move between them.
 func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle) (applier.Content, error) {
-	objects, err := p.Content.Objects(ctx, bundle)
+	loaded, err := p.Content.Load(ctx, bundle)
 	if err != nil {
 		return applier.Content{}, err
 	}
 
 	return applier.Content{
 		Parts: []applier.Part{{
-			Name: "bundle", Namespace: cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace), Source: source{bundle.Name, objects},
+			Name: "bundle", Namespace: cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace), Source: source{bundle.Name, loaded.Objects},
+			Mask: func(text string) string { return secret.MaskIn(text, loaded.Masked...) },
 		}},
-		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(objects)),
+		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(loaded.Objects)),
 		SkipUnchanged: true,
 	}, nil
 }

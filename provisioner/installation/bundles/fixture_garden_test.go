@@ -159,6 +159,7 @@ type cluster struct {
 	operation   int
 	hub         *hub
 	kubeconfigs *kubeconfigs
+	now         func() time.Time
 	// via makes an Installer for the manifests.
 	via func(installation.Manifests) installation.Installer
 }
@@ -166,7 +167,7 @@ type cluster struct {
 func newCluster(t *testing.T, on *hub, direct bool) *cluster {
 	t.Helper()
 
-	c := &cluster{T: t, Client: bundletest.Client(t, api), runtime: uuid.NewString(), hub: on, kubeconfigs: &kubeconfigs{}}
+	c := &cluster{T: t, Client: bundletest.Client(t, api), runtime: uuid.NewString(), hub: on, kubeconfigs: &kubeconfigs{}, now: time.Now}
 	if c.via = c.bundles; direct {
 		c.via = func(manifests installation.Manifests) installation.Installer { return c.direct(manifests) }
 	}
@@ -197,7 +198,7 @@ func (c *cluster) installer(manifests installation.Manifests, hub *rest.Config) 
 
 	return bundles.New(bundles.Options{
 		Hub: connection.Client, Namespace: c.hub.namespace, Class: c.hub.class, Uploads: c.hub.uploads, Manifests: manifests, Direct: c.direct(manifests),
-		Kubeconfigs: c.kubeconfigs, Validity: time.Hour, DeletionTimeout: time.Minute, Now: time.Now,
+		Kubeconfigs: c.kubeconfigs, Validity: time.Hour, DeletionTimeout: time.Minute, Now: c.now,
 	})
 }
 
@@ -379,4 +380,10 @@ func (c *cluster) createConfigMap(name string) {
 	if err := c.Create(c.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace(), Name: name}}); err != nil {
 		c.Fatal(err)
 	}
+}
+
+// Eventually repeats a check until it returns "".
+func (c *cluster) Eventually(check func() string) {
+	c.Helper()
+	bundletest.Eventually(c.T, check)
 }

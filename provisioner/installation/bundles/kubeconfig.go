@@ -102,8 +102,13 @@ func (i *Installer) fill(ctx context.Context, into *corev1.Secret, shootName str
 
 	const half = 2
 
+	renewal := from.Add(until.Sub(from) / half)
+	if earliest := i.Now().Add(renewRetry); renewal.Before(earliest) {
+		renewal = earliest // Gardener returned an old certificate
+	}
+
 	into.Data[kubeconfigKey] = kubeconfig
-	metav1.SetMetaDataAnnotation(&into.ObjectMeta, annotationRenewal, from.Add(until.Sub(from)/half).UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&into.ObjectMeta, annotationRenewal, renewal.UTC().Format(time.RFC3339))
 	metav1.SetMetaDataAnnotation(&into.ObjectMeta, annotationExpiry, until.UTC().Format(time.RFC3339))
 	metav1.SetMetaDataAnnotation(&into.ObjectMeta, annotationShoot, shootName)
 

@@ -1,0 +1,57 @@
+package format
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// masked is the file with texts that messages must not contain: a list of strings in JSON. It is optional, and an addition to plain+v0.
+const masked = "metadata/masked.json"
+
+// shortest is the length of the shortest value of a Secret that is masked. A shorter one would occur in many words.
+const shortest = 4
+
+// Masked returns the texts of a bundle that messages must not contain: those that the file metadata/masked.json lists, and the values of
+// Secrets.
+func Masked(bundle fs.FS, objects []*unstructured.Unstructured) (texts []string, err error) {
+	content, err := fs.ReadFile(bundle, masked)
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", masked, err)
+	case json.Unmarshal(content, &texts) != nil:
+		return nil, errors.New(masked + " is not a list of strings in JSON")
+	}
+
+	for _, object := range objects {
+		if object.GetAPIVersion() == "v1" && object.GetKind() == "Secret" {
+			texts = append(texts, secretValues(object)...)
+		}
+	}
+
+	return texts, nil
+}
+
+// secretValues returns the values of a Secret in plain text.
+func secretValues(secret *unstructured.Unstructured) (values []string) {
+	plain, _, _ := unstructured.NestedStringMap(secret.Object, "stringData")
+	for _, value := range plain {
+		values = append(values, value)
+	}
+
+	encoded, _, _ := unstructured.NestedStringMap(secret.Object, "data")
+	for _, value := range encoded {
+		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
+			values = append(values, string(decoded))
+		}
+	}
+
+	return slices.DeleteFunc(values, func(value string) bool { return len(value) < shortest })
+}
