@@ -21,6 +21,7 @@ func decoders() map[string]string {
 	return map[string]string{
 		"broker/reconcile/provisioner.go":                     "decodes into generated types of the configured Provisioner",
 		"internal/archive/extract.go":                         "internal/archive.FuzzExtract",
+		"bundle/format/masked.go":                             "bundle/format.FuzzMasked",
 		"bundle/format/plain.go":                              "bundle/format.FuzzObjects",
 		"bundle/format/registry.go":                           "bundle/format.FuzzRegistry",
 		"internal/auditchain/file.go":                         "internal/auditchain.FuzzVerifyFile",
@@ -38,7 +39,7 @@ func decoders() map[string]string {
 		"broker/kyma/controlplane.go":                         "broker/kyma.FuzzDecode",
 		"broker/kyma/plan.go":                                 "broker/kyma.FuzzParseComponents",
 		"broker/kyma/lifecycle_manager.go":                    "broker/kyma.FuzzParseComponents",
-		"internal/clients/lifecyclemanager/expiry.go":         "internal/clients/lifecyclemanager.FuzzValidity",
+		"internal/clients/clusterclient/validity.go":          "internal/clients/clusterclient.FuzzValidity",
 		"internal/clients/lifecyclemanager/resource.go":       "internal/clients/lifecyclemanager.FuzzTemplate",
 		"internal/clients/lifecyclemanager/status.go":         "internal/clients/lifecyclemanager.FuzzStatus",
 		"broker/error_catalog.go":                             "reads a file that is part of the binary",
