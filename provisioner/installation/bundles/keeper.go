@@ -42,7 +42,7 @@ type Runtimes interface {
 	DeletedAmong(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Keeper renews the kubeconfigs of runtimes on the hub, and removes what belongs to runtimes that are recorded as deleted. All replicas
+// Keeper renews the kubeconfigs of runtimes on the hub, and removes the objects of runtimes that are recorded as deleted. All replicas
 // can run it: before it requests a kubeconfig, it postpones the renewal in the Secret, which only one replica succeeds with.
 type Keeper struct {
 	Installer *Installer

@@ -35,7 +35,7 @@ const (
 )
 
 // deploymentName returns the name of the BundleDeployment of a component. Names of components can be as long as those of BundleDeployments, so the
-// digest tells shortened ones apart.
+// digest makes shortened ones differ.
 func deploymentName(runtimeID, component string) string {
 	name := prefix + digest(runtimeID+"/"+component) + "-" + component
 	if component == "" {

@@ -80,7 +80,7 @@ func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiti
 
 	switch {
 	case valid.Status == metav1.ConditionFalse:
-		// The bundle provisioner repeats what may succeed later, and does not say which errors these are.
+		// The bundle provisioner repeats attempts that may succeed later, and does not say which ones these are.
 		return "", failed(failure.Transient, part, withoutBundle(valid.Message, bundle.Name))
 	case installed.Reason == v1alpha1.ReasonInstallFailed || installed.Reason == v1alpha1.ReasonUpgradeFailed:
 		return "", failed(failure.Permanent, part, withoutBundle(installed.Message, bundle.Name))
