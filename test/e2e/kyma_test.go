@@ -86,11 +86,15 @@ func (c clusters) wantInstalled(reason string, want, got installed) {
 
 // testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls whenCreated once the runtime
 // exists.
-func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, runtimeID string)) {
+func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, runtimeID string), configure ...func(*provisioner.Config)) {
 	t.Helper()
 
 	c := newClusters(t, api, func(config *provisioner.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
+
+		for _, apply := range configure {
+			apply(config)
+		}
 	})
 	monitoring := component("monitoring", "kyma-system", "retention", "2d", "adminPassword", "hush")
 	order := func(kyma map[string]any) map[string]any {
