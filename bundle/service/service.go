@@ -113,6 +113,8 @@ func connect(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("APP_KUBECONFIG_PATH: %w", err)
 	}
 
+	cluster.QPS = -1 // The API server limits the rate of its clients. The default of 5 calls per second would take a minute for 100 objects.
+
 	return cluster, nil
 }
 

@@ -91,12 +91,12 @@ func holder(labels map[string]string) string {
 func (o Owner) mayApply(present *unstructured.Unstructured) bool {
 	labels := present.GetLabels()
 
-	return o.owns(labels) || holder(labels) == "" && o.hasApplied(present) || o.adopts(present)
+	return o.owns(labels) || holder(labels) == "" && o.hasApplied(present.GetManagedFields()) || o.adopts(present)
 }
 
-// hasApplied reports whether the owner manages fields of the object.
-func (o Owner) hasApplied(present *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(present.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {
+// hasApplied reports whether the owner manages fields of an object.
+func (o Owner) hasApplied(managed []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managed, func(fields metav1.ManagedFieldsEntry) bool {
 		return fields.Manager == o.manager && fields.Operation == metav1.ManagedFieldsOperationApply
 	})
 }

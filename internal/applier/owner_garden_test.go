@@ -11,6 +11,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/applier"
@@ -176,4 +177,31 @@ func TestCompare(t *testing.T) {
 	if remaining, err := f.applier.Remaining(t.Context(), f.cluster, owner); err != nil || len(remaining) != 0 {
 		t.Errorf("remaining after the removal: %v, %v", remaining, err)
 	}
+}
+
+// TestStrayObject verifies that an object which a replica without a lease has created is removed, and that a copy of an object is not.
+func TestStrayObject(t *testing.T) {
+	f := newFixture(t)
+	name := "stray-" + f.namespace
+	owner := applier.BundleDeployment(name)
+	f.apply(owner, configMap("one", "1"))
+
+	for object, manager := range map[string]string{"stray": "core.rukpak.io/" + name, "copy": "kubectl"} {
+		made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		made.SetNamespace(f.namespace)
+		made.SetName(object)
+		made.SetLabels(f.configMap("one").Labels)
+
+		if err := f.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(made), client.FieldOwner(manager)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	f.apply(owner, configMap("one", "1"))
+
+	if f.configMap("stray") != nil || f.configMap("copy") == nil || f.configMap("one") == nil {
+		t.Errorf("the stray object is %v, the copy %v", f.configMap("stray"), f.configMap("copy"))
+	}
+
+	f.remove(owner)
 }

@@ -21,6 +21,9 @@ const leftovers = ""
 // the installation. It keeps definitions that still have objects, and namespaces with objects of other owners. The message names
 // them, and the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
+	if err := w.removeStrays(ctx); err != nil {
+		return Progress{}, err
+	}
 	definitions, rest, namespaces := split(w.unwanted(content))
 	waiting, err := w.remove(ctx, backwards(rest))
 	if err != nil || waiting != "" {

@@ -146,12 +146,20 @@ func (i *inventory) differs() bool {
 	return err != nil || i.stored.secret == nil || !bytes.Equal(content, i.stored.content)
 }
 
-// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others.
+// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others. It fails with a conflict if that has changed since
+// it was read: a new owner with the same name may have installed objects meanwhile.
 func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil
 	}
-	return remove(ctx, from, append([]string{i.stored.name}, i.stored.rest...))
+	head := i.stored.secret
+
+	same := client.Preconditions{UID: &head.UID, ResourceVersion: &head.ResourceVersion}
+	if err := client.IgnoreNotFound(from.Delete(ctx, newSecret(i.stored.name, nil), same)); err != nil {
+		return err
+	}
+
+	return remove(ctx, from, i.stored.rest)
 }
 
 // remove deletes Secrets in kube-system. Missing Secrets are not an error, because an earlier call may have been interrupted

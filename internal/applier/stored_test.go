@@ -140,6 +140,23 @@ func TestConcurrentSavesConflict(t *testing.T) {
 }
 
 // packed compresses a text in the same way as an inventory.
+// TestConcurrentDrop verifies that an inventory that has changed since it was read is not removed.
+func TestConcurrentDrop(t *testing.T) {
+	cluster := newCluster("cluster")
+	mustLoad(t, cluster, "runtime").mustSave(t, cluster)
+
+	late := mustLoad(t, cluster, "runtime")
+	mustLoad(t, cluster, "runtime").mustSave(t, cluster)
+
+	if err := late.drop(t.Context(), cluster); !apierrors.IsConflict(err) || len(secrets(t, cluster)) != 1 {
+		t.Errorf("the inventory of somebody else is removed: %v", err)
+	}
+
+	if err := mustLoad(t, cluster, "runtime").drop(t.Context(), cluster); err != nil || len(secrets(t, cluster)) != 0 {
+		t.Errorf("the inventory is not removed: %v", err)
+	}
+}
+
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	buffer := &bytes.Buffer{}
