@@ -47,14 +47,14 @@ type kymaReleases struct {
 
 // open opens the configured releases. It reads and checks a folder immediately. It does not call the registry of a repository:
 // the Provisioner can start during an outage of the registry, and reads a release when an order first needs it.
-func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
+func (k Kyma) open(ctx context.Context, pins releases.Pins) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
 		return kymaReleases{
 			known: noReleases{}, manifests: noReleases{}, direct: installer.New(installer.Options{Manifests: noReleases{}, Now: time.Now}),
 		}, nil
 	case k.ReleasesRepository != "":
-		return k.openRepository()
+		return k.openRepository(pins)
 	}
 
 	sources, err := k.openSources()
@@ -71,7 +71,7 @@ func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 }
 
 // openRepository checks the settings of the repository and returns its releases. It makes no call.
-func (k Kyma) openRepository() (kymaReleases, error) {
+func (k Kyma) openRepository(pins releases.Pins) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath != "":
 		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: set it or APP_KYMA_RELEASES_PATH, not both")
@@ -87,7 +87,7 @@ func (k Kyma) openRepository() (kymaReleases, error) {
 	})
 
 	registry, err := releases.NewRegistry(releases.RegistryOptions{
-		Repository: k.ReleasesRepository, Cache: k.ReleasesCachePath,
+		Pins: pins, Now: time.Now, Repository: k.ReleasesRepository, Cache: k.ReleasesCachePath,
 		Username: k.ReleasesUsername, Password: k.ReleasesPassword, Insecure: k.ReleasesInsecure, WrapTransport: system.Transport,
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func TestReleaseSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found, err := test.kyma.open(t.Context())
+			found, err := test.kyma.open(t.Context(), nil)
 
 			switch {
 			case test.want != "":
@@ -63,7 +63,7 @@ func TestReleaseSources(t *testing.T) {
 func TestOrdersOfKymaWithoutReleases(t *testing.T) {
 	t.Parallel()
 
-	none, err := Kyma{}.open(t.Context())
+	none, err := Kyma{}.open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 		return err
 	}
 
-	releases, err := a.config.Kyma.open(ctx)
+	releases, err := a.config.Kyma.open(ctx, a.runtimes)
 	if err != nil {
 		return err
 	}

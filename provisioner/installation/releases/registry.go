@@ -23,6 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 const (
@@ -34,8 +35,19 @@ const (
 	registryTimeout = time.Minute
 )
 
+// Pins record the digest of each release, once for all replicas. runtimes.Store implements it.
+type Pins interface {
+	// ReleaseDigest returns the recorded digest, or storage.ErrNotFound.
+	ReleaseDigest(ctx context.Context, repository, version string) (string, error)
+	// PinRelease records a digest unless one is recorded, and returns the recorded one.
+	PinRelease(ctx context.Context, repository, version, digest string, at time.Time) (string, error)
+}
+
 // RegistryOptions configure a Registry.
 type RegistryOptions struct {
+	Pins Pins
+	// Now is the clock for the time at which a release is recorded.
+	Now func() time.Time
 	// Repository is the repository with the releases, without a scheme: registry.example.com/team/releases.
 	Repository string
 	// Cache is a folder for downloaded releases. Replicas can share it. Releases in the folder are not downloaded again.
@@ -53,7 +65,10 @@ type RegistryOptions struct {
 // only layer is a tar.gz of the release's folder. Registry is safe for concurrent use, and several processes can share a cache.
 type Registry struct {
 	repository *remote.Repository
+	name       string
 	cache      string
+	pins       Pins
+	now        func() time.Time
 }
 
 // NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the repository name is
@@ -76,7 +91,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 		})
 	}
 	repository.Client = client
-	return &Registry{repository: repository, cache: options.Cache}, nil
+	return &Registry{repository: repository, name: options.Repository, cache: options.Cache, pins: options.Pins, now: options.Now}, nil
 }
 
 // Probe calls an endpoint that every registry has. The circuit breaker calls it to detect recovery.
@@ -97,32 +112,68 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 	return versions, err
 }
 
-// Open implements Store. It downloads a release that is not in the cache. A cached release is used even if its tag has been moved
-// to another artifact: the content of a version must not change during an installation.
+// Open implements Store. The first replica that opens a release records the digest of its artifact, and all replicas use this artifact
+// from then on, even if the tag is moved: the content of a version never changes. Open downloads an artifact that is not in the cache.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
-	folder := r.folder(version)
-	if _, err := os.Stat(folder); err == nil {
-		return rooted(folder)
-	}
-	layer, err := r.layer(ctx, version)
+	pinned, err := r.pin(ctx, version)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.fetch(ctx, layer, version); err != nil {
+	folder := r.folder(pinned)
+	if _, err := os.Stat(folder); err == nil {
+		return rooted(folder)
+	}
+	layer, err := r.layer(ctx, version, pinned)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.fetch(ctx, layer, version, folder); err != nil {
 		return nil, fmt.Errorf("fetching release %s: %w", version, err)
 	}
 	return rooted(folder)
 }
 
-// folder returns the path of a release in the cache.
-func (r *Registry) folder(version string) string { return filepath.Join(r.cache, version) }
+// folder returns the path of an artifact in the cache.
+func (r *Registry) folder(pinned string) string {
+	return filepath.Join(r.cache, strings.ReplaceAll(pinned, ":", "-"))
+}
+
+// pin returns the recorded digest of a release. Without one, it resolves the tag and records the digest.
+func (r *Registry) pin(ctx context.Context, version string) (string, error) {
+	known, err := r.pins.ReleaseDigest(ctx, r.name, version)
+	if errors.Is(err, storage.ErrNotFound) {
+		found, err := r.repository.Resolve(ctx, version)
+		if errors.Is(err, errdef.ErrNotFound) {
+			return "", fs.ErrNotExist
+		}
+		if err != nil {
+			return "", unavailable(version, err)
+		}
+		known, err = r.pins.PinRelease(ctx, r.name, version, found.Digest.String(), r.now())
+		if err == nil {
+			return known, nil
+		}
+		return "", notPinned(version, err)
+	}
+	if err != nil {
+		return "", notPinned(version, err)
+	}
+	return known, nil
+}
+
+// notPinned returns the error of a database that does not respond.
+func notPinned(version string, err error) error {
+	return failure.Wrap(failure.Transient, err, "the digest of release %s could not be read or recorded", version).
+		WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
+}
 
 // layer returns the descriptor of the release's layer, after checking its type and size. An artifact with a different structure
 // is a brokenError.
-func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descriptor, error) {
-	found, err := r.repository.Resolve(ctx, version)
+func (r *Registry) layer(ctx context.Context, version, pinned string) (ocispec.Descriptor, error) {
+	found, err := r.repository.Resolve(ctx, pinned)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return found, fs.ErrNotExist
+		return found, failure.Wrap(failure.Transient, err, "the registry no longer has release %s with the digest %s: an operator must push the same artifact again",
+			version, pinned).WithReason("NotFound", failure.ComponentReleases)
 	}
 	if err != nil {
 		return found, unavailable(version, err)
@@ -153,7 +204,7 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 
 // fetch downloads the layer. It unpacks the layer into a temporary folder, verifies the digest, and then renames the folder, so a
 // crash or a damaged download never leaves an incomplete release in the cache.
-func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version string) error {
+func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version, folder string) error {
 	if err := os.MkdirAll(r.cache, 0o750); err != nil {
 		return err
 	}
@@ -179,7 +230,6 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	if unpacked != nil {
 		return unpacked
 	}
-	folder := r.folder(version)
 	err = os.Rename(partial, folder)
 	if _, there := os.Stat(folder); there == nil {
 		return nil // Another replica has fetched the same release.

@@ -4,9 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,6 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 // registry is a fake read-only OCI registry with one repository.
@@ -30,11 +35,30 @@ type registry struct {
 
 	tags, blobs map[string][]byte
 	calls       int
+	// pins are the digests that the replicas have recorded.
+	pins pins
+}
+
+// pins is a database that maps versions to digests.
+type pins map[string]string
+
+func (p pins) ReleaseDigest(_ context.Context, _, version string) (string, error) {
+	if p[version] == "" {
+		return "", storage.ErrNotFound
+	}
+	return p[version], nil
+}
+
+func (p pins) PinRelease(_ context.Context, _, version, digest string, _ time.Time) (string, error) {
+	if p[version] == "" {
+		p[version] = digest
+	}
+	return p[version], nil
 }
 
 func newRegistry(t *testing.T) *registry {
 	t.Helper()
-	r := &registry{tags: map[string][]byte{}, blobs: map[string][]byte{}}
+	r := &registry{tags: map[string][]byte{}, blobs: map[string][]byte{}, pins: pins{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/team/releases/tags/list", func(w http.ResponseWriter, _ *http.Request) {
 		var tags []string
@@ -111,7 +135,7 @@ func (r *registry) wrapped(t *testing.T, cache, user string, password secret.Str
 ) *releases.Registry {
 	t.Helper()
 	store, err := releases.NewRegistry(releases.RegistryOptions{
-		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: user, Password: password, Insecure: true,
+		Pins: r.pins, Now: time.Now, Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: user, Password: password, Insecure: true,
 		WrapTransport: wrap,
 	})
 	if err != nil {
@@ -305,5 +329,48 @@ func TestRegistryOutage(t *testing.T) {
 	const want = "release 2.0.0 cannot be fetched: the release registry is unavailable: 5 calls in a row have failed since "
 	if !strings.HasPrefix(known.Text, want) || known.Kind != failure.Transient || known.Component != failure.ComponentReleases {
 		t.Errorf("got %+v, want an error with the prefix %q", known, want)
+	}
+}
+
+// TestMovedTag opens a release with two replicas that share a database, each with a cache of its own. The tag is moved in between.
+func TestMovedTag(t *testing.T) {
+	t.Parallel()
+	source := newRegistry(t)
+	source.push("1.0.0", folderType, release(t, "first/"))
+	first := source.tags["1.0.0"]
+	content := func(cache string) string {
+		t.Helper()
+		folder, err := source.store(t, cache).Open(t.Context(), "1.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := fs.ReadFile(folder, "marker.yaml")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got := content(t.TempDir()); got != "" {
+		t.Errorf("the first release has a marker: %q", got)
+	}
+	source.push("1.0.0", folderType, packed(t, "", map[string]string{"marker.yaml": "moved"}))
+	cache := t.TempDir()
+	if got := content(cache); got != "" {
+		t.Errorf("another replica installs the artifact to which the tag was moved: %q", got)
+	}
+	if want := digest(first); source.pins["1.0.0"] != want {
+		t.Errorf("recorded %s, want %s", source.pins["1.0.0"], want)
+	}
+	delete(source.blobs, digest(first))
+	if got := content(cache); got != "" {
+		t.Errorf("the cache does not have the recorded artifact: %q", got)
+	}
+	_, err := source.store(t, t.TempDir()).Open(t.Context(), "1.0.0")
+	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "push the same artifact again") {
+		t.Errorf("the recorded artifact was deleted: %v", err)
+	}
+	source.pins["1.0.0"] = ""
+	if got := content(t.TempDir()); got != "moved" {
+		t.Errorf("without a record, the tag decides: %q", got)
 	}
 }
