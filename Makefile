@@ -144,7 +144,7 @@ generate: ## Generate code and reference pages. Leaves no diff when nothing has 
 	go generate ./...
 
 .PHONY: bench
-bench: postgres ## Measure the broker and write docs/operator/benchmarks.md (a quarter of an hour).
+bench: postgres garden ## Measure the broker and write docs/operator/benchmarks.md (a quarter of an hour).
 	go test -run '^$$' -bench . -benchmem ./process/...
 	go test -run '^$$' -bench . -timeout 0 -v ./test/bench -args -out $(CURDIR)/docs/operator/benchmarks.md
 

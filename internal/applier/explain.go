@@ -133,9 +133,12 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail.
+// refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail. The API server reports a field of a wrong
+// type in an object to apply as an error of its own.
 func refuses(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	mistyped := strings.Contains(err.Error(), "failed to create typed patch object")
+
+	return mistyped || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // goingAway returns a message about an object that is being deleted. The message lists the finalizers, because they indicate

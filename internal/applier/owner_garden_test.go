@@ -205,3 +205,13 @@ func TestStrayObject(t *testing.T) {
 
 	f.remove(owner)
 }
+
+// TestMistypedField verifies that a field of a wrong type is a permanent error: the API server reports an internal one.
+func TestMistypedField(t *testing.T) {
+	f := newFixture(t)
+
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {key: 1}\n"
+	if _, err := f.step(applier.BundleDeployment("mistyped-"+f.namespace), text); !failure.Is(err, failure.Permanent) {
+		t.Errorf("got %v", err)
+	}
+}

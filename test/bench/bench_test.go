@@ -23,7 +23,8 @@ const pageHead = `# Benchmarks
 Written by ` + "`make bench`" + `. The broker runs as a separate process; load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
 send one request after another. A floor is the minimum cost of the same request: the same server, driver, pool, user check and log line, with
 only the bare work in between. The strict floor has neither user check nor log line, and uses pgx instead of lib/pq. Each figure and its floor are measured alternately, and each ratio compares two consecutive measurements. Figures are
-medians of %d rounds unless stated otherwise. In the last group, the Provisioner, its load and the fake garden run in one process.
+medians of %d rounds unless stated otherwise. The Provisioner, its load and the fake garden run in one process. The bundle provisioner is a process
+of its own, with a kube-apiserver and etcd, and installs on the cluster that has its Bundles.
 [benchmark-bounds.md](benchmark-bounds.md) explains the figures that are close to their targets.
 
 Machine: %s.
@@ -99,6 +100,9 @@ func scenarios() []scenario {
 		{"finished", measureFinished},
 		{"idle", measureIdle},
 		{"provisioner", measureProvisioner},
+		{"bundles", measureBundles},
+		{"unpack", measureUnpack},
+		{"pivot", measurePivot},
 	}
 }
 
