@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"context"
 	encodingjson "encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ const manifests = "manifests"
 type Plain struct{}
 
 // Convert checks the bundle and returns it unchanged.
-func (Plain) Convert(bundle fs.FS) (fs.FS, error) {
+func (Plain) Convert(_ context.Context, bundle fs.FS) (fs.FS, error) {
 	_, err := Objects(bundle)
 
 	return bundle, err
@@ -57,7 +58,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("reading a manifest: %w", err)
 		}
 
-		found, err := decode(content)
+		found, err := Decode(content)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -90,8 +91,8 @@ func identity(object *unstructured.Unstructured) string {
 	return kind.String() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// decode returns the objects of all documents in a file. JSON is YAML, except that a file may contain several JSON objects in a row.
-func decode(content []byte) ([]*unstructured.Unstructured, error) {
+// Decode returns the objects of all documents in a file. JSON is YAML, except that a file may contain several JSON objects in a row.
+func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	if trimmed := bytes.TrimSpace(content); len(trimmed) > 0 && trimmed[0] == '{' {
 		if objects, err := decodeJSON(trimmed); err == nil {
 			return objects, nil
@@ -219,4 +220,19 @@ func check(object *unstructured.Unstructured) error {
 	default:
 		return nil
 	}
+}
+
+// Distinct fails if two of the objects are the same one.
+func Distinct(objects []*unstructured.Unstructured) error {
+	seen := map[string]bool{}
+
+	for _, object := range objects {
+		if seen[identity(object)] {
+			return fmt.Errorf("%s occurs twice: remove one of them", identity(object))
+		}
+
+		seen[identity(object)] = true
+	}
+
+	return nil
 }

@@ -78,7 +78,7 @@ func TestObjects(t *testing.T) {
 			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 				t.Errorf("%s, -want +got:\n%s", c.reason, diff)
 			}
-			converted, err := format.Plain{}.Convert(c.bundle)
+			converted, err := format.Plain{}.Convert(t.Context(), c.bundle)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestBundlesThatAreNotPlain(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := format.Plain{}.Convert(c.bundle)
+			_, err := format.Plain{}.Convert(t.Context(), c.bundle)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got the error %v, want %q", err, c.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,7 +30,7 @@ const (
 type Registry struct{}
 
 // Convert returns a plain+v0 bundle that installs the operator for all namespaces. Equal bundles have equal results.
-func (Registry) Convert(bundle fs.FS) (fs.FS, error) {
+func (Registry) Convert(_ context.Context, bundle fs.FS) (fs.FS, error) {
 	metadata, err := readMetadata(bundle)
 	if err != nil {
 		return nil, err

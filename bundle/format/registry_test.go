@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // manifest converts the bundle and returns the manifest of the result.
 func manifest(t *testing.T, bundle fs.FS) string {
 	t.Helper()
-	converted, err := format.Registry{}.Convert(bundle)
+	converted, err := format.Registry{}.Convert(t.Context(), bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRegistry(t *testing.T) {
 func TestRegistryIsDeterministic(t *testing.T) {
 	bundle := os.DirFS(filepath.Join("testdata", "registry", "operator"))
 	packed := func(bundle fs.FS) []byte {
-		converted, err := format.Registry{}.Convert(bundle)
+		converted, err := format.Registry{}.Convert(t.Context(), bundle)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestBundlesThatAreNotRegistry(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := format.Registry{}.Convert(files(c.bundle))
+			_, err := format.Registry{}.Convert(t.Context(), files(c.bundle))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got the error %v, want %q", err, c.want)
 			}
@@ -180,7 +180,7 @@ func FuzzRegistry(f *testing.F) {
 	f.Add([]byte("annotations: {a: {b: c}}"), []byte("{}"))
 	f.Fuzz(func(t *testing.T, annotations, objects []byte) {
 		bundle := fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: objects}}
-		converted, err := format.Registry{}.Convert(bundle)
+		converted, err := format.Registry{}.Convert(t.Context(), bundle)
 		if err != nil {
 			return
 		}

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // anything is the format of the second class: it accepts every bundle with a file.
 type anything struct{}
 
-func (anything) Convert(bundle fs.FS) (fs.FS, error) {
+func (anything) Convert(_ context.Context, bundle fs.FS) (fs.FS, error) {
 	if entries, err := fs.ReadDir(bundle, "."); err != nil || len(entries) == 0 {
 		return nil, errors.Join(err, errors.New("the bundle is empty"))
 	}

@@ -2,16 +2,19 @@ package service
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 	"github.com/environment-broker/environment-broker/bundle/format"
+	"github.com/environment-broker/environment-broker/bundle/renderer"
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
+
+// minMemory is the memory that a process needs to render anything.
+const minMemory = 256 << 20
 
 // Config is the configuration of the bundle provisioner.
 type Config struct {
@@ -34,6 +37,7 @@ type Config struct {
 	Deployments Deployments `envPrefix:"DEPLOYMENTS_"`
 	Sources     Sources     `envPrefix:"SOURCES_"`
 	Limits      Limits      `envPrefix:"LIMITS_"`
+	Rendering   Rendering   `envPrefix:"RENDERING_"`
 }
 
 // TLS configures the certificate of the content server.
@@ -45,18 +49,21 @@ type TLS struct {
 
 // Bundles configures the Bundle controller.
 type Bundles struct {
-	Enabled       bool          `env:"ENABLED"        help:"run the Bundle controller"`
-	PlainClass    string        `env:"PLAIN_CLASS"    help:"provisioner class of Bundles in the format plain+v0"`
-	RegistryClass string        `env:"REGISTRY_CLASS" help:"provisioner class of Bundles in the format registry+v1, which are converted to plain+v0"`
-	Workers       int           `env:"WORKERS"        help:"maximum number of Bundles that are unpacked at the same time"`
-	Timeout       time.Duration `env:"TIMEOUT"        help:"maximum time of an attempt to unpack a Bundle"`
-	MaxRetry      time.Duration `env:"MAX_RETRY"      help:"maximum pause between failed attempts to unpack a Bundle"`
+	Enabled        bool          `env:"ENABLED"        help:"run the Bundle controller"`
+	PlainClass     string        `env:"PLAIN_CLASS"    help:"provisioner class of Bundles in the format plain+v0"`
+	RegistryClass  string        `env:"REGISTRY_CLASS" help:"provisioner class of Bundles in the format registry+v1, which are converted to plain+v0"`
+	HelmClass      string        `env:"HELM_CLASS"     help:"provisioner class of Bundles in the format helm+v3"`
+	KustomizeClass string        `env:"KUSTOMIZE_CLASS" help:"provisioner class of Bundles with a kustomization, which are converted to plain+v0"`
+	Workers        int           `env:"WORKERS"        help:"maximum number of Bundles that are unpacked at the same time"`
+	Timeout        time.Duration `env:"TIMEOUT"        help:"maximum time of an attempt to unpack a Bundle"`
+	MaxRetry       time.Duration `env:"MAX_RETRY"      help:"maximum pause between failed attempts to unpack a Bundle"`
 }
 
 // Deployments configures the BundleDeployment controller.
 type Deployments struct {
 	Enabled        bool          `env:"ENABLED"         help:"run the BundleDeployment controller"`
 	PlainClass     string        `env:"PLAIN_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format plain+v0"`
+	HelmClass      string        `env:"HELM_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format helm+v3"`
 	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
 	CAFile         string        `env:"CA_FILE"         help:"certificate authorities of contentURL; empty means those of the system, or the self-signed certificate"`
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
@@ -64,14 +71,33 @@ type Deployments struct {
 	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects are compared with their Bundle and repaired"`
 }
 
-// classes returns the provisioner classes with their formats.
-func (b Bundles) classes() []bundles.Class {
-	return []bundles.Class{{Name: b.PlainClass, Format: format.Plain{}}, {Name: b.RegistryClass, Format: format.Registry{}}}
+// Rendering bounds the processes that render charts and kustomizations.
+type Rendering struct {
+	// Enabled says that the executable calls engines.Main. Without it, the classes of charts and kustomizations are not served.
+	Enabled bool `env:"-"`
+
+	Timeout     time.Duration `env:"TIMEOUT"      help:"maximum time to render a chart or a kustomization"`
+	MemoryBytes int64         `env:"MEMORY_BYTES" help:"maximum memory of a process that renders, in bytes"`
+	OutputBytes int64         `env:"OUTPUT_BYTES" help:"maximum size of the rendered objects of a bundle in bytes"`
+	Processes   int           `env:"PROCESSES"    help:"maximum number of concurrent renderings"`
 }
 
-// has reports whether a class is one of classes.
-func (b Bundles) has(class string) bool {
-	return slices.ContainsFunc(b.classes(), func(ours bundles.Class) bool { return ours.Name == class })
+// renderer returns a renderer for bundles up to the limits.
+func (c Config) renderer() *renderer.Renderer {
+	return renderer.New(renderer.Options{
+		Timeout: c.Rendering.Timeout, Memory: c.Rendering.MemoryBytes, Input: c.Limits.Bytes, Output: c.Rendering.OutputBytes, Processes: c.Rendering.Processes,
+	})
+}
+
+// classes returns the provisioner classes of Bundles with their formats.
+func (c Config) classes(rendering *renderer.Renderer) []bundles.Class {
+	classes := []bundles.Class{{Name: c.Bundles.PlainClass, Format: format.Plain{}}, {Name: c.Bundles.RegistryClass, Format: format.Registry{}}}
+	if c.Rendering.Enabled {
+		classes = append(classes, bundles.Class{Name: c.Bundles.HelmClass, Format: format.Helm{Renderer: rendering}},
+			bundles.Class{Name: c.Bundles.KustomizeClass, Format: format.Kustomize{Renderer: rendering}})
+	}
+
+	return classes
 }
 
 // Sources enables types of sources. A Bundle with another type fails with a message that names it.
@@ -93,20 +119,24 @@ type Limits struct {
 
 // DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md.
 func DefaultConfig() Config {
-	limits := archive.DefaultLimits()
+	limits, rendering := archive.DefaultLimits(), renderer.DefaultOptions()
 
 	return Config{
 		Address: "127.0.0.1:8443", StatusAddress: "127.0.0.1:8081", ShutdownDelay: 2 * time.Second, Log: logging.DefaultConfig(),
 		Namespace: "bundle-system", LeaderElection: true, AccessCache: time.Minute, StoreDir: "bundles", SweepInterval: 10 * time.Minute,
 		Bundles: Bundles{
 			Enabled: true, PlainClass: "core-rukpak-io-plain", RegistryClass: "core-rukpak-io-registry",
+			HelmClass: "core-rukpak-io-helm", KustomizeClass: "core-rukpak-io-kustomize",
 			Workers: 4, Timeout: 5 * time.Minute, MaxRetry: 5 * time.Minute,
 		},
 		Deployments: Deployments{
-			Enabled: true, PlainClass: "core-rukpak-io-plain", ContentTimeout: time.Minute, HealthInterval: time.Minute, DriftInterval: 10 * time.Minute,
+			Enabled: true, PlainClass: "core-rukpak-io-plain", HelmClass: "core-rukpak-io-helm", ContentTimeout: time.Minute, HealthInterval: time.Minute, DriftInterval: 10 * time.Minute,
 		},
 		Sources: Sources{Image: true, Git: true, HTTP: true, ConfigMaps: true, Upload: true},
 		Limits:  Limits{CompressedBytes: limits.CompressedBytes, Bytes: limits.Bytes, Files: limits.Files, Depth: limits.Depth},
+		Rendering: Rendering{
+			Timeout: rendering.Timeout, MemoryBytes: rendering.Memory, OutputBytes: rendering.Output, Processes: rendering.Processes,
+		},
 	}
 }
 
@@ -125,8 +155,16 @@ func (c Config) check() error {
 		{c.Bundles.Timeout <= 0, "APP_BUNDLES_TIMEOUT: must be positive"},
 		{c.Bundles.MaxRetry < minRetry, "APP_BUNDLES_MAX_RETRY: must be at least " + minRetry.String()},
 		{
-			len(validation.IsDNS1123Label(c.Deployments.PlainClass)) > 0,
-			"APP_DEPLOYMENTS_PLAIN_CLASS: must be a DNS label: at most 63 lower-case letters, digits and hyphens",
+			len(validation.IsDNS1123Label(c.Deployments.PlainClass)) > 0 || len(validation.IsDNS1123Label(c.Deployments.HelmClass)) > 0,
+			"APP_DEPLOYMENTS_PLAIN_CLASS, APP_DEPLOYMENTS_HELM_CLASS: must be DNS labels: at most 63 lower-case letters, digits and hyphens",
+		},
+		{
+			c.Rendering.Enabled && c.Deployments.PlainClass == c.Deployments.HelmClass,
+			"APP_DEPLOYMENTS_PLAIN_CLASS, APP_DEPLOYMENTS_HELM_CLASS: must differ",
+		},
+		{
+			c.Rendering.Timeout <= 0 || c.Rendering.MemoryBytes < minMemory || c.Rendering.OutputBytes < 1 || c.Rendering.Processes < 1,
+			"APP_RENDERING_TIMEOUT, APP_RENDERING_MEMORY_BYTES, APP_RENDERING_OUTPUT_BYTES, APP_RENDERING_PROCESSES: must be positive, and the memory at least 256 MiB",
 		},
 		{
 			c.Deployments.ContentTimeout <= 0 || c.Deployments.HealthInterval <= 0 || c.Deployments.DriftInterval <= 0,

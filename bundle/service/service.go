@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -30,6 +31,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/content"
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
+	"github.com/environment-broker/environment-broker/bundle/renderer"
 	"github.com/environment-broker/environment-broker/bundle/source"
 	"github.com/environment-broker/environment-broker/bundle/store"
 	"github.com/environment-broker/environment-broker/internal/archive"
@@ -57,6 +59,7 @@ type Service struct {
 	server   *httpserver.Server
 	status   *httpserver.Server
 	external string
+	renderer *renderer.Renderer
 	// temporary is the folder for files that only this process uses.
 	temporary string
 }
@@ -74,7 +77,7 @@ func New(ctx context.Context, settings Config, cluster *rest.Config, log logrus.
 		return nil, err
 	}
 
-	s := &Service{config: settings, log: log}
+	s := &Service{config: settings, log: log, renderer: settings.renderer()}
 	s.health = httpserver.NewHealth(s.ready, log)
 	s.watcher = reload.NewWatcher(log, clock.RealClock{}, s.health.Registry())
 
@@ -167,7 +170,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 	maps.DeleteFunc(sources, func(name v1alpha1.SourceType, _ source.Fetcher) bool { return !enabled[name] })
 
 	s.unpacker, err = bundles.NewUnpacker(bundles.UnpackerOptions{
-		Source: fetcher{sources}, Store: s.contents, Classes: s.config.Bundles.classes(),
+		Source: fetcher{sources}, Store: s.contents, Classes: s.config.classes(s.renderer),
 		Workers: s.config.Bundles.Workers, Timeout: s.config.Bundles.Timeout, Retry: minRetry, MaxRetry: s.config.Bundles.MaxRetry,
 		Folder: s.temporary, Registry: s.health.Registry(), Log: Logger(s.log),
 	})
@@ -184,7 +187,7 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 
 	s.server, err = httpserver.Listen(ctx, s.config.Address, access.Protect(content.NewServer(content.Options{
 		Bundles: s.manager.GetClient(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
-		Ours:      s.config.Bundles.has,
+		Ours:      s.unpacks,
 		MaxUpload: s.config.Limits.CompressedBytes, Log: Logger(s.log),
 	})), s.config.ShutdownDelay)
 	if err != nil {
@@ -261,9 +264,27 @@ func (s *Service) addDeployments(cluster *rest.Config) error {
 		return fmt.Errorf("APP_DEPLOYMENTS_TOKEN_FILE, APP_DEPLOYMENTS_CA_FILE: %w", err)
 	}
 
+	contents := map[string]deployments.Content{settings.PlainClass: deployments.Plain{Fetcher: client, Folder: s.temporary}}
+	if s.config.Rendering.Enabled {
+		contents[settings.HelmClass] = deployments.Chart{Fetcher: client, Folder: s.temporary, Renderer: s.renderer}
+	}
+
+	for class, content := range contents {
+		if err := s.addClass(cluster, class, content); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// addClass adds the BundleDeployment controller of a class.
+func (s *Service) addClass(cluster *rest.Config, class string, content deployments.Content) error {
+	settings := s.config.Deployments
+
 	controller, err := deployments.New(deployments.Options{
-		Class: settings.PlainClass, Client: s.manager.GetClient(), Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Hub: cluster,
-		Content: deployments.Plain{Fetcher: client, Folder: s.temporary}, Events: s.manager.GetEventRecorder("bundle-provisioner"), Now: time.Now,
+		Class: class, Client: s.manager.GetClient(), Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Hub: cluster,
+		Content: content, Events: s.manager.GetEventRecorder("bundle-provisioner"), Now: time.Now,
 		HealthInterval: settings.HealthInterval, DriftInterval: settings.DriftInterval,
 	})
 	if err != nil {
@@ -271,6 +292,11 @@ func (s *Service) addDeployments(cluster *rest.Config) error {
 	}
 
 	return controller.Setup(s.manager)
+}
+
+// unpacks reports whether the Bundles of a class are unpacked by this service.
+func (s *Service) unpacks(class string) bool {
+	return slices.ContainsFunc(s.config.classes(s.renderer), func(ours bundles.Class) bool { return ours.Name == class })
 }
 
 // limits returns the limits of the content of a Bundle.

@@ -9,12 +9,15 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/environment-broker/environment-broker/bundle/renderer/engines"
 	"github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 )
 
 func main() {
+	engines.Main()
+
 	os.Exit(program.Program[service.Config]{
 		Name: "bundler", About: "controllers that unpack Bundles, serve their content to authorized clients, and install it on clusters",
 		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
@@ -29,6 +32,8 @@ func run(ctx context.Context, settings service.Config) error {
 	}
 
 	ctrl.SetLogger(service.Logger(log))
+
+	settings.Rendering.Enabled = true
 
 	bundler, err := service.New(ctx, settings, nil, log)
 	if err != nil {

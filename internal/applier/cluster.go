@@ -1,8 +1,13 @@
 package applier
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -11,6 +16,7 @@ import (
 type Cluster struct {
 	client client.Client
 	config *rest.Config
+	http   *http.Client
 }
 
 // Connect returns a connection. It makes no call.
@@ -25,5 +31,24 @@ func Connect(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("creating a client for the cluster: %w", err)
 	}
 
-	return &Cluster{client: connected, config: config}, nil
+	return &Cluster{client: connected, config: config, http: connection}, nil
+}
+
+// Version returns the version of the API server, such as v1.36.0.
+func (c *Cluster) Version(ctx context.Context) (string, error) {
+	found := version.Info{}
+
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+	if err == nil {
+		var text []byte
+		if text, err = asked.RESTClient().Get().AbsPath("/version").Do(ctx).Raw(); err == nil {
+			err = json.Unmarshal(text, &found)
+		}
+	}
+
+	if err != nil {
+		return "", (&work{}).explain(err, "the version of the cluster cannot be read", Part{})
+	}
+
+	return found.GitVersion, nil
 }

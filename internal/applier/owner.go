@@ -33,6 +33,11 @@ const (
 	// object, the applier deletes the object and creates it again.
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
+	// AnnotationPolicy is an annotation of Helm for manifests. If its value is "keep", the object stays on the cluster when its owner
+	// omits or removes it. It keeps the labels of the owner, so a later installation of the same owner takes it over.
+	AnnotationPolicy = "helm.sh/resource-policy"
+	policyKeep       = "keep"
+
 	kindBundleDeployment = "BundleDeployment"
 )
 

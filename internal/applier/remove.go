@@ -29,14 +29,14 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 }
 
 // delete deletes an object of the owner. It returns the object while it still exists, for example because of a
-// finalizer, and nil if it is gone or belongs to another owner. The UID is a precondition, so a new object with the same name is
+// finalizer, and nil if it is gone, belongs to another owner or is to be kept. The UID is a precondition, so a new object with the same name is
 // not deleted.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
 		return nil, ignoreGone(err)
 	}
-	if !w.owner.owns(object.Labels) {
+	if !w.owner.owns(object.Labels) || object.Annotations[AnnotationPolicy] == policyKeep {
 		return nil, nil
 	}
 	if object.DeletionTimestamp != nil {

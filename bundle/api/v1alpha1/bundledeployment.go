@@ -85,7 +85,8 @@ type BundleDeploymentSpec struct {
 	ProvisionerClassName string `json:"provisionerClassName"`
 	// Template describes the Bundle to install.
 	Template BundleTemplate `json:"template"`
-	// Config is read by the controller of the class, for example values of a chart.
+	// Config is read by the controller of the class, for example values of a chart. Another config is another installation, of the same
+	// Bundle.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -189,6 +190,11 @@ type BundleDeploymentStatus struct {
 	//
 	// +optional
 	ActiveBundle string `json:"activeBundle,omitempty"`
+	// ActiveConfig is the config with which the active Bundle is installed. It is an addition.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ActiveConfig *runtime.RawExtension `json:"activeConfig,omitempty"`
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional

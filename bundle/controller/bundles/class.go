@@ -1,6 +1,7 @@
 package bundles
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Format checks bundles, and converts them to the format that BundleDeployments read.
+// Format checks bundles, and converts them to the format that BundleDeployments read. Errors of the kind failure.Transient may pass; others
+// are those of the bundle.
 type Format interface {
-	Convert(bundle fs.FS) (fs.FS, error)
+	Convert(ctx context.Context, bundle fs.FS) (fs.FS, error)
 }
 
 // Class is a provisioner class: Bundles with its name have its format.

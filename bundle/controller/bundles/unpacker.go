@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Source fetches content.
@@ -338,9 +339,9 @@ func (u *Unpacker) unpack(ctx context.Context, bundle *v1alpha1.Bundle, into *os
 		return outcome{pending: pending}
 	}
 
-	converted, err := u.formats[bundle.Spec.ProvisionerClassName].Convert(into.FS())
+	converted, err := u.formats[bundle.Spec.ProvisionerClassName].Convert(ctx, into.FS())
 	if err != nil {
-		return outcome{err: fmt.Errorf("the content is not valid: %w", err), terminal: true}
+		return outcome{err: fmt.Errorf("the content is not valid: %w", err), terminal: !failure.Is(err, failure.Transient)}
 	}
 
 	digest, err := u.options.Store.Put(ctx, converted)

@@ -20,8 +20,8 @@ import (
 // minimal is the Content of a second class: it gives each object of a bundle another annotation.
 type minimal struct{ from *fixture }
 
-func (m minimal) Load(ctx context.Context, bundle *v1alpha1.Bundle) (deployments.Loaded, error) {
-	loaded, err := m.from.Load(ctx, bundle)
+func (m minimal) Load(ctx context.Context, release deployments.Release) (deployments.Loaded, error) {
+	loaded, err := m.from.Load(ctx, release)
 	for _, object := range loaded.Objects {
 		object.SetAnnotations(map[string]string{"example.com/class": "minimal"})
 	}

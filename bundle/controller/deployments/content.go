@@ -3,11 +3,23 @@ package deployments
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/format"
 )
+
+// Release is an installation of a Bundle.
+type Release struct {
+	// Name is the name of the BundleDeployment. Namespace is the namespace of objects that have none.
+	Name, Namespace string
+	Bundle          *v1alpha1.Bundle
+	// Config is spec.config as JSON. It may be empty.
+	Config []byte
+	// Version returns the Kubernetes version of the target, such as v1.36.0.
+	Version func(ctx context.Context) (string, error)
+}
 
 // Fetcher gets the content of a Bundle.
 type Fetcher interface {
@@ -23,29 +35,37 @@ type Plain struct {
 }
 
 // Load implements Content. It keeps nothing: the content of a Bundle is read again for each comparison.
-func (p Plain) Load(ctx context.Context, bundle *v1alpha1.Bundle) (Loaded, error) {
-	folder, err := os.MkdirTemp(p.Folder, "content-")
+func (p Plain) Load(ctx context.Context, release Release) (loaded Loaded, err error) {
+	err = fetch(ctx, p.Fetcher, p.Folder, release.Bundle, func(content fs.FS) error {
+		if loaded.Objects, err = format.Objects(content); err != nil {
+			return err
+		}
+
+		loaded.Masked, err = format.Masked(content, loaded.Objects)
+
+		return err
+	})
+
+	return loaded, err
+}
+
+// fetch unpacks the content of a Bundle for the time of a call.
+func fetch(ctx context.Context, fetcher Fetcher, temporary string, bundle *v1alpha1.Bundle, use func(fs.FS) error) error {
+	folder, err := os.MkdirTemp(temporary, "content-")
 	if err != nil {
-		return Loaded{}, fmt.Errorf("creating a temporary folder for the content: %w", err)
+		return fmt.Errorf("creating a temporary folder for the content: %w", err)
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // only space is lost
 
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return Loaded{}, fmt.Errorf("opening the temporary folder for the content: %w", err)
+		return fmt.Errorf("opening the temporary folder for the content: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing is written through the folder itself
 
-	if err := p.Fetcher.Fetch(ctx, bundle.Status.ContentURL, bundle.Status.Digest, root); err != nil {
-		return Loaded{}, err
+	if err := fetcher.Fetch(ctx, bundle.Status.ContentURL, bundle.Status.Digest, root); err != nil {
+		return err
 	}
 
-	objects, err := format.Objects(root.FS())
-	if err != nil {
-		return Loaded{}, err
-	}
-
-	masked, err := format.Masked(root.FS(), objects)
-
-	return Loaded{objects, masked}, err
+	return use(root.FS())
 }

@@ -28,7 +28,7 @@ func TestPlainContent(t *testing.T) {
 	folder := t.TempDir()
 	from := &fetcher{file: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {key: '${namespace}'}\n"}
 
-	loaded, err := Plain{Fetcher: from, Folder: folder}.Load(t.Context(), bundle)
+	loaded, err := Plain{Fetcher: from, Folder: folder}.Load(t.Context(), Release{Bundle: bundle})
 	objects := loaded.Objects
 
 	if err != nil || len(objects) != 1 || len(from.asked) != 1 || from.asked[0] != "https://content.example.com/b.tgz sha256:1" {
@@ -40,7 +40,7 @@ func TestPlainContent(t *testing.T) {
 	}
 
 	for _, from := range []*fetcher{{err: errors.New("away")}, {file: "nonsense"}} {
-		if _, err := (Plain{Fetcher: from, Folder: folder}).Load(t.Context(), bundle); err == nil {
+		if _, err := (Plain{Fetcher: from, Folder: folder}).Load(t.Context(), Release{Bundle: bundle}); err == nil {
 			t.Errorf("no error for %+v", from)
 		}
 	}

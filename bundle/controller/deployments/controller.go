@@ -41,11 +41,11 @@ const (
 
 // Content reads the content of Bundles.
 type Content interface {
-	// Load returns the content of an unpacked Bundle, which it gets from status.contentURL.
-	Load(ctx context.Context, bundle *v1alpha1.Bundle) (Loaded, error)
+	// Load returns the content of an unpacked Bundle, which it gets from status.contentURL. The same release has the same content.
+	Load(ctx context.Context, release Release) (Loaded, error)
 }
 
-// Loaded is the content of a Bundle.
+// Loaded is the content of a release.
 type Loaded struct {
 	Objects []*unstructured.Unstructured
 	// Masked are texts that conditions and events must not contain.
@@ -86,16 +86,16 @@ type Reconciler struct {
 // memory is what the controller remembers of a BundleDeployment. It is lost when the controller restarts, which then checks the cluster
 // once more.
 type memory struct {
-	// At checked, the Bundle was compared with the cluster, for a generation of the BundleDeployment.
+	// At checked, the installation (see the function installation) was compared with the cluster, for a generation of the BundleDeployment.
 	bundle     string
 	generation int64
 	checked    time.Time
 	// message is the message of the condition Installed from then.
 	message string
-	// pivot is the Bundle that is being installed since began.
+	// pivot is the installation that began at that time.
 	pivot string
 	began time.Time
-	// failed is the Bundle that could not be installed, why, and when the next attempt is due.
+	// failed is the installation that did not succeed, why, and when the next attempt is due.
 	failed, problem string
 	failures        int
 	// failedAt is the generation of the BundleDeployment at the last attempt. Another generation is tried at once.

@@ -206,8 +206,8 @@ func (f *fixture) advance(by time.Duration) {
 }
 
 // Load implements deployments.Content. The text hunter2 is secret.
-func (f *fixture) Load(_ context.Context, bundle *v1alpha1.Bundle) (deployments.Loaded, error) {
-	loaded := deployments.Loaded{Masked: []string{"hunter2"}}
+func (f *fixture) Load(_ context.Context, release deployments.Release) (deployments.Loaded, error) {
+	loaded, bundle := deployments.Loaded{Masked: []string{"hunter2"}}, release.Bundle
 
 	if bundle.Status.ContentURL == "" {
 		return loaded, fmt.Errorf("the Bundle %s has no contentURL", bundle.Name)

@@ -76,7 +76,7 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 		return p.dryRun(ctx, found)
 	}
 
-	if p.status.ActiveBundle != name {
+	if !p.isActive(name) {
 		if waiting := p.dependencies(ctx); waiting != "" {
 			p.setPending(waiting)
 			p.setReason(v1alpha1.ReasonDependencyPending)
@@ -85,7 +85,7 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 		}
 	}
 
-	if p.memory.failed == name && p.memory.failedAt == p.deployment.Generation && p.now().Before(p.memory.retry) {
+	if p.memory.failed == installation(name, p.config()) && p.memory.failedAt == p.deployment.Generation && p.now().Before(p.memory.retry) {
 		return p.stay(ctx, found)
 	}
 
@@ -104,17 +104,21 @@ func (p *pass) setReason(reason string) {
 // pivot applies the desired Bundle. It applies the installed one again, too, to repair objects that somebody has changed.
 func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error) {
 	bundle := found.desired
-	if p.isFresh(bundle.Name) {
+	if p.isFresh(bundle.Name, p.config()) {
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
 
 		return p.health(ctx)
 	}
 
-	if p.memory.pivot != bundle.Name {
-		p.memory.pivot, p.memory.began = bundle.Name, p.now()
+	if this := installation(bundle.Name, p.config()); p.memory.pivot != this {
+		p.memory.pivot, p.memory.began = this, p.now()
 	}
 
-	content, err := p.content(ctx, bundle)
+	content, err := p.content(ctx, bundle, p.config())
+	if applier.Unreachable(err) {
+		return p.interrupted(err)
+	}
+
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed,
 			fmt.Sprintf("the content of Bundle %s cannot be read: %v", bundle.Name, err))
@@ -144,9 +148,9 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 	return p.installed(ctx, found, progress.Message)
 }
 
-// isFresh reports whether the Bundle was compared with the cluster recently.
-func (p *pass) isFresh(bundle string) bool {
-	return p.status.ActiveBundle == bundle && p.memory.bundle == bundle && p.memory.generation == p.deployment.Generation &&
+// isFresh reports whether an installation was compared with the cluster recently.
+func (p *pass) isFresh(bundle string, config []byte) bool {
+	return p.status.ActiveBundle == bundle && p.memory.bundle == installation(bundle, config) && p.memory.generation == p.deployment.Generation &&
 		p.now().Sub(p.memory.checked) < p.DriftInterval
 }
 
@@ -166,13 +170,17 @@ func (p *pass) interrupted(err error) (time.Duration, error) {
 // installed records that the desired Bundle is installed. The status is stored before the former Bundle is deleted.
 func (p *pass) installed(ctx context.Context, found *bundles, message string) (time.Duration, error) {
 	name := found.desired.Name
-	if p.status.ActiveBundle != name {
+	if !p.isActive(name) {
 		p.Events.Eventf(p.deployment, found.desired, "Normal", v1alpha1.ReasonInstallationSucceeded, "Install", "Bundle %s is installed", name)
 	}
 
-	p.status.ActiveBundle = name
+	p.status.ActiveBundle, p.status.ActiveConfig = name, nil
+	if len(p.config()) > 0 {
+		p.status.ActiveConfig = p.deployment.Spec.Config.DeepCopy()
+	}
+
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
-	*p.memory = memory{bundle: name, generation: p.deployment.Generation, checked: p.now(), message: message}
+	*p.memory = memory{bundle: installation(name, p.config()), generation: p.deployment.Generation, checked: p.now(), message: message}
 
 	after, err := p.health(ctx)
 	if err := errors.Join(err, p.write(ctx)); err != nil {
@@ -184,8 +192,8 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 
 // fail records that the desired Bundle cannot be installed, and applies the objects of the former one again.
 func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Duration, error) {
-	if p.memory.failed != found.desired.Name {
-		p.memory.failed, p.memory.failures = found.desired.Name, 0
+	if this := installation(found.desired.Name, p.config()); p.memory.failed != this {
+		p.memory.failed, p.memory.failures = this, 0
 	}
 
 	p.memory.failedAt = p.deployment.Generation
@@ -213,12 +221,12 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 	problem := fmt.Sprintf("Bundle %s cannot be installed: %s", found.desired.Name, p.memory.problem)
 	retry := p.memory.retry.Sub(p.now())
 
-	switch p.status.ActiveBundle {
-	case "":
+	switch {
+	case p.status.ActiveBundle == "":
 		p.setNotInstalled(v1alpha1.ReasonInstallFailed, problem)
 
 		return retry, nil
-	case found.desired.Name:
+	case p.isActive(found.desired.Name):
 		// The Bundle was installed before, and its objects cannot be repaired.
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, problem)
 
@@ -227,7 +235,12 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 		return retry, err
 	}
 
-	p.setInstalled(v1alpha1.ReasonUpgradeFailed, problem+"; Bundle "+p.status.ActiveBundle+" stays installed")
+	former := ""
+	if p.status.ActiveBundle == found.desired.Name {
+		former = " with its former config"
+	}
+
+	p.setInstalled(v1alpha1.ReasonUpgradeFailed, problem+"; Bundle "+p.status.ActiveBundle+" stays installed"+former)
 	after, err := p.keep(ctx, found)
 
 	return min(after, max(retry, time.Second)), err
@@ -238,11 +251,11 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	switch {
 	case p.status.ActiveBundle == "":
 		return spread(p.HealthInterval), nil
-	case found.active == nil || !isUnpacked(found.active) || p.isFresh(p.status.ActiveBundle):
+	case found.active == nil || !isUnpacked(found.active) || p.isFresh(p.status.ActiveBundle, p.activeConfig()):
 		return p.health(ctx)
 	}
 
-	content, err := p.content(ctx, found.active)
+	content, err := p.content(ctx, found.active, p.activeConfig())
 	if err != nil {
 		return p.health(ctx)
 	}
@@ -256,7 +269,8 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	case err != nil:
 		return p.interrupted(err)
 	case progress.Done:
-		p.memory.bundle, p.memory.generation, p.memory.checked = p.status.ActiveBundle, p.deployment.Generation, p.now()
+		p.memory.bundle = installation(p.status.ActiveBundle, p.activeConfig())
+		p.memory.generation, p.memory.checked = p.deployment.Generation, p.now()
 	default:
 		return waitInterval, nil
 	}
@@ -266,7 +280,7 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 
 // dryRun sets the condition Installed to what the desired Bundle would change.
 func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error) {
-	content, err := p.content(ctx, found.desired)
+	content, err := p.content(ctx, found.desired, p.config())
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
 
@@ -339,15 +353,19 @@ func (p *pass) reachable() {
 }
 
 // content returns the content of a Bundle. All Bundles of a BundleDeployment have the same part, so that objects move between them.
-func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle) (applier.Content, error) {
-	loaded, err := p.Content.Load(ctx, bundle)
+func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []byte) (applier.Content, error) {
+	namespace := cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace)
+
+	loaded, err := p.Content.Load(ctx, Release{
+		Name: p.deployment.Name, Namespace: namespace, Bundle: bundle, Config: config, Version: p.cluster.Version,
+	})
 	if err != nil {
 		return applier.Content{}, err
 	}
 
 	return applier.Content{
 		Parts: []applier.Part{{
-			Name: "bundle", Namespace: cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace), Source: source{bundle.Name, loaded.Objects},
+			Name: "bundle", Namespace: namespace, Source: source{bundle.Name, loaded.Objects},
 			Mask: func(text string) string { return secret.MaskIn(text, loaded.Masked...) },
 		}},
 		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(loaded.Objects)),

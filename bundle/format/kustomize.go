@@ -1,0 +1,23 @@
+package format
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/environment-broker/environment-broker/bundle/renderer"
+)
+
+// Kustomize is the format of a kustomization at the root of the bundle. It uses files of the bundle only.
+type Kustomize struct {
+	Renderer *renderer.Renderer
+}
+
+// Convert returns a plain+v0 bundle with the objects of the kustomization, in its order.
+func (k Kustomize) Convert(ctx context.Context, bundle fs.FS) (fs.FS, error) {
+	objects, err := k.Renderer.Kustomization(ctx, bundle)
+	if err != nil {
+		return nil, err
+	}
+
+	return plainBundle(objects)
+}

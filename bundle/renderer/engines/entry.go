@@ -1,0 +1,20 @@
+package engines
+
+import (
+	"io/fs"
+	"path"
+	"time"
+)
+
+// entry describes a file or folder of a bundle.
+type entry struct {
+	name string
+	mode fs.FileMode
+}
+
+func (e entry) Name() string       { return path.Base(e.name) }
+func (e entry) Size() int64        { return 0 }
+func (e entry) Mode() fs.FileMode  { return e.mode }
+func (e entry) ModTime() time.Time { return time.Time{} }
+func (e entry) IsDir() bool        { return e.mode.IsDir() }
+func (e entry) Sys() any           { return nil }

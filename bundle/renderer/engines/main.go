@@ -1,0 +1,147 @@
+// Package engines renders charts with Helm and kustomizations with Kustomize. It is one process of package renderer.
+package engines
+
+import (
+	"archive/tar"
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/environment-broker/environment-broker/bundle/renderer"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const (
+	// grace is how much longer than its parent a process waits before it ends itself. The parent may have died.
+	grace = 5 * time.Second
+	// maxMessage bounds an error message in bytes.
+	maxMessage = 4 << 10
+)
+
+// Main renders and ends the process if a Renderer has started it. Otherwise, it returns at once.
+func Main() {
+	if os.Args[0] != renderer.ProcessName {
+		return
+	}
+
+	log.SetOutput(io.Discard) // Helm and Kustomize log warnings
+
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, failure.Shorten(err.Error(), maxMessage))
+		os.Exit(renderer.ExitInvalid)
+	}
+
+	os.Exit(0)
+}
+
+// file is a file of a bundle.
+type file struct {
+	name    string
+	content []byte
+}
+
+// run renders the request on the input, and writes the objects, one per line.
+func run(input io.Reader, output io.Writer) error {
+	reader := bufio.NewReader(input)
+
+	line, err := reader.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+
+	var request renderer.Request
+	if err := json.Unmarshal(line, &request); err != nil {
+		return fmt.Errorf("decoding the request: %w", err)
+	}
+
+	if err := isolate(request); err != nil {
+		return err
+	}
+
+	files, err := readFiles(reader)
+	if err != nil {
+		return fmt.Errorf("reading the bundle: %w", err)
+	}
+
+	objects, err := render(request, files)
+	if err != nil {
+		return err
+	}
+
+	for _, object := range objects {
+		if err := json.NewEncoder(output).Encode(object.Object); err != nil {
+			return fmt.Errorf("writing %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+
+	return nil
+}
+
+// isolate bounds the time and memory of the process, and cuts it off from the network.
+func isolate(request renderer.Request) error {
+	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
+
+	const part = 4 // a quarter is for the runtime and for garbage
+
+	debug.SetMemoryLimit(request.Memory - request.Memory/part)
+
+	limit := syscall.Rlimit{Cur: uint64(request.Memory), Max: uint64(request.Memory)}
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &limit); err != nil {
+		return fmt.Errorf("limiting the memory: %w", err)
+	}
+
+	http.DefaultTransport = noNetwork{}
+
+	return nil
+}
+
+// noNetwork refuses all requests. Kustomize fetches remote files with http.DefaultTransport.
+type noNetwork struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("remote files are not fetched: put them into the bundle")
+}
+
+func readFiles(from io.Reader) (files []file, err error) {
+	for archive := tar.NewReader(from); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, err
+		}
+
+		files = append(files, file{header.Name, content})
+	}
+}
+
+func render(request renderer.Request, files []file) ([]*unstructured.Unstructured, error) {
+	switch {
+	case request.Release != nil:
+		return renderChart(files, *request.Release)
+	case request.Chart:
+		_, err := loadChart(files)
+
+		return nil, err
+	default:
+		return kustomize(files)
+	}
+}

@@ -1,0 +1,213 @@
+package engines
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/environment-broker/environment-broker/bundle/format"
+	"github.com/environment-broker/environment-broker/bundle/renderer"
+)
+
+// Annotations of Helm.
+const (
+	hookAnnotation   = "helm.sh/hook"
+	policyAnnotation = "helm.sh/resource-policy"
+)
+
+// renderChart returns the objects of a release. It renders twice, because an installation is rendered again for each comparison with the
+// cluster, and must not change by itself.
+func renderChart(files []file, release renderer.Release) ([]*unstructured.Unstructured, error) {
+	first, err := renderOnce(files, release)
+	if err != nil {
+		return nil, err
+	}
+
+	second, err := renderOnce(files, release)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range first {
+		if i >= len(second) || !reflect.DeepEqual(first[i], second[i]) {
+			return nil, fmt.Errorf("%s %s differs each time the chart is rendered: set the values for which the chart generates "+
+				"random texts, certificates or times", first[i].GetKind(), first[i].GetName())
+		}
+	}
+
+	return first, nil
+}
+
+func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstructured, error) {
+	loaded, err := loadChart(files)
+	if err != nil {
+		return nil, err
+	}
+
+	values, err := chartutil.ReadValues([]byte(release.Values))
+	if err != nil {
+		return nil, fmt.Errorf("the values are no YAML map: %w", err)
+	}
+
+	capabilities, err := capabilitiesOf(release)
+	if err != nil {
+		return nil, err
+	}
+
+	if wanted := loaded.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, capabilities.KubeVersion.Version) {
+		return nil, fmt.Errorf("the chart requires Kubernetes %s, but the target has %s", wanted, capabilities.KubeVersion.Version)
+	}
+
+	// It removes the charts whose conditions and tags the values disable.
+	if err := chartutil.ProcessDependenciesWithMerge(loaded, values); err != nil {
+		return nil, fmt.Errorf("the dependencies of the chart: %w", err)
+	}
+
+	// Helm's own validation would fetch schemas from files and servers that the chart names.
+	complete, err := chartutil.ToRenderValuesWithSchemaValidation(loaded, values,
+		chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace, Revision: 1, IsInstall: true}, capabilities, true)
+	if err != nil {
+		return nil, fmt.Errorf("the values: %w", err)
+	}
+
+	merged, err := complete.Table("Values")
+	if err != nil {
+		return nil, fmt.Errorf("the values: %w", err)
+	}
+
+	if err := validate(loaded, merged); err != nil {
+		return nil, err
+	}
+
+	rendered, err := engine.Engine{}.Render(loaded, complete)
+	if err != nil {
+		return nil, fmt.Errorf("the templates: %w", err)
+	}
+
+	return objectsOf(loaded, rendered, release)
+}
+
+// capabilitiesOf returns .Capabilities: the version of the target, and the API versions of Kubernetes and those that the release adds.
+func capabilitiesOf(release renderer.Release) (*chartutil.Capabilities, error) {
+	version, err := chartutil.ParseKubeVersion(release.KubeVersion)
+	if err != nil {
+		return nil, fmt.Errorf("the version %q of Kubernetes: %w", release.KubeVersion, err)
+	}
+
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, release.APIVersions)
+
+	return capabilities, nil
+}
+
+// objectsOf returns the objects of the folder crds and of the rendered templates.
+func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer.Release) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+
+	if !release.SkipCRDs {
+		for _, definition := range loaded.CRDObjects() {
+			found, err := format.Decode(definition.File.Data)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", definition.Filename, err)
+			}
+
+			for _, object := range found {
+				keep(object)
+			}
+
+			objects = append(objects, found...)
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		if base := path.Base(name); base == "NOTES.txt" || strings.HasPrefix(base, "_") {
+			continue
+		}
+
+		found, err := format.Decode([]byte(rendered[name]))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+
+		for _, object := range found {
+			wanted, err := isWanted(object, release.SkipHooks)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+
+			if wanted {
+				objects = append(objects, object)
+			}
+		}
+	}
+
+	if len(objects) == 0 {
+		return nil, errors.New("the chart renders no objects with these values")
+	}
+
+	return objects, format.Distinct(objects)
+}
+
+// keep marks an object that stays when the release is removed.
+func keep(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+
+	if annotations[policyAnnotation] == "" {
+		annotations[policyAnnotation] = "keep"
+		object.SetAnnotations(annotations)
+	}
+}
+
+// isWanted reports whether an object is installed. Tests are not. Hooks are an error unless they are skipped, because nothing runs them.
+func isWanted(object *unstructured.Unstructured, skipHooks bool) (bool, error) {
+	hook := object.GetAnnotations()[hookAnnotation]
+
+	switch {
+	case hook == "":
+		return true, nil
+	case skipHooks, isTest(hook):
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s %s is a hook (%s), and hooks are not run: disable it by the values of the chart, or set hooks: skip in spec.config",
+			object.GetKind(), object.GetName(), hook)
+	}
+}
+
+// isTest reports whether all events of a hook are those of `helm test`.
+func isTest(hook string) bool {
+	for event := range strings.SplitSeq(hook, ",") {
+		switch strings.TrimSpace(event) {
+		case "test", "test-success", "test-failure":
+		default:
+			return false
+		}
+	}
+
+	return true
+}
+
+// normalized converts values to the types of encoding/json.
+func normalized(values map[string]any) (any, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+
+	var result any
+
+	return result, json.Unmarshal(text, &result)
+}

@@ -1,0 +1,48 @@
+package renderer
+
+import (
+	"archive/tar"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// pack writes the files of a bundle as a tar archive. A link to a file becomes a copy of the file; other links are not accepted.
+func pack(bundle fs.FS, to io.Writer, limit int64) error {
+	archive := tar.NewWriter(to)
+
+	err := fs.WalkDir(bundle, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		info, err := fs.Stat(bundle, name)
+		if err != nil || !info.Mode().IsRegular() {
+			return failure.New(failure.Permanent, "%q is neither a file nor a link to a file of the bundle", name)
+		}
+
+		if limit -= info.Size(); limit < 0 {
+			return failure.New(failure.Permanent, "the files of the bundle are too large to be rendered")
+		}
+
+		content, err := fs.ReadFile(bundle, name)
+		if err != nil {
+			return err
+		}
+
+		if err := archive.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(content))}); err != nil {
+			return err
+		}
+
+		_, err = archive.Write(content)
+
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading the bundle: %w", err)
+	}
+
+	return archive.Close()
+}

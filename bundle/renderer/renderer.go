@@ -1,0 +1,234 @@
+package renderer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kubernetesjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// ProcessName is the first argument of a process that renders. Its executable then calls nothing but engines.Main.
+const ProcessName = "bundle-renderer"
+
+// Exit codes of a process that renders.
+const (
+	// ExitInvalid means that the bundle or its values cannot be rendered. The message is on the standard error.
+	ExitInvalid = 3
+	// ExitTimeout means that the process has ended itself, because its parent did not.
+	ExitTimeout = 4
+)
+
+const (
+	// maxMessage bounds what is read from the standard error of a process, in bytes.
+	maxMessage = 8 << 10
+	// maxFirstLine bounds what an error quotes of it.
+	maxFirstLine = 200
+	// waitDelay is the time after which the pipes of an ended process are closed.
+	waitDelay = 2 * time.Second
+)
+
+// Options bound renderings. All fields are required.
+type Options struct {
+	// Timeout bounds the time of a rendering.
+	Timeout time.Duration
+	// Memory bounds the memory of a process in bytes. It has an effect on Linux.
+	Memory int64
+	// Input and Output bound the sum of the sizes of the bundle's files, and that of the rendered objects as JSON, in bytes.
+	Input, Output int64
+	// Processes is the maximum number of concurrent renderings.
+	Processes int
+}
+
+// DefaultOptions returns limits that suffice for large charts.
+func DefaultOptions() Options {
+	return Options{Timeout: 30 * time.Second, Memory: 1 << 30, Input: 128 << 20, Output: 64 << 20, Processes: 2}
+}
+
+// Renderer renders bundles. It is safe for concurrent use.
+type Renderer struct {
+	options Options
+	slots   chan struct{}
+	// executable is the program to run; tests replace it.
+	executable func() (string, error)
+}
+
+// New returns a Renderer. Its executable must call engines.Main first.
+func New(options Options) *Renderer {
+	return &Renderer{options: options, slots: make(chan struct{}, options.Processes), executable: os.Executable}
+}
+
+// Release describes an installation of a chart.
+type Release struct {
+	// Name and Namespace are .Release.Name and .Release.Namespace.
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	// Values replace those of the chart. They are JSON or YAML.
+	Values string `json:"values"`
+	// KubeVersion is the version of the target, such as v1.36.0. APIVersions are added to those of Kubernetes.
+	KubeVersion string   `json:"kubeVersion"`
+	APIVersions []string `json:"apiVersions"`
+	// SkipHooks and SkipCRDs leave out hooks and the folder crds.
+	SkipHooks bool `json:"skipHooks"`
+	SkipCRDs  bool `json:"skipCRDs"`
+}
+
+// Request is the first line that a process reads, as JSON. The files of the bundle follow as a tar archive.
+type Request struct {
+	// Chart is set if the bundle is a chart to check, Release too if it is one to render. Otherwise, it is a kustomization.
+	Chart   bool     `json:"chart"`
+	Release *Release `json:"release"`
+	// Timeout and Memory are those of Options.
+	Timeout time.Duration `json:"timeout"`
+	Memory  int64         `json:"memory"`
+}
+
+// CheckChart loads a chart. Its error describes what is wrong, unless it has the kind failure.Transient.
+func (r *Renderer) CheckChart(ctx context.Context, bundle fs.FS) error {
+	_, err := r.run(ctx, Request{Chart: true}, bundle)
+
+	return err
+}
+
+// Chart returns the objects of a release, those of the folder crds first, then in the order of the file names.
+func (r *Renderer) Chart(ctx context.Context, bundle fs.FS, release Release) ([]*unstructured.Unstructured, error) {
+	return r.run(ctx, Request{Chart: true, Release: &release}, bundle)
+}
+
+// Kustomization returns the objects of the kustomization at the root of the bundle.
+func (r *Renderer) Kustomization(ctx context.Context, bundle fs.FS) ([]*unstructured.Unstructured, error) {
+	return r.run(ctx, Request{}, bundle)
+}
+
+// run renders in a process.
+func (r *Renderer) run(ctx context.Context, request Request, bundle fs.FS) ([]*unstructured.Unstructured, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, failure.Wrap(failure.Transient, ctx.Err(), "waiting for another rendering")
+	}
+
+	executable, err := r.executable()
+	if err != nil {
+		return nil, failure.Wrap(failure.Transient, err, "finding the program that renders")
+	}
+
+	request.Timeout, request.Memory = r.options.Timeout, r.options.Memory
+
+	input, err := r.input(request, bundle)
+	if err != nil {
+		return nil, err
+	}
+
+	limited, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+
+	output, message := &bounded{limit: r.options.Output, full: cancel}, &bounded{limit: maxMessage, full: func() {}}
+	process := exec.CommandContext(limited, executable)
+	process.Args, process.Env, process.WaitDelay = []string{ProcessName}, []string{"PATH="}, waitDelay
+	process.Stdin, process.Stdout, process.Stderr = input, output, message
+
+	err = process.Run()
+
+	switch {
+	case output.overflown:
+		return nil, failure.New(failure.Permanent, "the rendered objects have more than %d bytes", r.options.Output)
+	case ctx.Err() != nil:
+		return nil, failure.Wrap(failure.Transient, ctx.Err(), "rendering was interrupted")
+	case limited.Err() != nil:
+		return nil, r.tooSlow()
+	case err != nil:
+		return nil, r.explain(err, message.kept.String())
+	}
+
+	return decode(&output.kept)
+}
+
+// input returns the request followed by the files.
+func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
+	var input bytes.Buffer
+
+	if err := json.NewEncoder(&input).Encode(request); err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+
+	return &input, pack(bundle, &input, r.options.Input)
+}
+
+// explain converts the end of a process to an error. A process that broke a limit has written a message of Go's runtime.
+func (r *Renderer) explain(err error, message string) error {
+	ended, started := errors.AsType[*exec.ExitError](err)
+
+	switch {
+	case !started:
+		return failure.Wrap(failure.Transient, err, "rendering cannot start")
+	case ended.ExitCode() == ExitInvalid:
+		return failure.New(failure.Permanent, "%s", strings.TrimSpace(message))
+	case ended.ExitCode() == ExitTimeout:
+		return r.tooSlow()
+	case strings.Contains(message, "out of memory"), strings.Contains(message, "cannot allocate memory"):
+		return failure.New(failure.Permanent, "rendering needs more than %d MiB of memory", r.options.Memory>>20)
+	case strings.Contains(message, "stack overflow"), strings.Contains(message, "goroutine stack exceeds"):
+		return failure.New(failure.Permanent, "the templates call each other without an end")
+	default:
+		first, _, _ := strings.Cut(message, "\n")
+
+		return failure.New(failure.Transient, "rendering ended unexpectedly: %s: %s", ended, failure.Printable(first, maxFirstLine))
+	}
+}
+
+func (r *Renderer) tooSlow() error {
+	return failure.New(failure.Transient, "rendering took longer than %s", r.options.Timeout)
+}
+
+// decode reads the objects that a process has written, one per line.
+func decode(output *bytes.Buffer) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+
+	for lines := bufio.NewReader(output); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+
+		object := &unstructured.Unstructured{}
+		if err := kubernetesjson.Unmarshal(line, &object.Object); err != nil {
+			return nil, fmt.Errorf("decoding a rendered object: %w", err)
+		}
+
+		objects = append(objects, object)
+	}
+}
+
+// bounded keeps what is written up to a limit, and calls full when there is more.
+type bounded struct {
+	kept      bytes.Buffer
+	limit     int64
+	full      func()
+	overflown bool
+}
+
+// Write implements io.Writer. It accepts everything, so that the process does not fail for another reason before it is ended.
+func (b *bounded) Write(content []byte) (int, error) {
+	if int64(b.kept.Len())+int64(len(content)) > b.limit {
+		b.overflown = true
+		b.full()
+
+		return len(content), nil
+	}
+
+	return b.kept.Write(content)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEngines verifies that the program bundler alone contains Helm and Kustomize, and that they bring no client of clusters, registries
+// and databases.
+func TestEngines(t *testing.T) {
+	for _, program := range []string{"broker", "provisioner", "ebctl", "sandbox", "bundler"} {
+		output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../"+program).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		packages := strings.Fields(string(output))
+		for _, engine := range []string{"helm.sh/helm/v3/pkg/engine", "sigs.k8s.io/kustomize/api/krusty"} {
+			if slices.Contains(packages, engine) != (program == "bundler") {
+				t.Errorf("%s contains %s: %t", program, engine, program != "bundler")
+			}
+		}
+
+		for _, name := range packages {
+			for _, unwanted := range []string{
+				"helm.sh/helm/v3/pkg/action", "helm.sh/helm/v3/pkg/kube", "helm.sh/helm/v3/pkg/registry", "helm.sh/helm/v3/pkg/storage",
+				"k8s.io/kubectl", "k8s.io/cli-runtime", "k8s.io/apiserver", "github.com/docker/", "github.com/containerd/", "github.com/rubenv/sql-migrate",
+			} {
+				if strings.HasPrefix(name+"/", unwanted) {
+					t.Errorf("%s contains %s", program, name)
+				}
+			}
+		}
+	}
+}
