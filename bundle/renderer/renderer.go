@@ -29,13 +29,14 @@ const (
 	ExitInvalid = 3
 	// ExitTimeout means that the process has ended itself, because its parent did not.
 	ExitTimeout = 4
+	// exitFatal is the code of Go's runtime after a fatal error: the stack or the memory has reached its limit. Without memory, the
+	// runtime may fail in any way, so its message says nothing more.
+	exitFatal = 2
 )
 
 const (
 	// maxMessage bounds what is read from the standard error of a process, in bytes.
 	maxMessage = 8 << 10
-	// maxFirstLine bounds what an error quotes of it.
-	maxFirstLine = 200
 	// waitDelay is the time after which the pipes of an ended process are closed.
 	waitDelay = 2 * time.Second
 )
@@ -168,7 +169,7 @@ func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
 	return &input, pack(bundle, &input, r.options.Input)
 }
 
-// explain converts the end of a process to an error. A process that broke a limit has written a message of Go's runtime.
+// explain converts the end of a process to an error.
 func (r *Renderer) explain(err error, message string) error {
 	ended, started := errors.AsType[*exec.ExitError](err)
 
@@ -179,14 +180,12 @@ func (r *Renderer) explain(err error, message string) error {
 		return failure.New(failure.Permanent, "%s", strings.TrimSpace(message))
 	case ended.ExitCode() == ExitTimeout:
 		return r.tooSlow()
-	case strings.Contains(message, "out of memory"), strings.Contains(message, "cannot allocate memory"):
-		return failure.New(failure.Permanent, "rendering needs more than %d MiB of memory", r.options.Memory>>20)
-	case strings.Contains(message, "stack overflow"), strings.Contains(message, "goroutine stack exceeds"):
+	case ended.ExitCode() == exitFatal && strings.Contains(message, "stack overflow"):
 		return failure.New(failure.Permanent, "the templates call each other without an end")
+	case ended.ExitCode() == exitFatal:
+		return failure.New(failure.Permanent, "rendering needs more than %d MiB of memory", r.options.Memory>>20)
 	default:
-		first, _, _ := strings.Cut(message, "\n")
-
-		return failure.New(failure.Transient, "rendering ended unexpectedly: %s: %s", ended, failure.Printable(first, maxFirstLine))
+		return failure.New(failure.Transient, "rendering ended unexpectedly: %s", ended)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/bundle/content"
+	"github.com/environment-broker/environment-broker/bundle/renderer/engines"
 	"github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -35,6 +36,7 @@ import (
 var api *rest.Config
 
 func TestMain(m *testing.M) {
+	engines.Main()
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(bundletest.Main(m, &api))
 }

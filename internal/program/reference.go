@@ -36,6 +36,10 @@ func variables(prefix string, config reflect.Value) []Variable {
 			continue
 		}
 
+		if field.Tag.Get("env") == "-" {
+			continue // The program sets it.
+		}
+
 		found = append(found, Variable{
 			Name:    prefix + field.Tag.Get("env"),
 			Default: show(config.Field(i)),

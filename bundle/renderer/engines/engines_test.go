@@ -206,6 +206,7 @@ func TestBombs(t *testing.T) {
 		"list":      {configMap(`{{ until 2000000000 | len }}`), options, "rendering needs more than 400 MiB of memory", failure.Permanent},
 		"text":      {configMap(`{{ repeat 1000000000 "x" }}`), options, "rendering needs more than 400 MiB of memory", failure.Permanent},
 		"output":    {configMap(`{{ repeat 2000000 "x" }}`), options, "the rendered objects have more than 1048576 bytes", failure.Permanent},
+		"stack":     {`{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}`, options, "templates", failure.Permanent},
 		"recursion": {`{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, options, "nested reference name: r", failure.Permanent},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,12 +36,23 @@ func Main() {
 
 	log.SetOutput(io.Discard) // Helm and Kustomize log warnings
 
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err := protected(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, failure.Shorten(err.Error(), maxMessage))
 		os.Exit(renderer.ExitInvalid)
 	}
 
 	os.Exit(0)
+}
+
+// protected returns a panic of an engine as an error: the bundle has caused it.
+func protected(input io.Reader, output io.Writer) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("the bundle makes the engine fail: %v", problem)
+		}
+	}()
+
+	return run(input, output)
 }
 
 // file is a file of a bundle.
