@@ -197,7 +197,7 @@ func (o *origins) source(kind, id string, files map[string]string) string {
 			folders[folder][path.Base(name)] = text
 		}
 
-		source := "type: configMaps\nconfigMaps:\n"
+		lines := []string{"type: configMaps", "configMaps:"}
 
 		for folder, data := range folders {
 			object := &corev1.ConfigMap{
@@ -207,10 +207,10 @@ func (o *origins) source(kind, id string, files map[string]string) string {
 				o.Fatal(err)
 			}
 
-			source += "- {configMap: {name: " + object.Name + "}, path: " + folder + "}\n"
+			lines = append(lines, "- {configMap: {name: "+object.Name+"}, path: "+folder+"}")
 		}
 
-		return source
+		return strings.Join(lines, "\n")
 	default:
 		return "type: upload\nupload: {}\n"
 	}

@@ -49,21 +49,21 @@ type TLS struct {
 
 // Bundles configures the Bundle controller.
 type Bundles struct {
-	Enabled        bool          `env:"ENABLED"        help:"run the Bundle controller"`
-	PlainClass     string        `env:"PLAIN_CLASS"    help:"provisioner class of Bundles in the format plain+v0"`
-	RegistryClass  string        `env:"REGISTRY_CLASS" help:"provisioner class of Bundles in the format registry+v1, which are converted to plain+v0"`
-	HelmClass      string        `env:"HELM_CLASS"     help:"provisioner class of Bundles in the format helm+v3"`
+	Enabled        bool          `env:"ENABLED"         help:"run the Bundle controller"`
+	PlainClass     string        `env:"PLAIN_CLASS"     help:"provisioner class of Bundles in the format plain+v0"`
+	RegistryClass  string        `env:"REGISTRY_CLASS"  help:"provisioner class of Bundles in the format registry+v1, which are converted to plain+v0"`
+	HelmClass      string        `env:"HELM_CLASS"      help:"provisioner class of Bundles in the format helm+v3"`
 	KustomizeClass string        `env:"KUSTOMIZE_CLASS" help:"provisioner class of Bundles with a kustomization, which are converted to plain+v0"`
-	Workers        int           `env:"WORKERS"        help:"maximum number of Bundles that are unpacked at the same time"`
-	Timeout        time.Duration `env:"TIMEOUT"        help:"maximum time of an attempt to unpack a Bundle"`
-	MaxRetry       time.Duration `env:"MAX_RETRY"      help:"maximum pause between failed attempts to unpack a Bundle"`
+	Workers        int           `env:"WORKERS"         help:"maximum number of Bundles that are unpacked at the same time"`
+	Timeout        time.Duration `env:"TIMEOUT"         help:"maximum time of an attempt to unpack a Bundle"`
+	MaxRetry       time.Duration `env:"MAX_RETRY"       help:"maximum pause between failed attempts to unpack a Bundle"`
 }
 
 // Deployments configures the BundleDeployment controller.
 type Deployments struct {
 	Enabled        bool          `env:"ENABLED"         help:"run the BundleDeployment controller"`
 	PlainClass     string        `env:"PLAIN_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format plain+v0"`
-	HelmClass      string        `env:"HELM_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format helm+v3"`
+	HelmClass      string        `env:"HELM_CLASS"      help:"provisioner class of BundleDeployments that install bundles in the format helm+v3"`
 	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
 	CAFile         string        `env:"CA_FILE"         help:"certificate authorities of contentURL; empty means those of the system, or the self-signed certificate"`
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`

@@ -213,5 +213,26 @@ func TestMistypedField(t *testing.T) {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {key: 1}\n"
 	if _, err := f.step(applier.BundleDeployment("mistyped-"+f.namespace), text); !failure.Is(err, failure.Permanent) {
 		t.Errorf("got %v", err)
+}
+
+// TestKeep verifies that an object with Helm's annotation stays when the content omits it, and when its owner is removed.
+func TestKeep(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("keeps-" + f.namespace)
+	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: " + f.namespace + ", annotations: {helm.sh/resource-policy: keep}}\ndata: {key: \"1\"}\n---\n"
+	first, second := strings.ReplaceAll(kept, "NAME", "first"), strings.ReplaceAll(kept, "NAME", "second")
+
+	f.apply(owner, first+second+configMap("other", "1"))
+	f.apply(owner, second+configMap("other", "1"))
+	f.remove(owner)
+
+	if f.data("first") == nil || f.data("second") == nil || f.data("other") != nil {
+		t.Errorf("after the removal: %v, %v, %v", f.data("first"), f.data("second"), f.data("other"))
+	}
+
+	f.apply(owner, strings.Replace(second, `key: "1"`, `key: "2"`, 1))
+
+	if f.data("second")["key"] != "2" {
+		t.Errorf("the owner does not take over what it has kept: %v", f.data("second"))
 	}
 }

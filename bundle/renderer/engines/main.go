@@ -106,7 +106,8 @@ func isolate(request renderer.Request) error {
 
 	debug.SetMemoryLimit(request.Memory - request.Memory/part)
 
-	limit := syscall.Rlimit{Cur: uint64(request.Memory), Max: uint64(request.Memory)}
+	bytes := uint64(max(request.Memory, 0))
+	limit := syscall.Rlimit{Cur: bytes, Max: bytes}
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &limit); err != nil {
 		return fmt.Errorf("limiting the memory: %w", err)
 	}

@@ -112,21 +112,10 @@ func capabilitiesOf(release renderer.Release) (*chartutil.Capabilities, error) {
 }
 
 // objectsOf returns the objects of the folder crds and of the rendered templates.
-func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer.Release) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-
+func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer.Release) (objects []*unstructured.Unstructured, err error) {
 	if !release.SkipCRDs {
-		for _, definition := range loaded.CRDObjects() {
-			found, err := format.Decode(definition.File.Data)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", definition.Filename, err)
-			}
-
-			for _, object := range found {
-				keep(object)
-			}
-
-			objects = append(objects, found...)
+		if objects, err = definitionsOf(loaded); err != nil {
+			return nil, err
 		}
 	}
 
@@ -135,21 +124,12 @@ func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer
 			continue
 		}
 
-		found, err := format.Decode([]byte(rendered[name]))
+		found, err := wantedOf(rendered[name], release.SkipHooks)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 
-		for _, object := range found {
-			wanted, err := isWanted(object, release.SkipHooks)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-
-			if wanted {
-				objects = append(objects, object)
-			}
-		}
+		objects = append(objects, found...)
 	}
 
 	if len(objects) == 0 {
@@ -157,6 +137,45 @@ func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer
 	}
 
 	return objects, format.Distinct(objects)
+}
+
+// definitionsOf returns the objects of the folder crds, also those of dependencies. They stay when the release is removed.
+func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, err error) {
+	for _, definition := range loaded.CRDObjects() {
+		found, err := format.Decode(definition.File.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", definition.Filename, err)
+		}
+
+		for _, object := range found {
+			keep(object)
+		}
+
+		objects = append(objects, found...)
+	}
+
+	return objects, nil
+}
+
+// wantedOf returns the objects of a rendered template that are installed.
+func wantedOf(rendered string, skipHooks bool) (objects []*unstructured.Unstructured, err error) {
+	found, err := format.Decode([]byte(rendered))
+	if err != nil {
+		return nil, err
+	}
+
+	for _, object := range found {
+		wanted, err := isWanted(object, skipHooks)
+		if err != nil {
+			return nil, err
+		}
+
+		if wanted {
+			objects = append(objects, object)
+		}
+	}
+
+	return objects, nil
 }
 
 // keep marks an object that stays when the release is removed.
