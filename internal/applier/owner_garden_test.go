@@ -232,7 +232,7 @@ func TestKeep(t *testing.T) {
 
 	f.apply(owner, strings.Replace(second, `key: "1"`, `key: "2"`, 1))
 
-	if f.data("second")["key"] != "2" {
-		t.Errorf("the owner does not take over what it has kept: %v", f.data("second"))
+	if f.data("second")["key"] != "2" || f.data("first") == nil {
+		t.Errorf("the owner has taken over %v, and kept %v", f.data("second"), f.data("first"))
 	}
 }

@@ -50,6 +50,10 @@ func (w *work) removeStrays(ctx context.Context) error {
 	}
 
 	for i := range strays {
+		if strays[i].Annotations[AnnotationPolicy] == policyKeep {
+			continue
+		}
+
 		same := client.Preconditions{UID: &strays[i].UID, ResourceVersion: &strays[i].ResourceVersion}
 
 		err := w.client.Delete(ctx, &strays[i], same, client.PropagationPolicy(metav1.DeletePropagationBackground))
