@@ -35,7 +35,7 @@ const (
 )
 
 const (
-	// maxMessage bounds what is read from the standard error of a process, in bytes.
+	// maxMessage bounds the text of the standard error of a process, in bytes.
 	maxMessage = 8 << 10
 	// waitDelay is the time after which the pipes of an ended process are closed.
 	waitDelay = 2 * time.Second
@@ -96,7 +96,7 @@ type Request struct {
 	Memory  int64         `json:"memory"`
 }
 
-// CheckChart loads a chart. Its error describes what is wrong, unless it has the kind failure.Transient.
+// CheckChart loads a chart. Its error describes the fault of the chart, unless it has the kind failure.Transient.
 func (r *Renderer) CheckChart(ctx context.Context, bundle fs.FS) error {
 	_, err := r.run(ctx, Request{Chart: true}, bundle)
 
@@ -212,7 +212,7 @@ func decode(output *bytes.Buffer) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// bounded keeps what is written up to a limit, and calls full when there is more.
+// bounded keeps written bytes up to a limit, and calls full when there is more.
 type bounded struct {
 	kept      bytes.Buffer
 	limit     int64
