@@ -213,6 +213,7 @@ func TestMistypedField(t *testing.T) {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {key: 1}\n"
 	if _, err := f.step(applier.BundleDeployment("mistyped-"+f.namespace), text); !failure.Is(err, failure.Permanent) {
 		t.Errorf("got %v", err)
+	}
 }
 
 // TestKeep verifies that an object with Helm's annotation stays when the content omits it, and when its owner is removed.
