@@ -24,13 +24,16 @@ GO_BUILD := GOGC=$(or $(GOGC),800) go build -ldflags '-s -w'
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The sandbox starts before the bundle provisioner is built, which takes a third of the time of the sandbox's first build.
+RUN_BUNDLER := nice env $(subst ',",$(GO_BUILD)) -o bin/bundler ./cmd/bundler && exec bin/bundler
+
 .PHONY: run
-run: ## Build and start the sandbox: broker, provisioner, the fake garden, SQLite under .sandbox/. Ctrl-C stops it.
-	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
+run: ## Build and start the sandbox: broker, provisioner, bundle provisioner, the fake garden, SQLite under .sandbox/. Ctrl-C stops it.
+	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --bundler='$(RUN_BUNDLER)'
 
 .PHONY: run-garden
 run-garden: garden ## Like run, with the local garden: etcd, kube-apiserver and gardener-apiserver as processes.
-	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
+	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden --bundler='$(RUN_BUNDLER)'
 
 .PHONY: build
 build: ## Put the binaries into bin/, and the man pages and completions of ebctl into bin/share/.

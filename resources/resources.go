@@ -16,6 +16,9 @@ var releases embed.FS
 //go:embed crds
 var definitions embed.FS
 
+//go:embed crds rbac
+var bundleProvisioner embed.FS
+
 // Catalog returns the files of the service catalog: catalog.yaml, platforms.yaml, plans/ and providers/.
 func Catalog() fs.FS { return catalog }
 
@@ -32,3 +35,7 @@ func Releases() fs.FS {
 
 // CustomResourceDefinitions returns the definitions of Bundle and BundleDeployment, a file each in the folder crds.
 func CustomResourceDefinitions() fs.FS { return definitions }
+
+// BundleProvisioner returns the objects that a cluster needs for the bundle provisioner: the definitions in the folder crds, and the roles in
+// rbac.
+func BundleProvisioner() fs.FS { return bundleProvisioner }

@@ -12,16 +12,17 @@ import (
 )
 
 func main() {
-	var garden string
+	var programs sandbox.Programs
 
 	os.Exit(program.Program[sandbox.Config]{
 		Name: "sandbox", About: "a broker, a Provisioner and a garden on one machine, for a first look and for development",
 		Prefix: sandbox.Prefix, Defaults: sandbox.DefaultConfig(),
 		Flags: func(flags *flag.FlagSet) {
-			flags.StringVar(&garden, "garden", "", "path of the `program` that runs the local garden; if empty, the sandbox uses the fake garden")
+			flags.StringVar(&programs.Garden, "garden", "", "path of the `program` that runs the local garden; if empty, the sandbox uses the fake garden")
+			flags.StringVar(&programs.Bundler, "bundler", "", "`command` that runs the bundle provisioner; if empty, there is none")
 		},
 		Run: func(ctx context.Context, settings sandbox.Config) error {
-			return sandbox.Run(ctx, settings, garden, os.Stdout)
+			return sandbox.Run(ctx, settings, programs, os.Stdout)
 		},
 	}.Main())
 }

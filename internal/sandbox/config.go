@@ -44,8 +44,11 @@ type Config struct {
 	ProvisionerAddress       string                    `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
 	StatusAddress            string                    `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
 	ProvisionerStatusAddress string                    `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
-	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if other programs use the default ports"`
+	BundlesAddress           string                    `env:"BUNDLES_ADDRESS"            help:"address of the content server of the bundle provisioner"`
+	BundlesStatusAddress     string                    `env:"BUNDLES_STATUS_ADDRESS"     help:"host and port of health and metrics of the bundle provisioner"`
+	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the ports of all addresses, for a second sandbox or if other programs use the default ports"`
 	Director                 bool                      `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
+	Bundles                  bool                      `env:"BUNDLES"                    help:"run the bundle provisioner"`
 	Integrations             bool                      `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
 	KymaInstaller            environment.KymaInstaller `env:"KYMA_INSTALLER"             help:"system that installs Kyma on new runtimes: provisioner, or reconciler or lifecycle-manager for the simulated ones"`
 	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"URL of the console for runtimes, with the placeholder {instance_id}; if empty, the kubeconfig is used"`
@@ -66,6 +69,9 @@ func DefaultConfig() Config {
 		ProvisionerAddress:       "127.0.0.1:3000",
 		StatusAddress:            "127.0.0.1:8071",
 		ProvisionerStatusAddress: "127.0.0.1:3001",
+		BundlesAddress:           "127.0.0.1:8443",
+		BundlesStatusAddress:     "127.0.0.1:8081",
+		Bundles:                  true,
 		Director:                 true,
 		Integrations:             true,
 		KymaInstaller:            environment.InstallerProvisioner,
@@ -76,7 +82,7 @@ func DefaultConfig() Config {
 // check rejects invalid settings. It allows only loopback addresses for the APIs, because the credentials of the sandbox are
 // public.
 func (c Config) check() error {
-	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress} {
+	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress, c.BundlesAddress} {
 		if auth.BeyondLoopback(address) {
 			return fmt.Errorf("%s is reachable from other machines, but the password of the sandbox is public: "+
 				"use a loopback address, such as 127.0.0.1:8080", address)

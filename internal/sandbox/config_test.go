@@ -34,7 +34,7 @@ func TestInvalidConfiguration(t *testing.T) {
 			c.change(&config)
 
 			var output bytes.Buffer
-			if err := Run(t.Context(), config, "", &output); err == nil || !strings.Contains(err.Error(), c.want) || output.Len() > 0 {
+			if err := Run(t.Context(), config, Programs{}, &output); err == nil || !strings.Contains(err.Error(), c.want) || output.Len() > 0 {
 				t.Errorf("%s: got %v after %q, want an error with %q", c.reason, err, output.String(), c.want)
 			}
 		})
@@ -65,7 +65,7 @@ func TestTakenPorts(t *testing.T) {
 
 	var output bytes.Buffer
 
-	err := Run(t.Context(), config, "", &output)
+	err := Run(t.Context(), config, Programs{}, &output)
 	want := "SANDBOX_BROKER_ADDRESS: another program uses " + config.BrokerAddress +
 		"\nSANDBOX_PROVISIONER_STATUS_ADDRESS: another program uses " + config.ProvisionerStatusAddress +
 		"\nstop the program, set a different address, or add an offset to all ports: SANDBOX_PORT_OFFSET=100 SANDBOX_DIR=.sandbox-100"

@@ -22,6 +22,8 @@ func (c *Config) addresses() []address {
 		{"PROVISIONER_ADDRESS", &c.ProvisionerAddress},
 		{"STATUS_ADDRESS", &c.StatusAddress},
 		{"PROVISIONER_STATUS_ADDRESS", &c.ProvisionerStatusAddress},
+		{"BUNDLES_ADDRESS", &c.BundlesAddress},
+		{"BUNDLES_STATUS_ADDRESS", &c.BundlesStatusAddress},
 	}
 }
 

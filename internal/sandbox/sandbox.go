@@ -34,11 +34,18 @@ const (
 	ownerOnly = 0o700
 )
 
-// Run runs the sandbox until the context ends, which is not an error. gardenProgram is the executable of the local garden; if it
-// is empty, the fake garden is used. Once all services are ready, Run writes a line that starts with "sandbox ready" to the
+// Programs are the executables of the parts that run as separate processes.
+type Programs struct {
+	// Garden is the local garden. If it is empty, the sandbox uses the fake garden.
+	Garden string
+	// Bundler is a command for the shell that runs the bundle provisioner, and may build it first. If it is empty, there is none.
+	Bundler string
+}
+
+// Run runs the sandbox until the context ends, which is not an error. Once all services are ready, Run writes a line that starts with "sandbox ready" to the
 // output, followed by the first steps for the user. It fails if another sandbox uses the folder. If a service fails, Run stops
 // everything and returns the error.
-func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
+func Run(ctx context.Context, config Config, programs Programs, output io.Writer) error {
 	config, err := config.shifted()
 	if err != nil {
 		return err
@@ -78,10 +85,10 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		parts  = make([]lifecycle.Part, 1) // parts stop in reverse order, so the garden stops last
 	)
 
-	if gardenProgram == "" {
+	if programs.Garden == "" {
 		garden, parts[0], err = memoryGarden(ctx, config, log)
 	} else {
-		garden, parts[0], err = localGarden(ctx, gardenProgram, config, file)
+		garden, parts[0], err = localGarden(ctx, programs.Garden, config, file)
 	}
 
 	if err != nil {
@@ -96,6 +103,13 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 
 	systems, systemParts, err = startSystems(ctx, config, garden.client, log)
 	parts = append(parts, systemParts...)
+
+	var bundler *bundler
+
+	if err == nil {
+		bundler, systemParts, err = startBundler(ctx, config, programs.Bundler, garden, file, log)
+		parts = append(parts, systemParts...)
+	}
 
 	if err == nil {
 		services, err = start(ctx, config, keys, garden, systems, log)
@@ -113,7 +127,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		lifecycle.Part{Name: "provisioner", Run: services.provisioner.Run},
 		lifecycle.Part{Name: "broker", Run: services.broker.Run},
 		lifecycle.Part{Name: "announcement", Run: func(ctx context.Context) error {
-			return services.announce(ctx, config, systems, output)
+			return services.announce(ctx, config, systems, bundler, output)
 		}},
 	)
 
@@ -186,7 +200,7 @@ func start(ctx context.Context, config Config, keys secret.String, garden openGa
 // announce waits until both services are ready, prints their addresses and the first steps for the user, and waits until the
 // context ends. It runs as a part beside the services, so its error stops the sandbox if a service is not ready within
 // readyTimeout.
-func (s services) announce(ctx context.Context, config Config, systems outside, output io.Writer) error {
+func (s services) announce(ctx context.Context, config Config, systems outside, bundler *bundler, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 
@@ -214,6 +228,7 @@ func (s services) announce(ctx context.Context, config Config, systems outside, 
 		fmt.Fprintf(output, "  Simulated systems, their calls and faults: http://%s/simulators\n", systems.simulators)
 	}
 
+	bundler.announce(ctx, output)
 	<-ctx.Done()
 
 	return nil

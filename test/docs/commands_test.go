@@ -132,13 +132,14 @@ func startSandbox(t *testing.T) addresses {
 	config.Dir, config.ClusterCreation = t.TempDir(), 100*time.Millisecond
 	config.BrokerAddress, config.ProvisionerAddress = "127.0.0.1:0", "127.0.0.1:0"
 	config.StatusAddress, config.ProvisionerStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.BundlesAddress, config.BundlesStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 
 	go func() {
-		err := sandbox.Run(ctx, config, "", writer)
+		err := sandbox.Run(ctx, config, sandbox.Programs{}, writer)
 		_ = writer.CloseWithError(errors.Join(err, io.EOF))
 		ended <- err
 	}()

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/environment-broker/environment-broker/internal/sandbox"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -55,7 +56,7 @@ func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 
 	config := sandboxConfig(t)
 
-	withSandbox(t, config, gardenProgram(t), func(c agentEnv) { c.reconnectAndRemove(c.provisionConnected()) })
+	withSandbox(t, config, sandbox.Programs{Garden: gardenProgram(t)}, func(c agentEnv) { c.reconnectAndRemove(c.provisionConnected()) })
 	wantNoDirectorRuntimes(t, config.Dir)
 }
 

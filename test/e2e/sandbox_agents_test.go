@@ -18,7 +18,7 @@ import (
 )
 
 // withSandbox runs a sandbox, calls use with a client of its Provisioner, and stops the sandbox when use returns.
-func withSandbox(t *testing.T, config sandbox.Config, gardenProgram string, use func(c agentEnv)) {
+func withSandbox(t *testing.T, config sandbox.Config, programs sandbox.Programs, use func(c agentEnv)) {
 	t.Helper()
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -26,7 +26,7 @@ func withSandbox(t *testing.T, config sandbox.Config, gardenProgram string, use 
 	ended := make(chan error, 1)
 
 	go func() {
-		err := sandbox.Run(ctx, config, gardenProgram, announcement)
+		err := sandbox.Run(ctx, config, programs, announcement)
 		_ = announcement.Close()
 
 		ended <- err
@@ -65,6 +65,7 @@ func sandboxConfig(t *testing.T) sandbox.Config {
 	config.Dir, config.ClusterCreation = t.TempDir(), time.Second
 	config.BrokerAddress, config.ProvisionerAddress = "127.0.0.1:0", "127.0.0.1:0"
 	config.StatusAddress, config.ProvisionerStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.BundlesAddress, config.BundlesStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 
 	return config
 }
@@ -102,17 +103,17 @@ func TestSandboxAgents(t *testing.T) {
 
 	var runtimeID string
 
-	withSandbox(t, config, "", func(c agentEnv) { runtimeID = c.provisionConnected() })
+	withSandbox(t, config, sandbox.Programs{}, func(c agentEnv) { runtimeID = c.provisionConnected() })
 	wantConnections(t, config.Dir, 1)
 
-	withSandbox(t, withoutDirector, "", func(c agentEnv) {
+	withSandbox(t, withoutDirector, sandbox.Programs{}, func(c agentEnv) {
 		var id string
 		if got := c.send(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "runs without Director") {
 			t.Errorf("reconnecting the agent without Director: %q", got)
 		}
 	})
 
-	withSandbox(t, config, "", func(c agentEnv) {
+	withSandbox(t, config, sandbox.Programs{}, func(c agentEnv) {
 		c.wantSucceeded(c.reconnect(runtimeID))
 		wantConnections(t, config.Dir, 2)
 		c.reconnectAndRemove(runtimeID)

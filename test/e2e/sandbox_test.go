@@ -25,6 +25,8 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 		"SANDBOX_PROVISIONER_ADDRESS=" + harness.FreeAddress(t),
 		"SANDBOX_STATUS_ADDRESS=" + harness.FreeAddress(t),
 		"SANDBOX_PROVISIONER_STATUS_ADDRESS=" + harness.FreeAddress(t),
+		"SANDBOX_BUNDLES_ADDRESS=" + harness.FreeAddress(t),
+		"SANDBOX_BUNDLES_STATUS_ADDRESS=" + harness.FreeAddress(t),
 	}
 	p := newPlatform(t, "http://"+address)
 	p.User, p.Password = sandbox.User, sandbox.Password

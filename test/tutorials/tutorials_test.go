@@ -209,6 +209,7 @@ func startSandbox(t *testing.T, program string) harness.Client {
 	announcement := harness.Launch(t, []string{
 		"SANDBOX_DIR=" + t.TempDir(), "SANDBOX_CLUSTER_CREATION=100ms", "SANDBOX_BROKER_ADDRESS=127.0.0.1:0", "SANDBOX_PROVISIONER_ADDRESS=127.0.0.1:0",
 		"SANDBOX_STATUS_ADDRESS=127.0.0.1:0", "SANDBOX_PROVISIONER_STATUS_ADDRESS=127.0.0.1:0",
+		"SANDBOX_BUNDLES_ADDRESS=127.0.0.1:0", "SANDBOX_BUNDLES_STATUS_ADDRESS=127.0.0.1:0",
 	}, program).Line()
 
 	match := regexp.MustCompile(`broker (http://\S+) `).FindStringSubmatch(announcement)

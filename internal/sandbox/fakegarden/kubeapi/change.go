@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,35 +70,54 @@ func (s *Server) update(r *request) (int, any, error) {
 	return http.StatusOK, stored, err
 }
 
-// patch changes an object by a merge patch or by server-side apply. Only server-side apply creates a missing object. JSON patches
-// and strategic merge patches return 415, because this project sends none to a garden or a runtime.
+// patch changes an object by a merge patch, a strategic merge patch or server-side apply. Only server-side apply creates a missing
+// object. As on a real API server, only kinds with a Go type support strategic merge patches. JSON patches return 415, because this
+// project sends none to a garden or a runtime.
 func (s *Server) patch(r *request) (int, any, error) {
 	body, err := r.body()
 	if err != nil {
 		return 0, nil, err
 	}
+	merge := jsonpatch.MergePatch
 	switch r.Header.Get("Content-Type") {
 	case string(types.ApplyPatchType):
 		return s.apply(r, body)
 	case string(types.MergePatchType):
-		stored, err := s.replace(r, func(old object) (client.Object, error) { return s.patched(r, old, body) })
-		return http.StatusOK, stored, err
+	case string(types.StrategicMergePatchType):
+		typed, err := s.empty(r.resource)
+		if err != nil {
+			return 0, nil, err
+		}
+		if _, untyped := typed.(runtime.Unstructured); untyped {
+			return 0, nil, r.unsupportedPatch()
+		}
+		merge = func(document, patch []byte) ([]byte, error) {
+			return strategicpatch.StrategicMergePatch(document, patch, typed)
+		}
+	default:
+		return 0, nil, r.unsupportedPatch()
 	}
-	return 0, nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", r.resource.plural(), r.key.Name,
-		"the server supports only merge patches and server-side apply", 0, true)
+	stored, err := s.replace(r, func(old object) (client.Object, error) { return s.patched(r, old, body, merge) })
+	return http.StatusOK, stored, err
 }
 
-// patched returns an object with a merge patch (RFC 7386) applied. It patches the JSON form of responses, which has no managed
+// unsupportedPatch returns a 415.
+func (r *request) unsupportedPatch() error {
+	return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", r.resource.plural(), r.key.Name,
+		"the server does not support this kind of patch for this kind of object", 0, true)
+}
+
+// patched returns an object with a patch applied by merge. It patches the JSON form of responses, which has no managed
 // fields; the field manager then takes these from the stored object. A resource version in the patch becomes part of the patched
 // object and makes the patch conditional. kube-apiserver uses the same patch library, so both order the keys of a RawExtension
 // alike.
-func (s *Server) patched(r *request, old object, patch []byte) (client.Object, error) {
+func (s *Server) patched(r *request, old object, patch []byte, merge func(document, patch []byte) ([]byte, error)) (client.Object, error) {
 	if old.Object == nil {
 		return nil, apierrors.NewNotFound(r.resource.plural(), r.key.Name)
 	}
-	merged, err := jsonpatch.MergePatch(old.content, patch)
+	merged, err := merge(old.content, patch)
 	if err != nil {
-		return nil, apierrors.NewBadRequest("the merge patch cannot be applied: " + err.Error())
+		return nil, apierrors.NewBadRequest("the patch cannot be applied: " + err.Error())
 	}
 	object, err := s.empty(r.resource)
 	if err != nil {

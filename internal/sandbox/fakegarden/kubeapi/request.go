@@ -119,8 +119,11 @@ func (s *Server) answer(r *request) (int, any, error) {
 	if r.subresource != "" && (r.subresource != subresourceStatus || !r.resource.Status) {
 		return s.answerSubresource(r)
 	}
-	if r.resource.ReadOnly && !slices.Contains(r.resource.verbs(), r.verb) {
+	if (r.resource.ReadOnly || r.resource.Review) && !slices.Contains(r.resource.verbs(), r.verb) {
 		return 0, nil, apierrors.NewMethodNotSupported(r.resource.plural(), r.verb)
+	}
+	if r.resource.Review {
+		return s.answerHook(r, r.resource.plural().Resource)
 	}
 	switch r.verb {
 	case "list":
@@ -143,11 +146,16 @@ func (s *Server) answer(r *request) (int, any, error) {
 // answerSubresource calls the hook for a subresource.
 func (s *Server) answerSubresource(r *request) (int, any, error) {
 	plural := r.resource.plural()
-	hook := s.options.Subresources[plural.Resource+"/"+r.subresource]
-	if hook == nil || r.verb != "create" {
+	name := plural.Resource + "/" + r.subresource
+	if s.options.Subresources[name] == nil || r.verb != "create" {
 		return 0, nil, apierrors.NewNotFound(plural, r.subresource)
 	}
-	body, err := hook(r.Context(), r.key, func(into runtime.Object) error {
+	return s.answerHook(r, name)
+}
+
+// answerHook calls the hook with a name, which must exist.
+func (s *Server) answerHook(r *request, name string) (int, any, error) {
+	body, err := s.options.Subresources[name](r.Context(), r.key, func(into runtime.Object) error {
 		kinds, _, err := s.options.Scheme.ObjectKinds(into)
 		if err != nil {
 			return err

@@ -27,6 +27,9 @@ type Kind struct {
 	// ReadOnly means that clients can only get, list and watch objects of the kind. A read-only kind has no objects, except those
 	// that an earlier version of the program has stored.
 	ReadOnly bool
+	// Review means that clients can only create objects of the kind, which are not stored: the hook in Options.Subresources with the name
+	// of the resource returns the response. Reviews of tokens are an example.
+	Review bool
 	// ShortNames and Categories are names that clients accept instead of the resource, such as the short name ns for namespaces, or
 	// the category all.
 	ShortNames []string
@@ -44,8 +47,11 @@ func (k Kind) Resource() schema.GroupVersionResource {
 
 // verbs returns the verbs that discovery lists for the kind.
 func (k Kind) verbs() metav1.Verbs {
-	if k.ReadOnly {
+	switch {
+	case k.ReadOnly:
 		return metav1.Verbs{"get", "list", "watch"}
+	case k.Review:
+		return metav1.Verbs{"create"}
 	}
 	return metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 }
@@ -74,7 +80,8 @@ type Options struct {
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
 	// Authorize rejects requests for objects of a kind. If it is nil, every request is accepted.
 	Authorize func(r *http.Request, kind Kind) error
-	// Subresources contains the handlers of subresources other than status, by name, such as "serviceaccounts/token".
+	// Subresources contains the handlers of subresources other than status, by name, such as "serviceaccounts/token", and those of
+	// reviews, such as "tokenreviews".
 	Subresources map[string]Subresource
 	// Types determines which parts of an object have separate owners in server-side apply. By default, the type is deduced from the
 	// object: each field of a map has an owner, and a list has one owner as a whole.

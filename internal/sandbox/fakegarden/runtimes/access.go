@@ -96,6 +96,11 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	if !given {
 		return user{}, false
 	}
+	return s.ofToken(request.Context(), token, runtime.technicalID, runtime.api)
+}
+
+// ofToken returns the user of a token for a runtime with the objects.
+func (s *Server) ofToken(ctx context.Context, token, technicalID string, objects client.Reader) (user, bool) {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.HS256})
 	if err != nil {
 		return user{}, false
@@ -105,24 +110,24 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	if err := parsed.Claims(s.tokenKey, &claims, &private); err != nil {
 		return user{}, false
 	}
-	expected := jwt.Expected{AnyAudience: jwt.Audience{runtime.technicalID}, Time: time.Now()}
+	expected := jwt.Expected{AnyAudience: jwt.Audience{technicalID}, Time: time.Now()}
 	if err := claims.ValidateWithLeeway(expected, 0); err != nil {
 		return user{}, false
 	}
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: private.Kubernetes.Namespace, Name: private.Kubernetes.Account.Name}
-	if err := runtime.api.Get(request.Context(), key, account); err != nil || string(account.UID) != private.Kubernetes.Account.UID {
+	if err := objects.Get(ctx, key, account); err != nil || string(account.UID) != private.Kubernetes.Account.UID {
 		return user{}, false
 	}
-	return user{name: claims.Subject, roles: runtime.rolesOf(request.Context(), account)}, true
+	return user{name: claims.Subject, roles: rolesOf(ctx, objects, key)}, true
 }
 
 // rolesOf returns the ClusterRoles that are bound to an account. It ignores bindings of groups. RoleBindings cannot exist,
 // because that kind is read-only. An account without a role is authenticated but has no permissions. If the bindings cannot be
 // listed, rolesOf returns no roles, so that a failure never grants permissions.
-func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) []string {
+func rolesOf(ctx context.Context, objects client.Reader, account client.ObjectKey) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := r.api.List(ctx, bindings); err != nil {
+	if err := objects.List(ctx, bindings); err != nil {
 		return nil
 	}
 	var roles []string
@@ -179,7 +184,7 @@ func (s *Server) issueToken(
 	private.Kubernetes.Namespace = key.Namespace
 	private.Kubernetes.Account = accountReference{Name: key.Name, UID: string(account.UID)}
 	token, err := jwt.Signed(signer).Claims(private).Claims(jwt.Claims{
-		Audience: jwt.Audience{technicalID}, Subject: "system:serviceaccount:" + key.Namespace + ":" + key.Name,
+		Audience: jwt.Audience{technicalID}, Subject: accountPrefix + key.Namespace + ":" + key.Name,
 		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expires),
 	}).Serialize()
 	if err != nil {

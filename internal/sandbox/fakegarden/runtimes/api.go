@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,13 +23,17 @@ import (
 // newScheme returns a scheme with the kinds of a runtime. Each runtime needs its own scheme, because clients add kinds to it.
 // Custom resources have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the
 // subresource token.
-func newScheme() (*k8sruntime.Scheme, error) {
+func newScheme(more More) (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)
+	if more.AddToScheme != nil {
+		builder.Register(more.AddToScheme)
+	}
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the kinds of the runtimes: %w", err)
 	}
-	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
+	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{}, &authenticationv1.TokenReview{})
+	scheme.AddKnownTypes(authorizationv1.SchemeGroupVersion, &authorizationv1.SubjectAccessReview{})
 	for _, kind := range kinds() {
 		if !scheme.Recognizes(kind.GroupVersionKind) {
 			scheme.AddKnownTypeWithName(kind.GroupVersionKind, &unstructured.Unstructured{})
@@ -40,13 +46,13 @@ func newScheme() (*k8sruntime.Scheme, error) {
 // openAPI opens the API server of a runtime and creates the namespaces that every cluster has, unless they exist from an earlier
 // start. The server authorizes these requests like all others, so openAPI sends them as an administrator.
 func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Server, error) {
-	scheme, err := newScheme()
+	scheme, err := newScheme(s.more)
 	if err != nil {
 		return nil, err
 	}
 	var api *kubeapi.Server
 	api, err = kubeapi.Open(kubeapi.Options{
-		Scheme: scheme, Kinds: kinds(), Dir: s.objectsDir(technicalID), Admit: admit, Authorize: authorize,
+		Scheme: scheme, Kinds: slices.Concat(kinds(), s.more.Kinds), Dir: s.objectsDir(technicalID), Admit: s.admit, Authorize: authorize,
 		Version: func(ctx context.Context) string { return s.version(ctx, technicalID) },
 		Subresources: map[string]kubeapi.Subresource{
 			"serviceaccounts/token": func(
@@ -57,6 +63,22 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 					return nil, err
 				}
 				return request, s.issueToken(ctx, api, technicalID, key, request)
+			},
+			"tokenreviews": func(ctx context.Context, _ client.ObjectKey, decode func(into k8sruntime.Object) error) (k8sruntime.Object, error) {
+				review := &authenticationv1.TokenReview{}
+				if err := decode(review); err != nil {
+					return nil, err
+				}
+				s.reviewToken(ctx, api, technicalID, review)
+				return review, nil
+			},
+			"subjectaccessreviews": func(ctx context.Context, _ client.ObjectKey, decode func(into k8sruntime.Object) error) (k8sruntime.Object, error) {
+				review := &authorizationv1.SubjectAccessReview{}
+				if err := decode(review); err != nil {
+					return nil, err
+				}
+				s.reviewAccess(ctx, api, review)
+				return review, nil
 			},
 		},
 	})
@@ -77,7 +99,15 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 	return api, nil
 }
 
-// admit implements kubeapi.Options.Admit. The namespace of a new object must exist; otherwise admit returns a not-found error for
+// admit implements kubeapi.Options.Admit.
+func (s *Server) admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
+	if err := admit(ctx, objects, old, object); err != nil || s.more.Admit == nil {
+		return err
+	}
+	return s.more.Admit(ctx, objects, old, object)
+}
+
+// admit checks the rules of every runtime. The namespace of a new object must exist; otherwise admit returns a not-found error for
 // the Namespace. A new Namespace is active. As on a real API server, the role of a binding is immutable, because a change would
 // silently extend the permissions of all subjects.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {

@@ -3,6 +3,8 @@ package runtimes
 import (
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,11 +18,12 @@ const categoryAll = "all"
 // kinds returns the served kinds. Requests for other kinds return 404.
 func kinds() []kubeapi.Kind { return slices.Concat(storedKinds(), emptyKinds()) }
 
-// storedKinds returns the kinds whose objects clients can change: those that grant access to a runtime, those of Compass and the
+// storedKinds returns the kinds whose objects clients can change: those that grant access to a runtime or review it, those of Compass and the
 // service catalog, and some for configuration. A real cluster serves the kinds of Compass and the service catalog only after Kyma
 // was installed; here they always exist.
 func storedKinds() []kubeapi.Kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
+	authentication, authorization := authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion
 	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
 	catalog := schema.GroupVersion{Group: "servicecatalog.k8s.io", Version: "v1beta1"}
 	return []kubeapi.Kind{
@@ -29,6 +32,8 @@ func storedKinds() []kubeapi.Kind {
 		{GroupVersionKind: core.WithKind("ConfigMap"), Namespaced: true, ShortNames: []string{"cm"}},
 		{GroupVersionKind: core.WithKind("Secret"), Namespaced: true},
 		{GroupVersionKind: rbac.WithKind("ClusterRoleBinding")},
+		{GroupVersionKind: authentication.WithKind("TokenReview"), Review: true},
+		{GroupVersionKind: authorization.WithKind("SubjectAccessReview"), Review: true},
 		{GroupVersionKind: compass.WithKind("CompassConnection")},
 		{GroupVersionKind: catalog.WithKind("ClusterServiceBroker")},
 		{GroupVersionKind: catalog.WithKind("ClusterServiceClass")},

@@ -18,6 +18,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
@@ -43,6 +44,19 @@ type Options struct {
 	// Version returns the Kubernetes version that a runtime reports, such as 1.35.4.
 	Version func(ctx context.Context, technicalID string) string
 	Log     logrus.FieldLogger
+	// More adds to what every runtime serves. It is optional.
+	More More
+}
+
+// More are additional kinds with their rules.
+type More struct {
+	Kinds []kubeapi.Kind
+	// AddToScheme registers the Go types of the kinds.
+	AddToScheme func(*k8sruntime.Scheme) error
+	// Admit completes and validates the objects of all kinds, as kubeapi.Options.Admit.
+	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
+	// AllowsPath reports whether a ClusterRole allows a verb for a path that is no resource. SubjectAccessReviews ask about it.
+	AllowsPath func(role, verb, path string) bool
 }
 
 // VersionOfShoot returns a function for Options.Version that reads the version from the Shoot of the runtime. It reads the Shoot
@@ -69,6 +83,7 @@ type Server struct {
 	authority *certificate.Authority
 	tokenKey  []byte
 	version   func(ctx context.Context, technicalID string) string
+	more      More
 	dir       string
 	log       logrus.FieldLogger
 
@@ -120,7 +135,7 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 			// The authority of a client certificate depends on the path of the request, so byCertificate verifies it, not the handshake.
 			ClientAuth: tls.RequestClientCert,
 		},
-		version: options.Version, dir: options.Dir, log: options.Log,
+		version: options.Version, more: options.More, dir: options.Dir, log: options.Log,
 		runtimes: map[string]*runtime{},
 	}, nil
 }

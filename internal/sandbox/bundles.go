@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakehub"
+)
+
+const (
+	// bundlesKubeconfig is the file with the kubeconfig for the API server of the Bundles. Its token is of bundlesAccount.
+	bundlesKubeconfig = "bundles.kubeconfig"
+	// bundlesFolder contains the content of Bundles, and hubFolder the objects of the API server.
+	bundlesFolder, hubFolder = "bundles", "bundles-hub"
+	// bundlesNamespace is the namespace of the provisioner.
+	bundlesNamespace = "bundle-system"
+	// bundlesAccount is the ServiceAccount of the bundle provisioner and of its users. It may do everything.
+	bundlesAccount = "sandbox"
+	// bundlesToken is the validity of its token, which each start replaces.
+	bundlesToken = 365 * 24 * time.Hour
+	// prepareTimeout bounds the preparation of the API server.
+	prepareTimeout = 30 * time.Second
+)
+
+// bundler is the bundle provisioner of the sandbox. It is a program of its own, because linking it into the sandbox would make the first build
+// of the sandbox much longer.
+type bundler struct {
+	config  Config
+	command string
+	// cluster is the connection to the API server of the Bundles, as administrator.
+	cluster *rest.Config
+	// resources prepares the API server for Bundles. It is nil if the API server needs no preparation.
+	resources func(ctx context.Context, api client.Client) error
+	log       io.Writer
+	// status receives the address of the readiness endpoint once the program starts.
+	status chan string
+}
+
+// startBundler returns the bundle provisioner and its parts, or nil if the configuration has none. After an error, nothing is open.
+func startBundler(ctx context.Context, config Config, command string, garden openGarden, logFile io.Writer, log logrus.FieldLogger,
+) (*bundler, []lifecycle.Part, error) {
+	if !config.Bundles || command == "" {
+		return nil, nil, nil
+	}
+
+	made := &bundler{config: config, command: command, log: logFile, status: make(chan string, 1)}
+	part := lifecycle.Part{Name: "bundler", Run: made.run}
+
+	if garden.kubeconfig == "" {
+		hub, err := fakehub.Open(ctx, filepath.Join(config.Dir, hubFolder), log.WithField(logging.Service, "hub"))
+		if err != nil {
+			return nil, nil, err
+		}
+
+		made.cluster = hub.Config()
+
+		return made, []lifecycle.Part{{Name: "hub", Run: hub.Run}, part}, nil
+	}
+
+	// The kubeconfig that the garden prints is restricted to the objects of Gardener.
+	cluster, err := clientcmd.BuildConfigFromFlags("", filepath.Join(filepath.Dir(garden.kubeconfig), "admin.kubeconfig"))
+	if err == nil {
+		err = rest.LoadTLSFiles(cluster)
+	}
+
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the cluster of the Bundles: %w", err)
+	}
+
+	made.cluster, made.resources = cluster, applyResources
+
+	return made, []lifecycle.Part{part}, nil
+}
+
+// run prepares the API server and runs the program until the context ends.
+func (b *bundler) run(ctx context.Context) error {
+	err := b.prepare(ctx)
+	if err == nil {
+		err = b.serve(ctx)
+	}
+
+	if ctx.Err() != nil {
+		return nil
+	}
+
+	return err
+}
+
+// announce waits until the provisioner is ready, and prints how to use it. It does nothing without a provisioner, or when the context ends.
+func (b *bundler) announce(ctx context.Context, output io.Writer) {
+	if b == nil {
+		return
+	}
+
+	select {
+	case status := <-b.status:
+		if ready(ctx, status) == nil {
+			fmt.Fprintf(output, "  The bundle provisioner is ready: ebctl bundle list --kubeconfig %s\n", b.kubeconfig())
+		}
+	case <-ctx.Done():
+	}
+}
+
+// kubeconfig returns the file with the kubeconfig of the provisioner and its users.
+func (b *bundler) kubeconfig() string { return filepath.Join(b.config.Dir, bundlesKubeconfig) }
+
+// prepare creates what the provisioner needs on its API server, and writes the kubeconfig with a new token.
+func (b *bundler) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+
+	scheme := k8sruntime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("preparing the API server of the Bundles: %w", err)
+	}
+
+	api, err := client.New(b.cluster, client.Options{Scheme: scheme})
+	if err == nil && b.resources != nil {
+		err = b.resources(ctx, api)
+	}
+
+	if err == nil {
+		err = b.createObjects(ctx, api)
+	}
+
+	if err != nil {
+		return fmt.Errorf("preparing the API server of the Bundles: %w", err)
+	}
+
+	return nil
+}
+
+// createObjects creates the namespace, the ServiceAccount and its role, and writes the kubeconfig.
+func (b *bundler) createObjects(ctx context.Context, api client.Client) error {
+	namespace := bundlesNamespace
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: bundlesAccount, Namespace: namespace}}
+
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		account,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "bundle-provisioner-sandbox"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: bundlesAccount}},
+		},
+	} {
+		if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+
+	seconds := int64(bundlesToken.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+
+	if err := api.SubResource("token").Create(ctx, account, request); err != nil {
+		return err
+	}
+
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"bundles": {
+			Server: b.cluster.Host, CertificateAuthorityData: b.cluster.CAData, TLSServerName: b.cluster.ServerName,
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{bundlesAccount: {Token: request.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{"bundles": {Cluster: "bundles", AuthInfo: bundlesAccount, Namespace: namespace}},
+		CurrentContext: "bundles",
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the kubeconfig: %w", err)
+	}
+
+	return atomicfile.Write(b.kubeconfig(), kubeconfig)
+}

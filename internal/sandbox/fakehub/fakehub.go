@@ -1,0 +1,121 @@
+// Package fakehub simulates the API server of the bundle provisioner: the cluster with the Bundles and BundleDeployments. Its objects are
+// files, so they survive a restart.
+//
+// The hub is a simulated runtime (package runtimes) with more kinds. Any Kubernetes client works with it. The rules of the
+// CustomResourceDefinitions are not evaluated; admit checks the most important ones.
+package fakehub
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
+)
+
+const (
+	// technicalID identifies the hub in addresses and tokens.
+	technicalID = "hub"
+	// version is the Kubernetes version that the hub reports.
+	version = "1.35.4"
+	// administratorsGroup is a group whose members may do everything in a simulated runtime.
+	administratorsGroup = "gardener.cloud:system:admins"
+	// validity is the validity of the certificate of an administrator.
+	validity = 365 * 24 * time.Hour
+)
+
+// Hub is the simulated API server.
+type Hub struct {
+	server *runtimes.Server
+	config *rest.Config
+}
+
+// Open loads the objects of a hub from a folder that only this hub may use, or creates a new hub. It binds the address, which stays the same
+// across restarts unless another program uses it. Requests wait until Run runs.
+func Open(ctx context.Context, dir string, log logrus.FieldLogger) (*Hub, error) {
+	server, err := runtimes.Listen(ctx, runtimes.Options{
+		Dir: dir, Log: log, Version: func(context.Context, string) string { return version },
+		More: runtimes.More{Kinds: kinds(), AddToScheme: addToScheme, Admit: admit, AllowsPath: allowsPath},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening the API server of the Bundles: %w", err)
+	}
+
+	hub := &Hub{server: server}
+	if err := hub.start(ctx, dir); err != nil {
+		return nil, fmt.Errorf("opening the API server of the Bundles: %w", err)
+	}
+
+	return hub, nil
+}
+
+func (h *Hub) start(ctx context.Context, dir string) error {
+	administrators, err := certificate.OpenAuthority(filepath.Join(dir, "clients"), "clients of the bundle provisioner")
+	if err != nil {
+		return err
+	}
+
+	endpoint, err := h.server.Start(ctx, technicalID, administrators.CertificatePEM())
+	if err != nil {
+		return err
+	}
+
+	pair, err := administrators.IssueClient(certificate.Client{CommonName: "sandbox", Organizations: []string{administratorsGroup}, Validity: validity})
+	if err != nil {
+		return err
+	}
+
+	h.config = &rest.Config{Host: endpoint.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+		CAData: endpoint.CA, CertData: pair.Certificate, KeyData: pair.Key,
+	}}
+
+	return nil
+}
+
+// Config returns the connection of an administrator.
+func (h *Hub) Config() *rest.Config { return rest.CopyConfig(h.config) }
+
+// Run serves until the context ends, which is not an error. It must not be called twice.
+func (h *Hub) Run(ctx context.Context) error { return h.server.Serve(ctx) }
+
+// Close closes a hub that never runs.
+func (h *Hub) Close() error { return h.server.Close() }
+
+// kinds returns the kinds that a hub serves in addition to those of a runtime.
+func kinds() []kubeapi.Kind {
+	return []kubeapi.Kind{
+		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Bundle"), Status: true},
+		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("BundleDeployment"), Status: true, ShortNames: []string{"bd", "bds"}},
+		{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true},
+		{GroupVersionKind: eventsv1.SchemeGroupVersion.WithKind("Event"), Namespaced: true, ShortNames: []string{"ev"}},
+	}
+}
+
+func addToScheme(scheme *runtime.Scheme) error {
+	builder := runtime.NewSchemeBuilder(v1alpha1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme)
+
+	return builder.AddToScheme(scheme)
+}
+
+// allowsPath implements the roles in resources/rbac/bundles.yaml for clients of the content server.
+func allowsPath(role, verb, path string) bool {
+	switch role {
+	case "bundle-reader":
+		return verb == "get" && strings.HasPrefix(path, "/bundles/")
+	case "bundle-uploader":
+		return verb == "put" && strings.HasPrefix(path, "/uploads/")
+	}
+
+	return false
+}
