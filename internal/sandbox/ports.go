@@ -15,16 +15,20 @@ type address struct {
 	value    *string
 }
 
-// addresses returns all addresses of the configuration. The caller may change them.
+// addresses returns all addresses that the sandbox uses with the configuration. The caller may change them.
 func (c *Config) addresses() []address {
-	return []address{
+	all := []address{
 		{"BROKER_ADDRESS", &c.BrokerAddress},
 		{"PROVISIONER_ADDRESS", &c.ProvisionerAddress},
 		{"STATUS_ADDRESS", &c.StatusAddress},
 		{"PROVISIONER_STATUS_ADDRESS", &c.ProvisionerStatusAddress},
-		{"BUNDLES_ADDRESS", &c.BundlesAddress},
-		{"BUNDLES_STATUS_ADDRESS", &c.BundlesStatusAddress},
 	}
+
+	if c.Bundles {
+		all = append(all, address{"BUNDLES_ADDRESS", &c.BundlesAddress}, address{"BUNDLES_STATUS_ADDRESS", &c.BundlesStatusAddress})
+	}
+
+	return all
 }
 
 // shifted returns the configuration with PortOffset added to the port of each address. Port 0, which selects a free port, stays
