@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -31,6 +32,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -66,7 +68,10 @@ type bench struct {
 	cleaner     *fakeCleaner
 	leftovers   *leftovers.Store
 	objects     *outsideobjects.Store
-	woken       int
+
+	orchestrations *orchestrations.Store
+
+	woken int
 	// accounts maps the IDs of instances to their accounts.
 	accounts map[string]string
 }
@@ -159,6 +164,15 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 	options.Recorder = audit.NewRecorder(entries, b.db, b.clock, logger)
 
+	if options.Orchestrations, err = orchestrations.Open(t.Context(), b.db, b.operations); err != nil {
+		t.Fatal(err)
+	}
+
+	options.Orchestrator = orchestration.Orders{
+		DB: b.db, Orchestrations: options.Orchestrations, Operations: b.operations, Recorder: options.Recorder, Wake: options.Wake, Clock: b.clock,
+	}
+	b.orchestrations = options.Orchestrations
+
 	for _, apply := range change {
 		apply(&options)
 	}
@@ -196,8 +210,17 @@ func (b *bench) send(user, method, path string, body io.Reader) reply {
 		request.SetBasicAuth(user, user[:1])
 	}
 
-	request.Header.Set("X-Broker-API-Request-Identity", identity)
 	request.Header.Set("Content-Type", "application/json")
+
+	return b.exchange(request)
+}
+
+// exchange sends the request and checks what all responses have in common.
+func (b *bench) exchange(request *http.Request) reply {
+	b.Helper()
+
+	method, path := request.Method, request.URL.Path
+	request.Header.Set("X-Broker-API-Request-Identity", identity)
 
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
@@ -92,6 +93,9 @@ type Options struct {
 	Expirer  Expirer
 	Upgrader Upgrader
 	Cleaner  Cleaner
+	// Orchestrator accepts orchestrations. Orchestrations has them.
+	Orchestrator   Orchestrator
+	Orchestrations *orchestrations.Store
 	// Renewed are the connected systems whose kubeconfigs the broker renews.
 	Renewed []string
 	// Pool is the account pool, or nil if none is configured.
@@ -137,6 +141,8 @@ func NewHandler(options Options) http.Handler {
 	routes := operatorserver.BrokerRoutes(&api{Options: options, API: shared})
 
 	for i := range routes {
+		routes[i].Form = routes[i].Path == retryPath
+
 		if routes[i].Path != kubeconfigPath {
 			continue
 		}

@@ -16,8 +16,11 @@ import (
 // textRetryCleanup rejects the retry of a cleanup: its result may depend on stages that it did not run.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
+// textConductor rejects interventions in the conductor of an orchestration, which would leave its targets without one.
+const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration: ebctl orchestration."
+
 // subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance, one of its bindings, or a
-// leftover.
+// leftover. Operations on orchestrations have no instance.
 type subjects struct{ instances *instances.Store }
 
 // Noun returns "instance".
@@ -27,6 +30,10 @@ func (subjects) Noun() string { return "instance" }
 func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
 	if instanceID, _, is := environment.LeftoverOf(record.InstanceID); is && record.Kind == environment.KindCleanup {
 		return instanceID, ""
+	}
+
+	if record.Kind == environment.KindOrchestrate {
+		return "", ""
 	}
 
 	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
@@ -43,10 +50,14 @@ func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, e
 }
 
 // Lock locks the instance of an operation, or of the binding that the operation belongs to. It returns false if the
-// instance does not exist, and an error for cleanups.
+// instance does not exist, and an error for cleanups and orchestrations.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (bool, error) {
 	if record.Kind == environment.KindCleanup {
 		return false, operatorserver.Conflict(textRetryCleanup)
+	}
+
+	if record.Kind == environment.KindOrchestrate {
+		return false, operatorserver.Conflict(textConductor)
 	}
 
 	if instanceID, _, is := environment.BindingOf(record.InstanceID); is {

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -62,6 +63,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
 		Expirer: parts.expirer, Cleaner: parts.cleaner, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
+		Orchestrator: stores.orders(parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
@@ -98,6 +100,21 @@ func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake f
 func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
 	return upgrade.Upgrader{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Catalog: plans, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// conductor returns the part that conducts orchestrations.
+func (s stores) conductor(plans *catalog.Catalog, wake func()) orchestration.Conductor {
+	return orchestration.Conductor{
+		DB: s.db, Orchestrations: s.orchestrations, Instances: s.instances, Upgrader: s.upgrader(plans, wake), Catalog: plans,
+		Clock: clock.RealClock{},
+	}
+}
+
+// orders returns the part that accepts orchestrations.
+func (s stores) orders(recorder *audit.Recorder, wake func()) orchestration.Orders {
+	return orchestration.Orders{
+		DB: s.db, Orchestrations: s.orchestrations, Operations: s.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
 	}
 }
 

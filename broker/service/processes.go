@@ -5,6 +5,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/clients/edp"
@@ -18,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/process/kymaresource"
 	"github.com/environment-broker/environment-broker/process/maintenance"
+	"github.com/environment-broker/environment-broker/process/orchestrating"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/process/reconciling"
@@ -47,6 +49,8 @@ type Parts struct {
 	Accounts Accounts
 	// Notifications records messages to customers, or is nil if the notification service is switched off.
 	Notifications upgrading.Notifications
+	// Orchestrations has the orchestrations.
+	Orchestrations orchestrating.Orchestrations
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
@@ -88,15 +92,15 @@ type Rows interface {
 }
 
 // processes returns the processes with the parts of the service.
-func (s *Service) processes(config Config, stores stores, connected upstreams, provisioner *provisionerclient.Client, access clusterclient.Access,
+func (s *Service) processes(config Config, stores stores, connected upstreams, conductor orchestration.Conductor, provisioner *provisionerclient.Client, access clusterclient.Access,
 	follow *feed.Feed,
 ) []process.Process[environment.Data] {
 	return Processes(config, Parts{
 		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Objects: NewObjects(stores.objects, clock.RealClock{}), Access: access,
 		EDP: connected.edp, IAS: connected.ias, AvS: connected.avs, Reconciler: connected.reconciler,
 		Kyma: connected.kyma, LifecycleManager: connected.lifecycleManager, Notifications: connected.notifications,
-		Accounts: connected.pool.accounts(),
-		Pace:     follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
+		Accounts: connected.pool.accounts(), Orchestrations: conductor,
+		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
 		LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 }
@@ -140,6 +144,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		upgradecluster.Process(upgradecluster.Options{Options: upgrades, Provisioner: parts.Provisioner}),
 		binding.Bind(bindings),
 		binding.Unbind(bindings),
+		orchestrating.Process(orchestrating.Options{Orchestrations: parts.Orchestrations}),
 	}
 }
 

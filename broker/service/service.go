@@ -37,6 +37,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
@@ -94,6 +95,8 @@ type stores struct {
 	leftovers  *leftovers.Store
 	accounts   *accounts.Store
 	outbox     *outbox.Store
+	// orchestrations has the orchestrations and their targets.
+	orchestrations *orchestrations.Store
 	// audit is the background work on the entries.
 	audit []lifecycle.Part
 }
@@ -132,6 +135,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.accounts, err = accounts.Open(ctx, s.DB, clock.RealClock{}); err != nil {
+		return stores{}, err
+	}
+
+	if opened.orchestrations, err = orchestrations.Open(ctx, s.DB, opened.operations); err != nil {
 		return stores{}, err
 	}
 
@@ -195,7 +202,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	processes := s.processes(config, stores, connected, provisioner, access, follow)
+	conductor := stores.conductor(plans, wake)
+	processes := s.processes(config, stores, connected, conductor, provisioner, access, follow)
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
 		return err

@@ -23,6 +23,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
+// ErrBusy is in the chain of the error if another operation of the instance has not ended.
+var ErrBusy = errors.New("the instance has an unfinished operation")
+
 // Order is a request to upgrade an instance.
 type Order struct {
 	InstanceID string
@@ -33,6 +36,11 @@ type Order struct {
 	Version string
 	// DryRun only describes the upgrade.
 	DryRun bool
+	// OperationID is the ID of the upgrade. Empty means a random one.
+	OperationID string
+	// PredecessorID is the upgrade that this one repeats, or empty. Why is the message of the first entry of the timeline; it defaults to
+	// the kind.
+	PredecessorID, Why string
 }
 
 // Accepted is an accepted upgrade.
@@ -67,7 +75,7 @@ func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
 	err := u.DB.InTx(ctx, func(tx storage.Tx) error {
 		var err error
 
-		accepted, err = u.accept(ctx, tx, order)
+		accepted, err = u.Accept(ctx, tx, order)
 
 		return err
 	})
@@ -86,9 +94,10 @@ func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
 	return accepted, nil
 }
 
-// accept does the work of Upgrade inside the transaction. It touches the instance first, so that concurrent requests run one after
-// another.
-func (u Upgrader) accept(ctx context.Context, tx storage.Tx, order Order) (Accepted, error) {
+// Accept does the work of Upgrade in the caller's transaction, and returns the same errors, or storage.ErrNotFound. It touches the
+// instance first, so that concurrent requests run one after another. Errors of package failure leave the transaction usable. The
+// caller must wake the engine after the commit.
+func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accepted, error) {
 	now := u.Clock.Now()
 
 	present, err := u.Instances.Touch(ctx, tx, order.InstanceID, now)
@@ -134,7 +143,7 @@ func checkState(instance environment.Instance, past []process.Record) error {
 	if unfinished := environment.Unfinished(past); len(unfinished) > 0 {
 		running := unfinished[0]
 
-		return failure.New(failure.Conflict, "The operation %s (%s) of the instance has not ended. Wait until it has, or cancel it.", running.ID, running.Kind)
+		return failure.Wrap(failure.Conflict, ErrBusy, "The operation %s (%s) of the instance has not ended. Wait until it has, or cancel it.", running.ID, running.Kind)
 	}
 
 	switch phase := environment.PhaseOf(past); {
@@ -258,6 +267,7 @@ func newOperation(ctx context.Context, instance environment.Instance, order Orde
 	}
 
 	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Traceparent(ctx)
+	operation.ID, operation.PredecessorID, operation.Why = cmp.Or(order.OperationID, operation.ID), order.PredecessorID, order.Why
 	operation.Audit, err = entry.Encode()
 
 	return operation, err

@@ -33,6 +33,7 @@ func (s *session) operationKinds() []string {
 	return []string{
 		environment.KindProvision, environment.KindUpdate, environment.KindDeprovision, environment.KindSuspend, environment.KindResume,
 		environment.KindUpgradeKyma, environment.KindUpgradeCluster, environment.KindBind, environment.KindUnbind, environment.KindCleanup,
+		environment.KindOrchestrate,
 	}
 }
 

@@ -29,6 +29,8 @@ const (
 	KindUnbind = "unbind"
 	// KindCleanup runs the steps that a deletion or suspension has not completed. Each Leftover has its own queue.
 	KindCleanup = "cleanup"
+	// KindOrchestrate upgrades many instances by operations of the UpgradeKinds. Its object is an Orchestration.
+	KindOrchestrate = "orchestrate"
 )
 
 // Kinds lists the kinds of operations on an instance as a whole.

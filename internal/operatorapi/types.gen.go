@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 )
 
 // Defines values for CloudAccountCleanupState.
@@ -61,6 +62,11 @@ const (
 	RuntimeStateUpdating       RuntimeState = "updating"
 	RuntimeStateUpgrading      RuntimeState = "upgrading"
 )
+
+// AcceptedOrchestration The ID of an orchestration.
+type AcceptedOrchestration struct {
+	OrchestrationID string `json:"orchestrationID"`
+}
 
 // AcceptedUpgrade An accepted upgrade.
 type AcceptedUpgrade struct {
@@ -643,6 +649,92 @@ type OperationList struct {
 // OperationState The state of an operation. Succeeded, failed and canceled operations have ended.
 type OperationState string
 
+// Orchestration An orchestration.
+type Orchestration struct {
+	CreatedAt   time.Time `json:"createdAt"`
+	Description string    `json:"description"`
+
+	// OperationStats The number of targets in each state. Absent in lists.
+	OperationStats  map[string]int `json:"operationStats,omitempty,omitzero"`
+	OrchestrationID string         `json:"orchestrationID"`
+
+	// OrderedBy The user who ordered the orchestration.
+	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
+
+	// Parameters Which instances an orchestration upgrades, when, and how many at once.
+	Parameters OrchestrationParameters `json:"parameters"`
+
+	// State failed: at least one operation failed. retrying: failed operations are about to be repeated.
+	State     string    `json:"state"`
+	Type      string    `json:"type"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// OrchestrationList defines model for OrchestrationList.
+type OrchestrationList struct {
+	// Embedded struct due to allOf(#/components/schemas/Page)
+	Page `yaml:",inline"`
+	// Embedded fields due to inline allOf schema
+	Data []Orchestration `json:"data"`
+}
+
+// OrchestrationOperation A target of an orchestration with its operation. The fields of an instance that was deleted are empty.
+type OrchestrationOperation struct {
+	// Description The status of the operation, or the reason for which it waits, was canceled or left out.
+	Description     string `json:"description"`
+	DryRun          bool   `json:"dryRun"`
+	GlobalAccountID string `json:"globalAccountID"`
+	InstanceID      string `json:"instanceID"`
+
+	// MaintenanceWindowBegin The earliest start of the operation.
+	MaintenanceWindowBegin time.Time `json:"maintenanceWindowBegin,omitempty,omitzero"`
+	OperationID            string    `json:"operationID"`
+	OrchestrationID        string    `json:"orchestrationID"`
+	RuntimeID              string    `json:"runtimeID"`
+	ServicePlanID          string    `json:"servicePlanID"`
+	ServicePlanName        string    `json:"servicePlanName"`
+	ShootName              string    `json:"shootName"`
+	State                  string    `json:"state"`
+	SubAccountID           string    `json:"subAccountID"`
+}
+
+// OrchestrationOperationList defines model for OrchestrationOperationList.
+type OrchestrationOperationList struct {
+	// Embedded struct due to allOf(#/components/schemas/Page)
+	Page `yaml:",inline"`
+	// Embedded fields due to inline allOf schema
+	Data []OrchestrationOperation `json:"data"`
+}
+
+// OrchestrationParameters Which instances an orchestration upgrades, when, and how many at once.
+type OrchestrationParameters = fleet.Parameters
+
+// OrchestrationRetried The result of a retry. Its JSON names are those of Kyma Environment Broker.
+type OrchestrationRetried struct {
+	// InvalidOperations IDs that are not those of failed operations of the orchestration.
+	InvalidOperations []string `json:"invalidOperations"`
+	Msg               string   `json:"msg"`
+
+	// OldOperations Operations that were retried before.
+	OldOperations   []string `json:"oldOperations"`
+	OrchestrationID string   `json:"orchestrationID"`
+
+	// RetryShoots The names of the Shoots whose upgrades are retried.
+	RetryShoots []string `json:"retryShoots"`
+}
+
+// OrchestrationRetry A request to retry failed operations of an orchestration.
+type OrchestrationRetry struct {
+	// Immediate Whether the operations start at once. Currently, they always do.
+	Immediate bool `json:"immediate,omitempty,omitzero"`
+
+	// OperationIDs The failed operations. The default is all.
+	OperationIDs []string `json:"operationIDs,omitempty,omitzero"`
+}
+
+// OrchestrationTarget Matches instances by all its fields. If runtimeID is present, the others are ignored. At least one field is required.
+type OrchestrationTarget = fleet.Target
+
 // OutsideObject An object that an instance has in another system.
 type OutsideObject struct {
 	// Kind The kind of object in the system.
@@ -986,6 +1078,9 @@ type LeftoverID = string
 // OperationID defines model for operation_id.
 type OperationID = string
 
+// OrchestrationID defines model for orchestration_id.
+type OrchestrationID = string
+
 // PageNumber defines model for page_number.
 type PageNumber = int
 
@@ -997,6 +1092,9 @@ type Total = bool
 
 // Platforms The platforms that can use an instance.
 type Platforms = InstancePlatforms
+
+// OrchestrationOrder Which instances an orchestration upgrades, when, and how many at once.
+type OrchestrationOrder = OrchestrationParameters
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
@@ -1090,6 +1188,26 @@ type ListOperationsParams struct {
 	Total Total `form:"total,omitempty" json:"total,omitempty,omitzero"`
 }
 
+// ListOrchestrationsParams defines parameters for ListOrchestrations.
+type ListOrchestrationsParams struct {
+	// State Only orchestrations in one of these states, separated by commas.
+	State string `form:"state,omitempty" json:"state,omitempty,omitzero"`
+
+	// Page The number of the page.
+	Page     PageNumber `form:"page,omitempty" json:"page,omitempty,omitzero"`
+	PageSize PageSize   `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
+// ListOrchestrationOperationsParams defines parameters for ListOrchestrationOperations.
+type ListOrchestrationOperationsParams struct {
+	// State Only operations in one of these states, separated by commas.
+	State string `form:"state,omitempty" json:"state,omitempty,omitzero"`
+
+	// Page The number of the page.
+	Page     PageNumber `form:"page,omitempty" json:"page,omitempty,omitzero"`
+	PageSize PageSize   `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
 // ListRuntimesParams defines parameters for ListRuntimes.
 type ListRuntimesParams struct {
 	// InstanceID Only this instance.
@@ -1155,6 +1273,9 @@ type RetryOperationJSONRequestBody = Intervention
 // SkipStepJSONRequestBody defines body for SkipStep for application/json ContentType.
 type SkipStepJSONRequestBody = Intervention
 
+// RetryOrchestrationJSONRequestBody defines body for RetryOrchestration for application/json ContentType.
+type RetryOrchestrationJSONRequestBody = OrchestrationRetry
+
 // GrantPlatformJSONRequestBody defines body for GrantPlatform for application/json ContentType.
 type GrantPlatformJSONRequestBody = PlatformChange
 
@@ -1172,3 +1293,9 @@ type UpgradeClusterJSONRequestBody = Upgrade
 
 // UpgradeKymaJSONRequestBody defines body for UpgradeKyma for application/json ContentType.
 type UpgradeKymaJSONRequestBody = Upgrade
+
+// OrchestrateClusterJSONRequestBody defines body for OrchestrateCluster for application/json ContentType.
+type OrchestrateClusterJSONRequestBody = OrchestrationParameters
+
+// OrchestrateKymaJSONRequestBody defines body for OrchestrateKyma for application/json ContentType.
+type OrchestrateKymaJSONRequestBody = OrchestrationParameters

@@ -29,6 +29,9 @@ const (
 	// ActionCleanup starts a cleanup of a leftover. ActionConfirm ends a leftover without one.
 	ActionCleanup = "cleanup"
 	ActionConfirm = "confirm"
+	// ActionOrchestrate orders an orchestration. ActionCancel and ActionRetry can refer to an orchestration, too; the operation ID of
+	// these entries is that of the orchestration.
+	ActionOrchestrate = "orchestrate"
 	// ActionRelease makes a dirty account of the account pool free. Its entry has the account in Before.
 	ActionRelease = "release"
 	// ActionRenew makes the kubeconfigs that other systems have of a runtime due for a renewal.

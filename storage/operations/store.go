@@ -51,8 +51,11 @@ func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
 // AtEnd registers a function whose statements Save executes in the transaction in which an operation ends, whatever its result. The
 // statements can read the resulting state from the table `first (value)`, see storage.DB.ExecCTE. They are not executed for operations
-// that end while pending. The function must be registered before the store is used.
-func (s *Store) AtEnd(statements func(process.Record) []storage.Statement) { s.atEnd = statements }
+// that end while pending. Several functions can be registered. They must be registered before the store is used.
+func (s *Store) AtEnd(statements func(process.Record) []storage.Statement) {
+	others := s.atEnd
+	s.atEnd = func(record process.Record) []storage.Statement { return append(others(record), statements(record)...) }
+}
 
 // checkKeys decrypts the newest payload, so that a service with wrong keys fails at startup instead of at every request.
 func (s *Store) checkKeys(ctx context.Context) error {

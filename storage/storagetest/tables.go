@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
@@ -57,6 +58,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := outsideobjects.Open(ctx, db); return err },
 		func() error { _, err := leftovers.Open(ctx, db); return err },
 		func() error { _, err := outbox.Open(ctx, db, ops); return err },
+		func() error { _, err := orchestrations.Open(ctx, db, ops); return err },
 		func() error { _, err := accounts.Open(ctx, db, clock.RealClock{}); return err },
 		func() error { _, err := writecheck.Open(ctx, db, clock.RealClock{}); return err },
 		func() error {

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/process/orchestrating"
 )
 
 // operationName returns the name of the operation in a GraphQL request, which identifies the call in the crash matrix.
@@ -71,6 +72,27 @@ func (r proxiedRows) WantsBinding(ctx context.Context, id string) (bool, error) 
 
 func (r proxiedRows) RuntimeEnding(ctx context.Context, id string) (bool, error) {
 	return readRow(ctx, r, "RuntimeEnding", func(ctx context.Context) (bool, error) { return r.Rows.RuntimeEnding(ctx, id) })
+}
+
+// proxiedOrchestrations calls the conductor of orchestrations through the proxy.
+type proxiedOrchestrations struct {
+	orchestrating.Orchestrations
+
+	proxy *crashtest.Proxy
+}
+
+func (o proxiedOrchestrations) Plan(ctx context.Context, by process.Record) error {
+	return proxiedRows{proxy: o.proxy}.call(ctx, "Plan", func(ctx context.Context) error { return o.Orchestrations.Plan(ctx, by) })
+}
+
+func (o proxiedOrchestrations) Advance(ctx context.Context, by process.Record) (progress orchestrating.Progress, err error) {
+	err = proxiedRows{proxy: o.proxy}.call(ctx, "Advance", func(ctx context.Context) error {
+		progress, err = o.Orchestrations.Advance(ctx, by)
+
+		return err
+	})
+
+	return progress, err
 }
 
 // call makes a call through the proxy. It returns an injected fault as the error that the stores return when the database

@@ -23,6 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -33,6 +34,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
@@ -185,6 +187,10 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 
 		Notifications: proxiedNotifications{service.NewNotifications(f.outbox, clock.RealClock{}), proxy},
 
+		Orchestrations: proxiedOrchestrations{orchestration.Conductor{
+			DB: f.db, Orchestrations: f.orchestrations, Instances: f.instances, Upgrader: f.upgrader(), Catalog: f.plans, Clock: clock.RealClock{},
+		}, proxy},
+
 		Rows:      proxiedRows{service.NewRows(f.tables(), clock.RealClock{}), proxy},
 		Access:    proxiedAccess{client, proxy, f.accounts},
 		Kyma:      kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
@@ -216,13 +222,40 @@ func (f *brokerFixture) sendOrder(method, path, plan, parameters string) string 
 		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, harness.ServiceID, plan, parameters))
 }
 
+func (f *brokerFixture) upgrader() upgrade.Upgrader {
+	return upgrade.Upgrader{
+		DB: f.db, Instances: f.instances, Operations: f.operations, Catalog: f.plans, Wake: func() {}, Clock: clock.RealClock{},
+	}
+}
+
+// orchestrate orders the upgrade of all clusters, and returns the ID of the conductor.
+func (f *brokerFixture) orchestrate() string {
+	f.Helper()
+
+	id, err := orchestration.Orders{
+		DB: f.db, Orchestrations: f.orchestrations, Operations: f.operations, Wake: func() {}, Clock: clock.RealClock{},
+		Recorder: audit.NewRecorder(f.auditLog, f.db, clock.RealClock{}, logging.Discard()),
+	}.Create(f.Context(), environment.KindUpgradeCluster, fleet.Parameters{
+		Targets:    fleet.Targets{Include: []fleet.Target{{Target: "all"}}},
+		Kubernetes: &fleet.Kubernetes{KubernetesVersion: "1.36.3"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	conductor, err := f.operations.Latest(f.Context(), f.db.Reader(), environment.OrchestrationKey(id), environment.KindOrchestrate)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return conductor.ID
+}
+
 // upgrade orders an upgrade, as an operator does, and returns the ID of the operation.
 func (f *brokerFixture) upgrade(kind, version string) string {
 	f.Helper()
 
-	accepted, err := upgrade.Upgrader{
-		DB: f.db, Instances: f.instances, Operations: f.operations, Catalog: f.plans, Wake: func() {}, Clock: clock.RealClock{},
-	}.Upgrade(f.Context(), upgrade.Order{InstanceID: instanceID, Kind: kind, Version: version})
+	accepted, err := f.upgrader().Upgrade(f.Context(), upgrade.Order{InstanceID: instanceID, Kind: kind, Version: version})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -708,6 +741,7 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 		brokerScenario{
 			name: "upgrade-kyma", kind: environment.KindUpgradeKyma, before: []request{f.provisionKyma}, request: f.upgradeKyma,
 		},
+		brokerScenario{name: "orchestrate", kind: environment.KindOrchestrate, before: ready, request: f.orchestrate},
 		brokerScenario{name: "upgrade-cluster", kind: environment.KindUpgradeCluster, before: ready, request: f.upgradeCluster},
 		brokerScenario{
 			name: "deprovision-during-upgrade", kind: environment.KindDeprovision,

@@ -21,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -90,6 +91,8 @@ type brokerRows struct {
 	objects    *outsideobjects.Store
 	leftovers  *leftovers.Store
 	outbox     *outbox.Store
+
+	orchestrations *orchestrations.Store
 }
 
 func (r brokerRows) tables() service.Tables {
@@ -118,6 +121,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.orchestrations, err = orchestrations.Open(t.Context(), db, rows.operations); err != nil {
 		t.Fatal(err)
 	}
 

@@ -215,6 +215,67 @@ func (c *Client) SkipStep(ctx context.Context, operationID string, body operator
 	})
 }
 
+// ListOrchestrations calls GET /orchestrations: list orchestrations, newest first.
+func (c *Client) ListOrchestrations(ctx context.Context, params operatorapi.ListOrchestrationsParams) (operatorapi.OrchestrationList, error) {
+	query := url.Values{}
+	set(query, "state", params.State)
+	set(query, "page", params.Page)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.OrchestrationList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/orchestrations",
+		query:  query,
+	})
+}
+
+// GetOrchestration calls GET /orchestrations/{orchestration_id}: get an orchestration with the numbers of its operations.
+func (c *Client) GetOrchestration(ctx context.Context, orchestrationID string) (operatorapi.Orchestration, error) {
+	return callFor[operatorapi.Orchestration](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/orchestrations/%s", url.PathEscape(orchestrationID)),
+	})
+}
+
+// CancelOrchestration calls PUT /orchestrations/{orchestration_id}/cancel: cancel an orchestration.
+func (c *Client) CancelOrchestration(ctx context.Context, orchestrationID string) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPut,
+		path:   fmt.Sprintf("/orchestrations/%s/cancel", url.PathEscape(orchestrationID)),
+	})
+}
+
+// ListOrchestrationOperations calls GET /orchestrations/{orchestration_id}/operations: list the operations of an orchestration.
+func (c *Client) ListOrchestrationOperations(ctx context.Context, orchestrationID string, params operatorapi.ListOrchestrationOperationsParams) (operatorapi.OrchestrationOperationList, error) {
+	query := url.Values{}
+	set(query, "state", params.State)
+	set(query, "page", params.Page)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.OrchestrationOperationList](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/orchestrations/%s/operations", url.PathEscape(orchestrationID)),
+		query:  query,
+	})
+}
+
+// GetOrchestrationOperation calls GET /orchestrations/{orchestration_id}/operations/{operation_id}: get an operation of an orchestration.
+func (c *Client) GetOrchestrationOperation(ctx context.Context, orchestrationID string, operationID string) (operatorapi.OrchestrationOperation, error) {
+	return callFor[operatorapi.OrchestrationOperation](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/orchestrations/%s/operations/%s", url.PathEscape(orchestrationID), url.PathEscape(operationID)),
+	})
+}
+
+// RetryOrchestration calls POST /orchestrations/{orchestration_id}/retry: retry failed operations of an orchestration.
+func (c *Client) RetryOrchestration(ctx context.Context, orchestrationID string, body operatorapi.OrchestrationRetry) (operatorapi.OrchestrationRetried, error) {
+	return callFor[operatorapi.OrchestrationRetried](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/orchestrations/%s/retry", url.PathEscape(orchestrationID)),
+		body:   body,
+	})
+}
+
 // ListPlatforms calls GET /platforms: list the configured platforms.
 func (c *Client) ListPlatforms(ctx context.Context) (operatorapi.PlatformList, error) {
 	return callFor[operatorapi.PlatformList](ctx, c, request{
@@ -339,6 +400,24 @@ func (c *Client) GetStatus(ctx context.Context) (operatorapi.Status, error) {
 	return callFor[operatorapi.Status](ctx, c, request{
 		method: http.MethodGet,
 		path:   "/status",
+	})
+}
+
+// OrchestrateCluster calls POST /upgrade/cluster: upgrade the clusters of many instances.
+func (c *Client) OrchestrateCluster(ctx context.Context, body operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPost,
+		path:   "/upgrade/cluster",
+		body:   body,
+	})
+}
+
+// OrchestrateKyma calls POST /upgrade/kyma: upgrade the Kyma of many instances.
+func (c *Client) OrchestrateKyma(ctx context.Context, body operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPost,
+		path:   "/upgrade/kyma",
+		body:   body,
 	})
 }
 

@@ -86,13 +86,15 @@ func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
 
-	switch path := r.URL.EscapedPath(); r.Method {
-	case http.MethodPost:
-		target.Action = path[strings.LastIndex(path, "/")+1:] // the verbs in paths equal the actions in the audit log
-	case http.MethodPut:
-		target.Action = auditlog.ActionExpire
-	default:
+	switch path := r.URL.EscapedPath(); {
+	case r.Method != http.MethodPost && r.Method != http.MethodPut:
 		return target
+	case strings.HasPrefix(path, "/expire/"):
+		target.Action = auditlog.ActionExpire
+	case strings.HasPrefix(path, "/upgrade/"):
+		target.Action = auditlog.ActionOrchestrate
+	default:
+		target.Action = path[strings.LastIndex(path, "/")+1:] // the verbs in paths equal the actions in the audit log
 	}
 
 	// Ignore an invalid ID. A path has only one of the IDs.
@@ -100,8 +102,10 @@ func targetOf(r *http.Request) audit.Target {
 	target.InstanceID, _ = Segment(r, "instance_id")
 	target.Account, _ = Segment(r, "account_id")
 
-	if leftover, _ := Segment(r, "leftover_id"); leftover != "" {
-		target.OperationID = leftover
+	for _, name := range []string{"leftover_id", "orchestration_id"} {
+		if id, _ := Segment(r, name); id != "" {
+			target.OperationID = id
+		}
 	}
 
 	return target

@@ -125,6 +125,8 @@ type Route struct {
 	Role string
 	// PerAddress limits the requests of each address, in addition to the limit for each client. Nil means no additional limit.
 	PerAddress *auth.Limiter
+	// Form accepts forms, too.
+	Form bool
 
 	serve httpserver.Endpoint
 }
@@ -164,24 +166,32 @@ func (a *API) guarded(route Route) http.Handler {
 	}
 
 	return httpserver.Wrap(endpoint, perAddress,
-		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.Role)), logUser, requireJSON)
+		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.Role)), logUser, requireJSON(route.Form))
 }
 
+// MediaForm is the content type of forms.
+const MediaForm = "application/x-www-form-urlencoded"
+
 // requireJSON is a middleware that rejects a body whose content type is not application/json. This prevents cross-site
-// requests: a page of another origin can make a browser send a form without a CORS preflight, but not JSON.
-func requireJSON(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if r.ContentLength == 0 || err == nil && media == "application/json" {
-			next.ServeHTTP(w, r)
+// requests: a page of another origin can make a browser send a form without a CORS preflight, but not JSON. If form is set, forms
+// are accepted too: the services reject those of other origins.
+func requireJSON(form bool) func(next http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+			allowed := media == "application/json" || form && media == MediaForm
 
-			return
-		}
+			if r.ContentLength == 0 || err == nil && allowed {
+				next.ServeHTTP(w, r)
 
-		withCode(func(*http.Request) (httpserver.Response, error) {
-			return httpserver.Response{}, httpserver.Refuse(http.StatusUnsupportedMediaType, textNoJSON)
-		}).ServeHTTP(w, r)
-	})
+				return
+			}
+
+			withCode(func(*http.Request) (httpserver.Response, error) {
+				return httpserver.Response{}, httpserver.Refuse(http.StatusUnsupportedMediaType, textNoJSON)
+			}).ServeHTTP(w, r)
+		})
+	}
 }
 
 // logUser adds the authenticated user to the log line of the request.

@@ -63,11 +63,15 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 	want := []string{
 		"GET /catalog viewer", "GET /cloudaccounts viewer", "POST /cloudaccounts/{cloud_account}/cleanup operator", "POST /cloudaccounts/{cloud_account}/release operator",
 		"GET /credentials viewer", "PUT /expire/service_instance/{instance_id} operator", "GET /kubeconfig/{instance_id} none",
-		"POST /leftovers/{leftover_id}/cleanup operator", "POST /leftovers/{leftover_id}/confirm operator", "GET /platforms admin",
+		"POST /leftovers/{leftover_id}/cleanup operator", "POST /leftovers/{leftover_id}/confirm operator",
+		"GET /orchestrations viewer", "GET /orchestrations/{orchestration_id} viewer", "PUT /orchestrations/{orchestration_id}/cancel operator",
+		"GET /orchestrations/{orchestration_id}/operations viewer", "GET /orchestrations/{orchestration_id}/operations/{operation_id} viewer",
+		"POST /orchestrations/{orchestration_id}/retry operator", "GET /platforms admin",
 		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
 		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/move admin",
 		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",
 		"POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
+		"POST /upgrade/cluster operator", "POST /upgrade/kyma operator",
 	}
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("routes of the broker alone: -want +got\n%s", diff)

@@ -65,6 +65,18 @@ type BrokerHandlers interface {
 	CleanLeftover(r *http.Request) (httpserver.Response, error)
 	// ConfirmLeftover handles POST /leftovers/{leftover_id}/confirm: confirm that nothing is left of a deleted instance.
 	ConfirmLeftover(r *http.Request) (httpserver.Response, error)
+	// ListOrchestrations handles GET /orchestrations: list orchestrations, newest first.
+	ListOrchestrations(r *http.Request, query Query) (httpserver.Response, error)
+	// GetOrchestration handles GET /orchestrations/{orchestration_id}: get an orchestration with the numbers of its operations.
+	GetOrchestration(r *http.Request) (httpserver.Response, error)
+	// CancelOrchestration handles PUT /orchestrations/{orchestration_id}/cancel: cancel an orchestration.
+	CancelOrchestration(r *http.Request) (httpserver.Response, error)
+	// ListOrchestrationOperations handles GET /orchestrations/{orchestration_id}/operations: list the operations of an orchestration.
+	ListOrchestrationOperations(r *http.Request, query Query) (httpserver.Response, error)
+	// GetOrchestrationOperation handles GET /orchestrations/{orchestration_id}/operations/{operation_id}: get an operation of an orchestration.
+	GetOrchestrationOperation(r *http.Request) (httpserver.Response, error)
+	// RetryOrchestration handles POST /orchestrations/{orchestration_id}/retry: retry failed operations of an orchestration.
+	RetryOrchestration(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
 	// ListProcesses handles GET /processes: list the processes of operations with their steps.
@@ -85,6 +97,10 @@ type BrokerHandlers interface {
 	UpgradeCluster(r *http.Request) (httpserver.Response, error)
 	// UpgradeKyma handles POST /runtimes/{instance_id}/upgradeKyma: upgrade the Kyma of an instance.
 	UpgradeKyma(r *http.Request) (httpserver.Response, error)
+	// OrchestrateCluster handles POST /upgrade/cluster: upgrade the clusters of many instances.
+	OrchestrateCluster(r *http.Request) (httpserver.Response, error)
+	// OrchestrateKyma handles POST /upgrade/kyma: upgrade the Kyma of many instances.
+	OrchestrateKyma(r *http.Request) (httpserver.Response, error)
 }
 
 // BrokerRoutes returns the operations of openapi.yaml that the broker has.
@@ -179,6 +195,30 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.SkipStep,
 		},
 		{
+			Method: http.MethodGet, Path: "/orchestrations", Role: "viewer",
+			serve: withQuery(to.ListOrchestrations, "state", "page", "page_size"),
+		},
+		{
+			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}", Role: "viewer",
+			serve: to.GetOrchestration,
+		},
+		{
+			Method: http.MethodPut, Path: "/orchestrations/{orchestration_id}/cancel", Role: "operator",
+			serve: to.CancelOrchestration,
+		},
+		{
+			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}/operations", Role: "viewer",
+			serve: withQuery(to.ListOrchestrationOperations, "state", "page", "page_size"),
+		},
+		{
+			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}/operations/{operation_id}", Role: "viewer",
+			serve: to.GetOrchestrationOperation,
+		},
+		{
+			Method: http.MethodPost, Path: "/orchestrations/{orchestration_id}/retry", Role: "operator",
+			serve: to.RetryOrchestration,
+		},
+		{
 			Method: http.MethodGet, Path: "/platforms", Role: "admin",
 			serve: to.ListPlatforms,
 		},
@@ -229,6 +269,14 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/status", Role: "viewer",
 			serve: to.GetStatus,
+		},
+		{
+			Method: http.MethodPost, Path: "/upgrade/cluster", Role: "operator",
+			serve: to.OrchestrateCluster,
+		},
+		{
+			Method: http.MethodPost, Path: "/upgrade/kyma", Role: "operator",
+			serve: to.OrchestrateKyma,
 		},
 	}
 }

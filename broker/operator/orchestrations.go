@@ -1,0 +1,286 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/broker/orchestration"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
+)
+
+const (
+	// retryPath is the path of openapi.yaml that also accepts forms, as Kyma Environment Broker does.
+	retryPath = "/orchestrations/{orchestration_id}/retry"
+
+	textOrchestration      = `The body is invalid. Send {"targets": {"include": [{"target": "all"}]}} as JSON, with the fields of /openapi.yaml.`
+	textOrchestrationRetry = `The body is invalid. Send {"operationIDs": ["…"], "immediate": false} as JSON, or a form with the fields operation-id and immediate. All are optional.`
+)
+
+// Orchestrator accepts orchestrations, and changes to them. Its errors are of package failure or of the database.
+type Orchestrator interface {
+	Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
+	Cancel(ctx context.Context, id string) error
+	Retry(ctx context.Context, id string, operationIDs []string) (orchestration.Retried, error)
+}
+
+// OrchestrateKyma starts an orchestration that upgrades Kyma.
+func (a *api) OrchestrateKyma(r *http.Request) (httpserver.Response, error) {
+	return a.orchestrate(r, environment.KindUpgradeKyma)
+}
+
+// OrchestrateCluster starts an orchestration that upgrades clusters.
+func (a *api) OrchestrateCluster(r *http.Request) (httpserver.Response, error) {
+	return a.orchestrate(r, environment.KindUpgradeCluster)
+}
+
+func (a *api) orchestrate(r *http.Request, kind string) (httpserver.Response, error) {
+	var parameters fleet.Parameters
+	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	id, err := a.Orchestrator.Create(r.Context(), kind, parameters)
+	a.logOrchestration(r, id, "orchestration of kind "+kind+" accepted", err)
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
+}
+
+// logOrchestration logs a change, or its rejection, with the user.
+func (a *api) logOrchestration(r *http.Request, id, done string, err error) {
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), "orchestration_id": id,
+	})
+
+	if err != nil {
+		line.WithError(err).Warn("audit: not done: " + done)
+	} else {
+		line.Info("audit: " + done)
+	}
+}
+
+// ListOrchestrations returns a page of orchestrations.
+func (a *api) ListOrchestrations(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+	listed, total, err := a.Orchestrations.List(r.Context(), listOf(query.Get("state")), query.Page.Size, query.Page.Offset)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	list := operatorapi.OrchestrationList{Data: []operatorapi.Orchestration{}, Page: operatorapi.Page{Count: len(listed), TotalCount: &total}}
+	for _, each := range listed {
+		list.Data = append(list.Data, shownOrchestration(each))
+	}
+
+	return httpserver.OK(list), nil
+}
+
+// listOf splits a parameter at commas.
+func listOf(value string) []string {
+	return strings.FieldsFunc(value, func(char rune) bool { return char == ',' })
+}
+
+func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestration {
+	return operatorapi.Orchestration{
+		OrchestrationID: shown.ID, Type: shown.Kind, State: string(shown.State), Description: shown.Description,
+		CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt, Parameters: shown.Parameters, OrderedBy: shown.OrderedBy,
+	}
+}
+
+// find returns the orchestration of the path.
+func (a *api) find(r *http.Request) (environment.Orchestration, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return environment.Orchestration{}, err
+	}
+
+	found, err := a.Orchestrations.Get(r.Context(), a.DB.Reader(), id)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = operatorserver.NotFound("The orchestration does not exist.")
+	}
+
+	return found, err
+}
+
+// GetOrchestration returns an orchestration with the number of targets in each state.
+func (a *api) GetOrchestration(r *http.Request) (httpserver.Response, error) {
+	found, err := a.find(r)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown := shownOrchestration(found)
+	shown.OperationStats, err = a.Orchestrations.Stats(r.Context(), a.DB.Reader(), found.ID)
+
+	return httpserver.OK(shown), err
+}
+
+// ListOrchestrationOperations returns a page of the targets of an orchestration.
+func (a *api) ListOrchestrationOperations(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+	found, err := a.find(r)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	listed, total, err := a.Orchestrations.ListTargets(r.Context(), found.ID, orchestrations.Filter{
+		States: listOf(query.Get("state")), Limit: query.Page.Size, Offset: query.Page.Offset,
+	})
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	list := operatorapi.OrchestrationOperationList{
+		Data: []operatorapi.OrchestrationOperation{}, Page: operatorapi.Page{Count: len(listed), TotalCount: &total},
+	}
+	for _, each := range listed {
+		list.Data = append(list.Data, shownTarget(found, each))
+	}
+
+	return httpserver.OK(list), nil
+}
+
+func shownTarget(of environment.Orchestration, target orchestrations.Listed) operatorapi.OrchestrationOperation {
+	return operatorapi.OrchestrationOperation{
+		OperationID: target.OperationID, OrchestrationID: of.ID, InstanceID: target.InstanceID, RuntimeID: target.Instance.RuntimeID,
+		GlobalAccountID: target.Instance.GlobalAccountID, SubAccountID: target.Instance.SubAccountID,
+		ServicePlanID: target.Instance.PlanID, ServicePlanName: target.Instance.PlanName, ShootName: target.Instance.ShootName,
+		DryRun: of.Parameters.DryRun, MaintenanceWindowBegin: target.NotBefore, State: target.State,
+		Description: joinTexts(target.Description, target.Problem),
+	}
+}
+
+// joinTexts joins a description with a problem, which may be empty or the same.
+func joinTexts(description, problem string) string {
+	if problem == "" || description == problem {
+		return description
+	}
+
+	return strings.TrimPrefix(description+": "+problem, ": ")
+}
+
+// GetOrchestrationOperation returns a target of an orchestration.
+func (a *api) GetOrchestrationOperation(r *http.Request) (httpserver.Response, error) {
+	found, err := a.find(r)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	operationID, err := operatorserver.Segment(r, "operation_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	listed, _, err := a.Orchestrations.ListTargets(r.Context(), found.ID, orchestrations.Filter{OperationID: operationID, Limit: 1})
+	if err == nil && len(listed) == 0 {
+		err = operatorserver.NotFound("The orchestration has no such operation.")
+	}
+
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	return httpserver.OK(shownTarget(found, listed[0])), nil
+}
+
+// CancelOrchestration cancels an orchestration.
+func (a *api) CancelOrchestration(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	err = a.Orchestrator.Cancel(r.Context(), id)
+	a.logOrchestration(r, id, "orchestration canceled", err)
+
+	return httpserver.OK(operatorapi.AcceptedOrchestration{OrchestrationID: id}), err
+}
+
+// RetryOrchestration retries failed operations of an orchestration.
+func (a *api) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	wanted, err := readRetry(r)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	retried, err := a.Orchestrator.Retry(r.Context(), id, wanted.OperationIDs)
+	a.logOrchestration(r, id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
+
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown := operatorapi.OrchestrationRetried{
+		OrchestrationID: id, RetryShoots: []string{}, OldOperations: append([]string{}, retried.Old...),
+		InvalidOperations: append([]string{}, retried.Invalid...), Msg: fmt.Sprintf("%d operations are retried.", len(retried.Targets)),
+	}
+
+	for _, target := range retried.Targets {
+		shown.RetryShoots = append(shown.RetryShoots, cmp.Or(target.ShootName, target.InstanceID))
+	}
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: shown}, nil
+}
+
+// readRetry reads the body, which is JSON or a form.
+func readRetry(r *http.Request) (operatorapi.OrchestrationRetry, error) {
+	var wanted operatorapi.OrchestrationRetry
+
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != operatorserver.MediaForm {
+		return wanted, operatorserver.ReadStrictly(r.Body, &wanted, textOrchestrationRetry)
+	}
+
+	if err := r.ParseForm(); err != nil {
+		return wanted, operatorserver.Invalid(textOrchestrationRetry)
+	}
+
+	for name, values := range r.PostForm {
+		switch name {
+		case "operation-id", "operation-id[]":
+			wanted.OperationIDs = append(wanted.OperationIDs, values...)
+		case "immediate":
+			immediate, err := strconv.ParseBool(values[0])
+			if err != nil {
+				return wanted, operatorserver.Invalid("immediate must be true or false.")
+			}
+
+			wanted.Immediate = immediate
+		default:
+			return wanted, operatorserver.Invalid(textOrchestrationRetry)
+		}
+	}
+
+	return wanted, nil
+}
+
+// CancelOperation cancels an operation, except the conductor of an orchestration: its targets would have none.
+func (a *api) CancelOperation(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "operation_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if record, err := a.Operations.Get(r.Context(), a.DB.Reader(), id); err == nil && record.Kind == environment.KindOrchestrate {
+		return httpserver.Response{}, operatorserver.Conflict(textConductor)
+	}
+
+	return a.API.CancelOperation(r)
+}

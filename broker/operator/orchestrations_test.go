@@ -1,0 +1,188 @@
+package operator_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const allTargets = `{"targets":{"include":[{"target":"all"}]},"strategy":{"type":"parallel","schedule":"immediate","parallel":{"workers":2}}}`
+
+// orchestrate orders an orchestration and adds targets to it: one that failed, one that is pending and one that was left out.
+func (b *bench) orchestrate() string {
+	b.Helper()
+
+	got := b.want("an order", b.send("operator", "POST", "/upgrade/cluster", strings.NewReader(allTargets)), 202)
+	id := read[operatorapi.AcceptedOrchestration](b, got).OrchestrationID
+
+	b.inTx(func(tx storage.Tx) error {
+		return b.orchestrations.AddTargets(b.Context(), tx, []environment.Target{
+			{OrchestrationID: id, InstanceID: "a", OperationID: "op-a", State: environment.TargetFailed, NotBefore: b.clock.Now()},
+			{OrchestrationID: id, InstanceID: "b", OperationID: "op-b", State: environment.TargetPending, Description: "Waiting", NotBefore: b.clock.Now()},
+			{OrchestrationID: id, InstanceID: "c", OperationID: "op-c", State: environment.TargetLeftOut, Description: "why", NotBefore: b.clock.Now()},
+		})
+	})
+
+	return id
+}
+
+func TestOrchestrations(t *testing.T) {
+	b := newBench(t)
+	id := b.orchestrate()
+
+	shown := read[operatorapi.Orchestration](b, b.want("one", b.do("viewer", "GET", "/orchestrations/"+id), 200))
+	if shown.OrchestrationID != id || shown.Type != "upgradeCluster" || shown.State != "pending" || shown.OrderedBy != "operator" ||
+		shown.Parameters.Strategy.Parallel.Workers != 2 || !shown.Parameters.Strategy.ScheduleTime.Equal(b.clock.Now()) {
+		t.Errorf("got %+v", shown)
+	}
+
+	if diff := cmp.Diff(map[string]int{"failed": 1, "pending": 1, "left out": 1}, shown.OperationStats); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	for query, want := range map[string]int{"": 1, "?state=pending": 1, "?state=failed,canceled": 0, "?page=2&page_size=1": 0} {
+		list := read[operatorapi.OrchestrationList](b, b.want("the list", b.do("viewer", "GET", "/orchestrations"+query), 200))
+		if len(list.Data) != want || list.Count != want || list.TotalCount == nil || list.Data == nil {
+			t.Errorf("%s: got %+v", query, list)
+		}
+	}
+
+	targets := read[operatorapi.OrchestrationOperationList](b, b.want("its operations", b.do("viewer", "GET", "/orchestrations/"+id+"/operations"), 200))
+	if len(targets.Data) != 2 || *targets.TotalCount != 2 || targets.Data[1].Description != "Waiting" || targets.Data[0].State != "failed" {
+		t.Errorf("got %+v", targets)
+	}
+
+	out := read[operatorapi.OrchestrationOperationList](b, b.want("left out", b.do("viewer", "GET", "/orchestrations/"+id+"/operations?state=left%20out"), 200))
+	if len(out.Data) != 1 || out.Data[0].Description != "why" {
+		t.Errorf("got %+v", out)
+	}
+
+	one := read[operatorapi.OrchestrationOperation](b, b.want("an operation", b.do("viewer", "GET", "/orchestrations/"+id+"/operations/op-b"), 200))
+	if one.InstanceID != "b" || one.OrchestrationID != id {
+		t.Errorf("got %+v", one)
+	}
+
+	b.want("an unknown operation", b.do("viewer", "GET", "/orchestrations/"+id+"/operations/op-x"), 404)
+
+	for range 2 {
+		b.want("a cancellation, which can be repeated", b.do("operator", "PUT", "/orchestrations/"+id+"/cancel"), 200)
+	}
+
+	b.want("a retry meanwhile", b.do("operator", "POST", "/orchestrations/"+id+"/retry"), 409)
+
+	entries := read[operatorapi.AuditList](b, b.want("the audit log", b.do("admin", "GET", "/audit?user=operator"), 200)).Data
+
+	var actions []string
+	for _, entry := range entries {
+		actions = append(actions, entry.Action)
+	}
+
+	slices.Sort(actions) // all have the same time
+
+	if diff := cmp.Diff([]string{"cancel", "orchestrate", "retry"}, actions); diff != "" {
+		t.Errorf("audit log -want +got\n%s", diff)
+	}
+}
+
+// TestInvalidOrchestrations sends orders with which Kyma Environment Broker panicked, hung or upgraded nothing.
+func TestInvalidOrchestrations(t *testing.T) {
+	b := newBench(t)
+
+	for reason, body := range map[string]string{
+		"nothing":            ``,
+		"no workers":         `{"targets":{"include":[{"target":"all"}]},"strategy":{"parallel":{"workers":0}}}`,
+		"a misspelled field": `{"targets":{"include":[{"planname":"aws","globalacount":"x"}]}}`,
+		"no JSON":            `targets`,
+	} {
+		for _, path := range []string{"/upgrade/kyma", "/upgrade/cluster"} {
+			b.want(reason, b.send("operator", "POST", path, strings.NewReader(body)), 400)
+		}
+	}
+
+	b.want("without kyma and without a strategy", b.send("operator", "POST", "/upgrade/kyma", strings.NewReader(`{"targets":{"include":[{"target":"all"}]}}`)), 202)
+}
+
+func TestRetryOrchestration(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason, media, body string
+		status              int
+		want                operatorapi.OrchestrationRetried
+	}{
+		"form": {
+			"the form of Kyma Environment Broker", "application/x-www-form-urlencoded", "operation-id=op-a&operation-id=op-x&immediate=true", 202,
+			operatorapi.OrchestrationRetried{RetryShoots: []string{"a"}, OldOperations: []string{}, InvalidOperations: []string{"op-x"}, Msg: "1 operations are retried."},
+		},
+		"JSON": {
+			"JSON", "application/json", `{"operationIDs":["op-b"]}`, 202,
+			operatorapi.OrchestrationRetried{RetryShoots: []string{}, OldOperations: []string{}, InvalidOperations: []string{"op-b"}, Msg: "0 operations are retried."},
+		},
+		"all": {
+			"all that failed", "application/json", ``, 202,
+			operatorapi.OrchestrationRetried{RetryShoots: []string{"a"}, OldOperations: []string{}, InvalidOperations: []string{}, Msg: "1 operations are retried."},
+		},
+		"another type":    {"neither a form nor JSON", "text/plain", "x", 415, operatorapi.OrchestrationRetried{}},
+		"another field":   {"a misspelled field", "application/x-www-form-urlencoded", "operation_id=x", 400, operatorapi.OrchestrationRetried{}},
+		"an invalid flag": {"immediate is a boolean", "application/x-www-form-urlencoded", "immediate=x", 400, operatorapi.OrchestrationRetried{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			id := b.orchestrate()
+
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.address+"/orchestrations/"+id+"/retry", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			request.SetBasicAuth("operator", "o")
+			request.Header.Set("Content-Type", c.media)
+
+			got := b.want(c.reason, b.exchange(request), c.status)
+			if c.status != http.StatusAccepted {
+				return
+			}
+
+			c.want.OrchestrationID = id
+			if diff := cmp.Diff(c.want, read[operatorapi.OrchestrationRetried](b, got)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestConductor rejects interventions in the conductor.
+func TestConductor(t *testing.T) {
+	b := newBench(t)
+	id := b.orchestrate()
+
+	conductor, err := b.operations.Latest(t.Context(), b.db.Reader(), environment.OrchestrationKey(id), environment.KindOrchestrate)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := b.want("a cancellation", b.send("operator", "POST", "/operations/"+conductor.ID+"/cancel", strings.NewReader(`{"reason":"x"}`)), 409)
+	if !strings.Contains(got.Raw, "ebctl orchestration") {
+		t.Errorf("the advice is missing: %s", got.Raw)
+	}
+
+	b.inTx(func(tx storage.Tx) error {
+		_, err := storage.Exec(t.Context(), tx, `UPDATE operations SET state = ?, finished_at = ? WHERE id = ?`,
+			string(process.Failed), storage.At(time.Now()), conductor.ID)
+
+		return err
+	})
+	b.want("a retry", b.send("operator", "POST", "/operations/"+conductor.ID+"/retry", strings.NewReader(`{"reason":"x"}`)), 409)
+
+	list := read[operatorapi.OperationList](b, b.want("the operations", b.do("viewer", "GET", "/operations"), 200))
+	if len(list.Data) != 1 || list.Data[0].InstanceID != "" || list.Data[0].Kind != environment.KindOrchestrate {
+		t.Errorf("got %+v", list.Data)
+	}
+}

@@ -1,0 +1,299 @@
+package orchestration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/orchestrating"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
+)
+
+const (
+	// startBatch is the maximum number of upgrades that one transaction starts.
+	startBatch = 20
+	// busyPause is the time after which the conductor tries again to upgrade an instance that had another operation. The operations that
+	// tenants order go first.
+	busyPause = time.Minute
+)
+
+// Conductor conducts orchestrations. It implements orchestrating.Orchestrations. It is stateless and safe for concurrent use. All
+// fields are required.
+type Conductor struct {
+	// DB is the database of the stores.
+	DB             *storage.DB
+	Orchestrations *orchestrations.Store
+	Instances      *instances.Store
+	Upgrader       upgrade.Upgrader
+	Catalog        *catalog.Catalog
+	Clock          clock.PassiveClock
+}
+
+// conduct runs work in a transaction that has locked the orchestration, under the lease of the conductor.
+func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx storage.Tx, orchestration environment.Orchestration) error) error {
+	return explain(c.DB.InTx(ctx, func(tx storage.Tx) error {
+		orchestration, err := c.Orchestrations.Conduct(ctx, tx, by)
+		if err != nil {
+			return err
+		}
+
+		return work(tx, orchestration)
+	}))
+}
+
+// explain converts an error of the database to a failure.Error. All of them are transient: if the lease is lost, the replica that has it
+// continues.
+func explain(err error) error {
+	if _, explained := errors.AsType[*failure.Error](err); err == nil || explained {
+		return err
+	}
+
+	return failure.Wrap(failure.Transient, err, "the orchestration could not be read or written because of a database error").
+		WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
+}
+
+// Advance implements orchestrating.Orchestrations.
+func (c Conductor) Advance(ctx context.Context, by process.Record) (progress orchestrating.Progress, err error) {
+	err = c.conduct(ctx, by, func(tx storage.Tx, orchestration environment.Orchestration) error {
+		progress, err = c.advance(ctx, tx, orchestration)
+
+		return err
+	})
+	if err == nil {
+		c.Upgrader.Wake()
+	}
+
+	return progress, err
+}
+
+func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (orchestrating.Progress, error) {
+	if err := c.Orchestrations.Settle(ctx, tx, orchestration.ID); err != nil {
+		return orchestrating.Progress{}, err
+	}
+
+	state, more := orchestration.State, false
+
+	if state == environment.OrchestrationCanceling {
+		if err := c.Orchestrations.CancelPending(ctx, tx, orchestration.ID, "the orchestration was canceled"); err != nil {
+			return orchestrating.Progress{}, err
+		}
+	} else {
+		var err error
+		if more, err = c.start(ctx, tx, orchestration); err != nil {
+			return orchestrating.Progress{}, err
+		}
+
+		state = environment.OrchestrationInProgress
+	}
+
+	return c.progress(ctx, tx, orchestration.ID, state, more)
+}
+
+// progress returns the progress of the orchestration and stores it. more reports that more targets can start at once.
+func (c Conductor) progress(ctx context.Context, tx storage.Tx, id string, state environment.OrchestrationState, more bool) (progress orchestrating.Progress, err error) {
+	stats, err := c.Orchestrations.Stats(ctx, tx, id)
+	if err != nil {
+		return progress, err
+	}
+
+	progress.Text, progress.Done = describe(stats), unfinished(stats) == 0
+
+	running, err := c.Orchestrations.Running(ctx, tx, id)
+	if err != nil {
+		return progress, err
+	}
+
+	now := c.Clock.Now()
+
+	next, err := c.Orchestrations.NextDue(ctx, tx, id)
+	if err != nil {
+		return progress, err
+	}
+
+	// A target that is due although no more can start waits for the end of another one, which makes the conductor due.
+	if more || next.After(now) || len(running) == 0 {
+		progress.Next = next
+	}
+
+	return progress, c.Orchestrations.SetState(ctx, tx, id, state, progress.Text, now)
+}
+
+// start starts as many due upgrades as the order and startBatch allow. It reports whether more can start now.
+func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (more bool, err error) {
+	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
+	if err != nil {
+		return false, err
+	}
+
+	room := newRoom(*orchestration.Parameters.Strategy.Parallel, running)
+
+	for tried := 0; room.left() > 0; {
+		providers, regions := room.full()
+
+		due, err := c.Orchestrations.Due(ctx, tx, orchestration.ID, c.Clock.Now(), providers, regions, min(room.left(), startBatch))
+		if err != nil || len(due) == 0 {
+			return false, err
+		}
+
+		for _, target := range due {
+			if tried == startBatch {
+				return true, nil
+			}
+
+			if !room.fits(target) {
+				continue // its place is now full; the next query leaves it out
+			}
+
+			tried++
+
+			if target, err = c.startTarget(ctx, tx, orchestration, target); err != nil {
+				return false, err
+			}
+
+			room.add(target)
+		}
+	}
+
+	return false, nil
+}
+
+// startTarget accepts the upgrade of the target and returns the target with its new state. If the instance has another operation, the
+// target stays pending. If the instance can no longer be upgraded, the target ends.
+func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, target environment.Target) (environment.Target, error) {
+	_, err := c.Upgrader.Accept(ctx, tx, upgrade.Order{
+		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration), DryRun: orchestration.Parameters.DryRun,
+		OperationID: target.OperationID, PredecessorID: target.FormerID,
+		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID, cmp.Or(orchestration.OrderedBy, "an unauthenticated user")),
+	})
+
+	refused, isRefusal := errors.AsType[*failure.Error](err)
+
+	switch {
+	case err == nil:
+		target.State, target.Description = environment.TargetInProgress, ""
+	case errors.Is(err, upgrade.ErrBusy):
+		target.NotBefore, target.Description = c.Clock.Now().Add(busyPause), "Waiting: "+refused.Text
+	case errors.Is(err, storage.ErrNotFound):
+		target.State, target.Description = environment.TargetCanceled, "The instance no longer exists."
+	case isRefusal && refused.Kind == failure.Invalid:
+		target.State, target.Description = environment.TargetLeftOut, refused.Text
+	case isRefusal && refused.Kind == failure.Conflict:
+		target.State, target.Description = environment.TargetCanceled, refused.Text
+	default:
+		return target, err
+	}
+
+	return target, c.Orchestrations.SetTarget(ctx, tx, target)
+}
+
+// version returns the ordered version, which is empty for the default.
+func version(orchestration environment.Orchestration) string {
+	parameters := orchestration.Parameters
+
+	switch {
+	case orchestration.Kind == environment.KindUpgradeKyma && parameters.Kyma != nil:
+		return parameters.Kyma.Version
+	case orchestration.Kind == environment.KindUpgradeCluster && parameters.Kubernetes != nil:
+		return parameters.Kubernetes.KubernetesVersion
+	default:
+		return ""
+	}
+}
+
+// End implements orchestrating.Orchestrations.
+func (c Conductor) End(by process.Record) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		orchestration, err := c.Orchestrations.Conduct(ctx, tx, by)
+		if err != nil {
+			return explain(err)
+		}
+
+		stats, err := c.Orchestrations.Stats(ctx, tx, orchestration.ID)
+		if err != nil {
+			return explain(err)
+		}
+
+		if unfinished(stats) > 0 {
+			return failure.New(failure.Transient, "targets have become pending again")
+		}
+
+		state := environment.OrchestrationSucceeded
+
+		switch {
+		case orchestration.State == environment.OrchestrationCanceling:
+			state = environment.OrchestrationCanceled
+		case stats[string(environment.TargetFailed)] > 0:
+			state = environment.OrchestrationFailed
+		}
+
+		return explain(c.Orchestrations.SetState(ctx, tx, orchestration.ID, state, describe(stats), c.Clock.Now()))
+	})
+}
+
+// room counts how many more upgrades can start.
+type room struct {
+	limits               fleet.Parallel
+	total                int
+	byProvider, byRegion map[string]int
+}
+
+func newRoom(limits fleet.Parallel, running map[orchestrations.Place]int) *room {
+	r := &room{limits: limits, byProvider: map[string]int{}, byRegion: map[string]int{}}
+	for place, count := range running {
+		r.total += count
+		r.byProvider[place.Provider] += count
+		r.byRegion[place.Region] += count
+	}
+
+	return r
+}
+
+// left returns how many upgrades can start overall.
+func (r *room) left() int { return r.limits.Workers - r.total }
+
+// full returns the providers and the regions in which no upgrade can start.
+func (r *room) full() (providers, regions []string) {
+	return reached(r.byProvider, r.limits.WorkersPerProvider), reached(r.byRegion, r.limits.WorkersPerRegion)
+}
+
+// reached returns the names whose counts have reached the limit. 0 means no limit.
+func reached(counts map[string]int, limit int) []string {
+	var names []string
+
+	for name, count := range counts {
+		if limit > 0 && count >= limit {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// fits reports whether the upgrade of the target can start.
+func (r *room) fits(target environment.Target) bool {
+	return r.left() > 0 &&
+		(r.limits.WorkersPerProvider == 0 || r.byProvider[target.Provider] < r.limits.WorkersPerProvider) &&
+		(r.limits.WorkersPerRegion == 0 || r.byRegion[target.Region] < r.limits.WorkersPerRegion)
+}
+
+// add counts the target if it is in progress.
+func (r *room) add(target environment.Target) {
+	if target.State == environment.TargetInProgress {
+		r.total++
+		r.byProvider[target.Provider]++
+		r.byRegion[target.Region]++
+	}
+}

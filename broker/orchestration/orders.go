@@ -1,0 +1,243 @@
+package orchestration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
+)
+
+// Orders accepts orchestrations, and changes to them. It is stateless and safe for concurrent use. All fields are required. Errors are
+// of package failure or of the database.
+type Orders struct {
+	// DB is the database of the stores.
+	DB             *storage.DB
+	Orchestrations *orchestrations.Store
+	Operations     *operations.Store
+	// Recorder writes each change to the audit log.
+	Recorder *audit.Recorder
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
+	Wake  func()
+	Clock clock.PassiveClock
+}
+
+// Create accepts an orchestration of one of the environment.UpgradeKinds, and returns its ID. The error is of kind Invalid if a
+// parameter is invalid.
+func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
+	now := o.Clock.Now()
+
+	parameters, err = parameters.Complete(now)
+	if mistake, is := errors.AsType[*fleet.ValidationError](err); is {
+		return "", failure.New(failure.Invalid, "%s", mistake)
+	}
+
+	orchestration := environment.Orchestration{
+		ID: uuid.NewString(), Kind: kind, State: environment.OrchestrationPending, Description: "Orchestration created", Parameters: parameters,
+		OrderedBy: audit.ActorOf(ctx).Name(), CreatedAt: now, UpdatedAt: now,
+	}
+
+	return orchestration.ID, o.change(ctx, func(tx storage.Tx) error {
+		if err := o.Orchestrations.Insert(ctx, tx, orchestration); err != nil {
+			return err
+		}
+
+		if err := o.conduct(ctx, tx, orchestration.ID, ""); err != nil {
+			return err
+		}
+
+		return o.record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionOrchestrate, OperationID: orchestration.ID,
+			After: auditlog.Fields{"kind": kind, "dryRun": parameters.DryRun, "targets": parameters.Targets, "scheduleTime": parameters.Strategy.ScheduleTime},
+		})
+	})
+}
+
+// change runs work in a transaction and wakes the engine after the commit.
+func (o Orders) change(ctx context.Context, work func(tx storage.Tx) error) error {
+	err := o.DB.InTx(ctx, work)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return failure.New(failure.NotFound, "The orchestration does not exist.")
+	case err == nil:
+		o.Wake()
+	}
+
+	return err
+}
+
+// conduct accepts a conductor.
+func (o Orders) conduct(ctx context.Context, tx storage.Tx, id, why string) error {
+	conductor, err := environment.NewConductor(id, o.Clock.Now())
+	if err != nil {
+		return err
+	}
+
+	conductor.Why, conductor.OrderedBy, conductor.Trace = why, audit.ActorOf(ctx).Name(), tracing.Traceparent(ctx)
+
+	return o.Operations.Accept(ctx, tx, conductor)
+}
+
+// wake makes the conductor due, or accepts another one if the conductor has ended.
+func (o Orders) wake(ctx context.Context, tx storage.Tx, id, why string) error {
+	unfinished, err := o.Orchestrations.WakeConductor(ctx, tx, id, o.Clock.Now())
+	if err != nil || unfinished {
+		return err
+	}
+
+	return o.conduct(ctx, tx, id, why)
+}
+
+func (o Orders) record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
+	entry.Status = http.StatusAccepted
+
+	return o.Recorder.Record(ctx, tx, entry)
+}
+
+// Cancel cancels an orchestration: no more upgrades start, and those in progress run to their ends. It does nothing if the orchestration
+// has ended or is being canceled. The error is of kind NotFound if there is no such orchestration.
+func (o Orders) Cancel(ctx context.Context, id string) error {
+	return o.change(ctx, func(tx storage.Tx) error {
+		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
+		if err != nil || orchestration.State.Ended() || orchestration.State == environment.OrchestrationCanceling {
+			return err
+		}
+
+		if err := o.Orchestrations.SetState(ctx, tx, id, environment.OrchestrationCanceling, orchestration.Description, o.Clock.Now()); err != nil {
+			return err
+		}
+
+		if err := o.wake(ctx, tx, id, "canceled"); err != nil {
+			return err
+		}
+
+		return o.record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionCancel, OperationID: id, Before: auditlog.Fields{"state": orchestration.State},
+			After: auditlog.Fields{"state": environment.OrchestrationCanceling},
+		})
+	})
+}
+
+// Retried is the result of a retry.
+type Retried struct {
+	// Targets are retried.
+	Targets []environment.Target
+	// Old are IDs of upgrades that were retried before. Invalid are IDs that are no failed upgrades of the orchestration.
+	Old, Invalid []string
+}
+
+// maxRetried is the maximum number of IDs of a retry.
+const maxRetried = 1000
+
+// Retry makes failed targets pending again: those with the IDs of upgrades, or all. Each gets a new operation. The error is of kind
+// NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if it is being canceled.
+func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (retried Retried, err error) {
+	if len(operationIDs) > maxRetried {
+		return retried, failure.New(failure.Invalid, "The request has %d operation IDs. At most %d are allowed; without IDs, all failed operations are retried.",
+			len(operationIDs), maxRetried)
+	}
+
+	err = o.change(ctx, func(tx storage.Tx) error {
+		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		if orchestration.State == environment.OrchestrationCanceling {
+			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
+		}
+
+		if retried, err = o.retryTargets(ctx, tx, id, operationIDs); err != nil {
+			return err
+		}
+
+		if len(retried.Targets) == 0 {
+			return o.restart(ctx, tx, orchestration)
+		}
+
+		why := fmt.Sprintf("retried %d operations", len(retried.Targets))
+
+		if orchestration.State.Ended() {
+			orchestration.State = environment.OrchestrationRetrying
+		}
+
+		if err := o.Orchestrations.SetState(ctx, tx, id, orchestration.State, orchestration.Description+"; "+why, o.Clock.Now()); err != nil {
+			return err
+		}
+
+		if err := o.wake(ctx, tx, id, why); err != nil {
+			return err
+		}
+
+		return o.record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionRetry, OperationID: id, After: auditlog.Fields{"operations": len(retried.Targets)},
+		})
+	})
+
+	return retried, err
+}
+
+// restart accepts a conductor if that of an unfinished orchestration has failed. This happens only by a defect.
+func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
+	if orchestration.State.Ended() {
+		return nil
+	}
+
+	return o.wake(ctx, tx, orchestration.ID, "the former conductor has failed")
+}
+
+// retryTargets makes the targets pending, and sorts the other IDs.
+func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, id string, operationIDs []string) (Retried, error) {
+	if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {
+		return Retried{}, err
+	}
+
+	targets, err := o.Orchestrations.Failed(ctx, tx, id, operationIDs)
+	if err != nil {
+		return Retried{}, err
+	}
+
+	retried, found := Retried{Targets: targets}, map[string]bool{}
+
+	for _, target := range targets {
+		found[target.OperationID] = true
+
+		if err := o.Orchestrations.Retry(ctx, tx, target, uuid.NewString(), o.Clock.Now()); err != nil {
+			return Retried{}, err
+		}
+	}
+
+	for _, operationID := range operationIDs {
+		if found[operationID] {
+			continue
+		}
+
+		found[operationID] = true
+
+		old, err := o.Orchestrations.Repeated(ctx, tx, id, operationID)
+		if err != nil {
+			return Retried{}, err
+		}
+
+		if old {
+			retried.Old = append(retried.Old, operationID)
+		} else {
+			retried.Invalid = append(retried.Invalid, operationID)
+		}
+	}
+
+	return retried, nil
+}

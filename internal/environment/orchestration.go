@@ -1,0 +1,95 @@
+package environment
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// orchestrationPath begins the key of an orchestration, see OrchestrationKey.
+const orchestrationPath = "/orchestrations/"
+
+// OrchestrationState is the state of an orchestration. The states are stored and part of the operator API.
+type OrchestrationState string
+
+// Orchestrations start as OrchestrationPending. Canceled, succeeded and failed orchestrations have ended, but targets that failed can be
+// retried; the orchestration is then OrchestrationRetrying until an upgrade starts.
+const (
+	OrchestrationPending    OrchestrationState = "pending"
+	OrchestrationInProgress OrchestrationState = "in progress"
+	OrchestrationRetrying   OrchestrationState = "retrying"
+	// OrchestrationCanceling starts no more upgrades. It ends when those in progress have ended.
+	OrchestrationCanceling OrchestrationState = "canceling"
+	OrchestrationCanceled  OrchestrationState = "canceled"
+	OrchestrationSucceeded OrchestrationState = "succeeded"
+	OrchestrationFailed    OrchestrationState = "failed"
+)
+
+// Ended reports whether the orchestration has ended.
+func (s OrchestrationState) Ended() bool {
+	return s == OrchestrationCanceled || s == OrchestrationSucceeded || s == OrchestrationFailed
+}
+
+// Orchestration upgrades many instances. Its conductor is an operation of KindOrchestrate.
+type Orchestration struct {
+	ID string
+	// Kind is one of the UpgradeKinds.
+	Kind  string
+	State OrchestrationState
+	// Description is a status for operators.
+	Description string
+	Parameters  fleet.Parameters
+	// OrderedBy is the name of the user who ordered it.
+	OrderedBy            string
+	CreatedAt, UpdatedAt time.Time
+}
+
+// TargetState is the state of a target as its conductor last saw it.
+type TargetState string
+
+// Targets start as TargetPending or TargetLeftOut. A target in progress has an operation.
+const (
+	TargetPending    TargetState = "pending"
+	TargetInProgress TargetState = "in progress"
+	TargetSucceeded  TargetState = "succeeded"
+	TargetFailed     TargetState = "failed"
+	TargetCanceled   TargetState = "canceled"
+	// TargetLeftOut marks an instance that was selected but cannot be upgraded. Description has the reason.
+	TargetLeftOut TargetState = "left out"
+)
+
+// Target is an instance of an orchestration.
+type Target struct {
+	OrchestrationID, InstanceID string
+	// OperationID is the ID of the upgrade, which exists once the target is in progress. A retry gets another ID.
+	OperationID string
+	// FormerID is the ID of the upgrade that a retry repeats, or empty.
+	FormerID string
+	State    TargetState
+	// Description is the reason for which the target was left out or canceled, or waits.
+	Description string
+	// Provider and Region are those of the instance when it was selected.
+	Provider, Region string
+	// NotBefore is the earliest start of the upgrade.
+	NotBefore time.Time
+	// ShootName is that of the instance. Only lists of failed targets have it, unless the instance was deleted.
+	ShootName string
+}
+
+// OrchestrationKey returns the process.Record.InstanceID of the conductor of an orchestration.
+func OrchestrationKey(orchestrationID string) string { return orchestrationPath + orchestrationID }
+
+// OrchestrationOf returns the ID of the orchestration of a key that OrchestrationKey returned. It returns false for other keys.
+func OrchestrationOf(key string) (orchestrationID string, ok bool) {
+	return strings.CutPrefix(key, orchestrationPath)
+}
+
+// NewConductor returns a new operation that conducts the orchestration. An orchestration that has ended gets another one if operators
+// retry its targets.
+func NewConductor(orchestrationID string, at time.Time) (process.New, error) {
+	return newOperation(process.New{ID: uuid.NewString(), Kind: KindOrchestrate, InstanceID: OrchestrationKey(orchestrationID), At: at}, Data{})
+}

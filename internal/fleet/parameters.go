@@ -1,0 +1,192 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxTargets is the maximum number of entries of each of the lists include and exclude.
+	maxTargets = 100
+	// maxWorkers is the maximum number of instances that an orchestration upgrades at once.
+	maxWorkers = 1000
+	// maxDelay is how far in the future an orchestration can start.
+	maxDelay = 90 * 24 * time.Hour
+
+	// StrategyParallel is the only strategy.
+	StrategyParallel = "parallel"
+	// The values of Strategy.Schedule other than a time.
+	ScheduleImmediate = "immediate"
+	ScheduleNow       = "now"
+)
+
+// Parameters is the order of an orchestration. Its JSON is that of Kyma Environment Broker, and it is stored.
+type Parameters struct {
+	Targets  Targets  `json:"targets"`
+	Strategy Strategy `json:"strategy,omitzero"`
+	// DryRun makes all upgrades dry runs: they describe what they would do and call no other system.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Kyma has the version of an upgrade of Kyma. Kubernetes has the version of an upgrade of clusters. Nil means the defaults.
+	Kyma       *Kyma       `json:"kyma,omitempty"`
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
+
+	// Clients of Kyma Environment Broker send these fields, which it sets itself. They are ignored.
+	RetryOperation    json.RawMessage `json:"retryoperation,omitempty"`
+	NotificationState json.RawMessage `json:"notificationstate,omitempty"`
+	Notification      bool            `json:"notification,omitempty"`
+}
+
+// Kyma has the version of Kyma after the upgrade. Empty means the version of each account, or else the default.
+type Kyma struct {
+	Version string `json:"version,omitempty"`
+}
+
+// Kubernetes has the version of Kubernetes after the upgrade. Empty means the version of each plan. The plan determines the machine
+// image, so the other fields must be empty.
+type Kubernetes struct {
+	KubernetesVersion   string `json:"kubernetesVersion,omitempty"`
+	MachineImage        string `json:"machineImage,omitempty"`
+	MachineImageVersion string `json:"machineImageVersion,omitempty"`
+}
+
+// Strategy determines when upgrades start, and how many run at once.
+type Strategy struct {
+	// Type is empty or StrategyParallel.
+	Type string `json:"type,omitempty"`
+	// Schedule is ScheduleImmediate, ScheduleNow or a time in the format of RFC 3339. Empty means ScheduleTime, or else
+	// ScheduleImmediate.
+	Schedule     string    `json:"schedule,omitempty"`
+	ScheduleTime time.Time `json:"scheduleTime,omitzero"`
+	// MaintenanceWindow starts upgrades only in the maintenance windows of their instances.
+	MaintenanceWindow bool      `json:"maintenanceWindow,omitempty"`
+	Parallel          *Parallel `json:"parallel,omitempty"`
+}
+
+// Parallel bounds the number of upgrades of an orchestration that run at the same time.
+type Parallel struct {
+	// Workers is the maximum number of upgrades overall.
+	Workers int `json:"workers"`
+	// WorkersPerRegion and WorkersPerProvider are the maximum numbers in each region and at each cloud provider. 0 means no limit other
+	// than Workers.
+	WorkersPerRegion   int `json:"workersPerRegion,omitempty"`
+	WorkersPerProvider int `json:"workersPerProvider,omitempty"`
+}
+
+// ValidationError is a mistake in Parameters. Its text is for users.
+type ValidationError struct{ text string }
+
+// Error implements error.
+func (e *ValidationError) Error() string { return e.text }
+
+func invalid(format string, args ...any) error { return &ValidationError{fmt.Sprintf(format, args...)} }
+
+// Complete returns the parameters with all defaults and without ignored fields. ScheduleTime is then the earliest start. Errors are of
+// type ValidationError.
+func (p Parameters) Complete(now time.Time) (Parameters, error) {
+	p.RetryOperation, p.NotificationState = nil, nil
+
+	if p.Kubernetes != nil && (p.Kubernetes.MachineImage != "" || p.Kubernetes.MachineImageVersion != "") {
+		return p, invalid("kubernetes.machineImage and kubernetes.machineImageVersion are not supported: the plan determines the machine image.")
+	}
+
+	if err := p.Targets.validate(); err != nil {
+		return p, err
+	}
+
+	strategy, err := p.Strategy.complete(now)
+	p.Strategy = strategy
+
+	return p, err
+}
+
+// complete returns the strategy with all defaults.
+func (s Strategy) complete(now time.Time) (Strategy, error) {
+	if s.Type == "" {
+		s.Type = StrategyParallel
+	}
+
+	if s.Type != StrategyParallel {
+		return s, invalid("strategy.type must be %q.", StrategyParallel)
+	}
+
+	if s.MaintenanceWindow {
+		return s, invalid("strategy.maintenanceWindow is not supported yet. Set strategy.schedule to the begin of the maintenance window.")
+	}
+
+	parallel := Parallel{Workers: 1}
+	if s.Parallel != nil {
+		parallel = *s.Parallel
+	}
+
+	if parallel.Workers < 1 || parallel.Workers > maxWorkers {
+		return s, invalid("strategy.parallel.workers must be a number from 1 to %d.", maxWorkers)
+	}
+
+	if parallel.WorkersPerRegion < 0 || parallel.WorkersPerProvider < 0 {
+		return s, invalid("strategy.parallel.workersPerRegion and strategy.parallel.workersPerProvider must not be negative.")
+	}
+
+	s.Parallel = &parallel
+
+	return s.schedule(now)
+}
+
+// schedule determines ScheduleTime.
+func (s Strategy) schedule(now time.Time) (Strategy, error) {
+	switch s.Schedule {
+	case ScheduleImmediate, ScheduleNow:
+		s.ScheduleTime = now
+	case "":
+		if s.Schedule = ScheduleImmediate; !s.ScheduleTime.IsZero() {
+			s.Schedule = s.ScheduleTime.Format(time.RFC3339)
+		}
+	case "maintenanceWindow", "maintenancewindow":
+		return s, invalid("strategy.schedule no longer has the value %q. Set strategy.maintenanceWindow to true.", s.Schedule)
+	default:
+		at, err := time.Parse(time.RFC3339, s.Schedule)
+		if err != nil {
+			return s, invalid("strategy.schedule must be %q, %q or a time such as 2030-01-02T15:04:05Z.", ScheduleImmediate, ScheduleNow)
+		}
+
+		s.ScheduleTime = at
+	}
+
+	if s.ScheduleTime.Before(now) {
+		s.ScheduleTime = now
+	}
+
+	if s.ScheduleTime.Sub(now) > maxDelay {
+		return s, invalid("strategy.schedule must not be more than %d days in the future.", int(maxDelay.Hours()/24))
+	}
+
+	s.ScheduleTime = s.ScheduleTime.UTC()
+
+	return s, nil
+}
+
+// validate rejects lists that are empty, too long, or have invalid entries.
+func (t Targets) validate() error {
+	if len(t.Include) == 0 {
+		return invalid(`targets.include is missing. Send at least one target, such as {"target": "all"}.`)
+	}
+
+	for _, list := range []struct {
+		name    string
+		targets []Target
+	}{{"include", t.Include}, {"exclude", t.Exclude}} {
+		if len(list.targets) > maxTargets {
+			return invalid("targets.%s has %d entries. At most %d are allowed.", list.name, len(list.targets), maxTargets)
+		}
+
+		for i, target := range list.targets {
+			if problems := target.problems(); len(problems) > 0 {
+				return invalid("targets.%s[%d]: %s.", list.name, i, strings.Join(slices.Compact(problems), "; "))
+			}
+		}
+	}
+
+	return nil
+}

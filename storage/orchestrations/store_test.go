@@ -1,0 +1,426 @@
+package orchestrations_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+var now = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+const id = "orchestration"
+
+// fixture is the store with those of operations and instances.
+type fixture struct {
+	*testing.T
+
+	db         *storage.DB
+	operations *operations.Store
+	instances  *instances.Store
+	store      *orchestrations.Store
+}
+
+func eachDatabase(t *testing.T, test func(f fixture)) {
+	t.Helper()
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		keys := storagetest.Keys(t)
+
+		ops, err := operations.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		rows, err := instances.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		store, err := orchestrations.Open(t.Context(), db, ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(fixture{t, db, ops, rows, store})
+	})
+}
+
+// tx runs work in a transaction that must succeed.
+func (f fixture) tx(work func(tx storage.Tx) error) {
+	f.Helper()
+
+	if err := f.db.InTx(f.Context(), work); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// add adds the orchestration with the targets, which are pending and due now unless they say otherwise.
+func (f fixture) add(targets ...environment.Target) environment.Orchestration {
+	f.Helper()
+
+	orchestration := environment.Orchestration{
+		ID: id, Kind: environment.KindUpgradeCluster, State: environment.OrchestrationPending, Description: "created", OrderedBy: "admin",
+		Parameters: fleet.Parameters{Targets: fleet.Targets{Include: []fleet.Target{{Target: "all"}}}}, CreatedAt: now, UpdatedAt: now,
+	}
+
+	for i := range targets {
+		target := &targets[i]
+		target.OrchestrationID, target.OperationID = id, "operation-of-"+target.InstanceID
+
+		if target.State == "" {
+			target.State = environment.TargetPending
+		}
+
+		if target.NotBefore.IsZero() {
+			target.NotBefore = now
+		}
+	}
+
+	f.tx(func(tx storage.Tx) error {
+		return errors.Join(f.store.Insert(f.Context(), tx, orchestration), f.store.AddTargets(f.Context(), tx, targets))
+	})
+
+	return orchestration
+}
+
+// upgrade accepts and claims the upgrade of the target and marks the target as in progress.
+func (f fixture) upgrade(instanceID string) process.Record {
+	f.Helper()
+
+	f.tx(func(tx storage.Tx) error {
+		return errors.Join(
+			f.operations.Accept(f.Context(), tx, process.New{
+				ID: "operation-of-" + instanceID, Kind: environment.KindUpgradeCluster, InstanceID: instanceID, Payload: []byte(`{}`), At: now,
+			}),
+			f.store.SetTarget(f.Context(), tx, environment.Target{
+				OrchestrationID: id, InstanceID: instanceID, State: environment.TargetInProgress, NotBefore: now,
+			}))
+	})
+
+	claimed := storagetest.Claim(f, f.operations, process.Claim{Owner: "holder", Limit: 9, Now: now, Until: now.Add(time.Hour)}, environment.KindUpgradeCluster)
+	if len(claimed) != 1 {
+		f.Fatalf("claimed %+v", claimed)
+	}
+
+	return claimed[0].Record
+}
+
+// end ends the operation in the state.
+func (f fixture) end(by process.Record, state process.State) {
+	f.Helper()
+
+	by.State, by.FinishedAt, by.Description, by.Problem.Message = state, now.Add(time.Hour), "ended", "problem"
+	if _, err := f.operations.Save(f.Context(), process.Progress{Record: by, Release: true, Now: by.FinishedAt}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f fixture) wantStats(reason string, want map[string]int) {
+	f.Helper()
+
+	got, err := f.store.Stats(f.Context(), f.db.Reader(), id)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		f.Errorf("%s: %v -want +got\n%s", reason, err, diff)
+	}
+}
+
+func TestInsertAndList(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		want := f.add()
+
+		got, err := f.store.Get(f.Context(), f.db.Reader(), id)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			f.Errorf("%v -want +got\n%s", err, diff)
+		}
+
+		if _, err := f.store.Get(f.Context(), f.db.Reader(), "other"); !errors.Is(err, storage.ErrNotFound) {
+			f.Errorf("an unknown orchestration: %v", err)
+		}
+
+		second := want
+		second.ID, second.CreatedAt, second.State = "second", now.Add(time.Second), environment.OrchestrationFailed
+		f.tx(func(tx storage.Tx) error { return f.store.Insert(f.Context(), tx, second) })
+
+		for _, c := range []struct {
+			reason        string
+			states        []string
+			limit, offset int
+			want          []environment.Orchestration
+			total         int
+		}{
+			{"newest first", nil, 9, 0, []environment.Orchestration{second, want}, 2},
+			{"the second page", nil, 1, 1, []environment.Orchestration{want}, 2},
+			{"by state", []string{"failed", "canceled"}, 9, 0, []environment.Orchestration{second}, 1},
+		} {
+			got, total, err := f.store.List(f.Context(), c.states, c.limit, c.offset)
+			if diff := cmp.Diff(c.want, got); diff != "" || err != nil || total != c.total {
+				f.Errorf("%s: %d, %v -want +got\n%s", c.reason, total, err, diff)
+			}
+		}
+	})
+}
+
+func TestTargets(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		targets := []environment.Target{
+			{InstanceID: "a", Provider: "aws", Region: "eu"}, {InstanceID: "b", Provider: "aws", Region: "us"},
+			{InstanceID: "c", Provider: "gcp", Region: "eu"}, {InstanceID: "later", NotBefore: now.Add(time.Hour)},
+			{InstanceID: "out", State: environment.TargetLeftOut, Description: "why"},
+		}
+		for i := range 1000 {
+			targets = append(targets, environment.Target{InstanceID: fmt.Sprintf("other %04d", i), State: environment.TargetCanceled})
+		}
+
+		f.add(targets...)
+
+		for _, c := range []struct {
+			reason             string
+			providers, regions []string
+			limit              int
+			want               []string
+		}{
+			{"all that are due", nil, nil, 9, []string{"a", "b", "c"}},
+			{"limited", nil, nil, 2, []string{"a", "b"}},
+			{"without a provider", []string{"aws"}, nil, 9, []string{"c"}},
+			{"without a region", nil, []string{"eu"}, 9, []string{"b"}},
+		} {
+			f.tx(func(tx storage.Tx) error {
+				due, err := f.store.Due(f.Context(), tx, id, now, c.providers, c.regions, c.limit)
+
+				var got []string
+				for _, target := range due {
+					got = append(got, target.InstanceID)
+				}
+
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					f.Errorf("%s: -want +got\n%s", c.reason, diff)
+				}
+
+				return err
+			})
+		}
+
+		f.upgrade("a")
+		f.tx(func(tx storage.Tx) error {
+			running, err := f.store.Running(f.Context(), tx, id)
+			if diff := cmp.Diff(map[orchestrations.Place]int{{Provider: "aws", Region: "eu"}: 1}, running); diff != "" {
+				f.Errorf("running -want +got\n%s", diff)
+			}
+
+			return errors.Join(err, f.store.CancelPending(f.Context(), tx, id, "canceled"))
+		})
+		f.wantStats("the others are canceled", map[string]int{"in progress": 1, "canceled": 1003, "left out": 1})
+
+		if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+			return f.store.AddTargets(f.Context(), tx, []environment.Target{{OrchestrationID: id, InstanceID: "a", OperationID: "x", NotBefore: now}})
+		}); !storage.IsDuplicate(err) {
+			f.Errorf("an instance is a target only once: %v", err)
+		}
+	})
+}
+
+func TestNextDue(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		want := func(reason string, want time.Time) {
+			f.tx(func(tx storage.Tx) error {
+				got, err := f.store.NextDue(f.Context(), tx, id)
+				if !got.Equal(want) {
+					f.Errorf("%s: got %s, want %s", reason, got, want)
+				}
+
+				return err
+			})
+		}
+
+		f.add(environment.Target{InstanceID: "a", NotBefore: now.Add(2 * time.Hour)}, environment.Target{InstanceID: "b", NotBefore: now.Add(time.Hour)})
+		want("the first one", now.Add(time.Hour))
+		f.tx(func(tx storage.Tx) error { return f.store.CancelPending(f.Context(), tx, id, "") })
+		want("none is pending", time.Time{})
+	})
+}
+
+// TestEndOfAnUpgrade checks that the end wakes the conductor, also one that runs, and that the result is settled once.
+func TestEndOfAnUpgrade(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		f.add(environment.Target{InstanceID: "a"}, environment.Target{InstanceID: "b"})
+
+		conductor := storagetest.Hold(f.T, f.db, f.operations, environment.KindOrchestrate, environment.OrchestrationKey(id))
+		other := storagetest.Hold(f.T, f.db, f.operations, environment.KindOrchestrate, environment.OrchestrationKey("other"))
+		far := time.Now().Add(48 * time.Hour)
+
+		first := f.upgrade("a")
+		f.wantStats("the upgrade runs", map[string]int{"in progress": 1, "pending": 1})
+		f.end(first, process.Failed)
+		f.wantStats("lists show the state of the upgrade", map[string]int{"failed": 1, "pending": 1})
+
+		for _, record := range []process.Record{conductor, other} {
+			record.NextRun = far
+			if _, err := f.operations.Save(f.Context(), process.Progress{Record: record, Release: true, Now: now}); err != nil {
+				f.Fatal(err)
+			}
+		}
+
+		for _, c := range []struct {
+			id   string
+			want time.Time
+		}{{conductor.ID, now.Add(time.Hour)}, {other.ID, far.UTC()}} {
+			record, err := f.operations.Get(f.Context(), f.db.Reader(), c.id)
+			if err != nil || !record.NextRun.Equal(c.want.Truncate(time.Microsecond)) {
+				f.Errorf("%s is due at %s, want %s: %v", c.id, record.NextRun, c.want, err)
+			}
+		}
+
+		failed := func() []environment.Target {
+			var found []environment.Target
+
+			f.tx(func(tx storage.Tx) (err error) {
+				found, err = f.store.Failed(f.Context(), tx, id, nil)
+
+				return err
+			})
+
+			return found
+		}
+
+		if found := failed(); len(found) != 0 {
+			f.Errorf("before the result is settled: %+v", found)
+		}
+
+		f.tx(func(tx storage.Tx) error { return f.store.Settle(f.Context(), tx, id) })
+
+		if found := failed(); len(found) != 1 || found[0].InstanceID != "a" {
+			f.Errorf("after the result is settled: %+v", found)
+		}
+	})
+}
+
+func TestRetry(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		f.add(environment.Target{InstanceID: "a", State: environment.TargetFailed}, environment.Target{InstanceID: "b", State: environment.TargetFailed})
+
+		f.tx(func(tx storage.Tx) error {
+			failed, err := f.store.Failed(f.Context(), tx, id, []string{"operation-of-a", "operation-of-x"})
+			if err != nil || len(failed) != 1 {
+				f.Fatalf("found %+v, %v", failed, err)
+			}
+
+			return f.store.Retry(f.Context(), tx, failed[0], "next", now.Add(time.Hour))
+		})
+		f.wantStats("one is retried", map[string]int{"retrying": 1, "failed": 1})
+
+		f.tx(func(tx storage.Tx) error {
+			due, err := f.store.Due(f.Context(), tx, id, now.Add(time.Hour), nil, nil, 9)
+			if len(due) != 1 || due[0].OperationID != "next" || due[0].FormerID != "operation-of-a" {
+				f.Errorf("the retry: %+v", due)
+			}
+
+			for operationID, want := range map[string]bool{"operation-of-a": true, "operation-of-b": false, "next": false, "operation-of-_": false, "%": false} {
+				if repeated, err := f.store.Repeated(f.Context(), tx, id, operationID); err != nil || repeated != want {
+					f.Errorf("%s: repeated %t, %v", operationID, repeated, err)
+				}
+			}
+
+			return err
+		})
+	})
+}
+
+func TestListTargets(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		f.add(environment.Target{InstanceID: "a"}, environment.Target{InstanceID: "b", Description: "Waiting"},
+			environment.Target{InstanceID: "out", State: environment.TargetLeftOut, Description: "why"})
+
+		f.tx(func(tx storage.Tx) error {
+			return storagetest.Insert(f.Context(), tx, f.instances, environment.Instance{
+				ID: "a", PlanID: "p", PlanName: "aws", ShootName: "c-a", RuntimeID: "r", GlobalAccountID: "ga", SubAccountID: "sa", CreatedAt: now, UpdatedAt: now,
+			})
+		})
+		f.end(f.upgrade("a"), process.Failed)
+
+		listed, total, err := f.store.ListTargets(f.Context(), id, orchestrations.Filter{Limit: 9})
+		if err != nil || total != 2 || len(listed) != 2 {
+			f.Fatalf("%d of %d, %v", len(listed), total, err)
+		}
+
+		want := orchestrations.Listed{
+			Target: listed[0].Target, State: "failed", Description: "ended", Problem: "problem",
+			Instance: environment.Instance{ID: "a", PlanID: "p", PlanName: "aws", ShootName: "c-a", RuntimeID: "r", GlobalAccountID: "ga", SubAccountID: "sa"},
+		}
+		if diff := cmp.Diff(want, listed[0]); diff != "" {
+			f.Errorf("-want +got\n%s", diff)
+		}
+
+		if second := listed[1]; second.Description != "Waiting" || second.State != "pending" || second.Instance.RuntimeID != "" {
+			f.Errorf("a target without an instance: %+v", second)
+		}
+
+		for _, c := range []struct {
+			reason string
+			filter orchestrations.Filter
+			want   int
+		}{
+			{"by state", orchestrations.Filter{States: []string{"failed"}, Limit: 9}, 1},
+			{"left out", orchestrations.Filter{States: []string{"left out"}, Limit: 9}, 1},
+			{"by operation", orchestrations.Filter{OperationID: "operation-of-b", Limit: 9}, 1},
+			{"another operation", orchestrations.Filter{OperationID: "x", Limit: 9}, 0},
+		} {
+			if listed, total, err := f.store.ListTargets(f.Context(), id, c.filter); err != nil || len(listed) != c.want || total != c.want {
+				f.Errorf("%s: %d of %d, %v", c.reason, len(listed), total, err)
+			}
+		}
+	})
+}
+
+func TestConduct(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		f.add()
+
+		conductor := storagetest.Hold(f.T, f.db, f.operations, environment.KindOrchestrate, environment.OrchestrationKey(id))
+
+		f.tx(func(tx storage.Tx) error {
+			orchestration, err := f.store.Conduct(f.Context(), tx, conductor)
+			if orchestration.ID != id {
+				f.Errorf("got %+v", orchestration)
+			}
+
+			return errors.Join(err, f.store.SetState(f.Context(), tx, id, environment.OrchestrationInProgress, "runs", now.Add(time.Minute)))
+		})
+
+		conductor.Lease.Fence--
+
+		if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+			_, err := f.store.Conduct(f.Context(), tx, conductor)
+
+			return err
+		}); !errors.Is(err, orchestrations.ErrLeaseLost) {
+			f.Errorf("a lost lease: %v", err)
+		}
+
+		got, err := f.store.Get(f.Context(), f.db.Reader(), id)
+		if err != nil || got.State != environment.OrchestrationInProgress || got.Description != "runs" || !got.UpdatedAt.Equal(now.Add(time.Minute)) {
+			f.Errorf("got %+v, %v", got, err)
+		}
+
+		f.tx(func(tx storage.Tx) error {
+			for orchestrationID, want := range map[string]bool{id: true, "other": false} {
+				if woken, err := f.store.WakeConductor(f.Context(), tx, orchestrationID, now); err != nil || woken != want {
+					f.Errorf("%s: woken %t, %v", orchestrationID, woken, err)
+				}
+			}
+
+			return nil
+		})
+	})
+}

@@ -1,0 +1,178 @@
+package orchestrations
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// insertBatch is the number of targets that one statement adds. Databases limit the number of arguments.
+const insertBatch = 500
+
+// targetRow is a row of orchestration_targets.
+type targetRow struct {
+	OrchestrationID string       `db:"orchestration_id"`
+	InstanceID      string       `db:"instance_id"`
+	OperationID     string       `db:"operation_id"`
+	FormerIDs       string       `db:"former_ids"`
+	State           string       `db:"state"`
+	Description     string       `db:"description"`
+	Provider        string       `db:"provider"`
+	Region          string       `db:"region"`
+	NotBefore       storage.Time `db:"not_before"`
+	Shoot           string       `db:"shoot"`
+}
+
+// targetColumns are the columns of targetRow.
+const targetColumns = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before`
+
+func (r targetRow) target() environment.Target {
+	former, _, _ := strings.Cut(r.FormerIDs, " ")
+
+	return environment.Target{
+		OrchestrationID: r.OrchestrationID, InstanceID: r.InstanceID, OperationID: r.OperationID, FormerID: former,
+		State: environment.TargetState(r.State), Description: r.Description, Provider: r.Provider, Region: r.Region, NotBefore: r.NotBefore.Time,
+		ShootName: r.Shoot,
+	}
+}
+
+// AddTargets adds the targets.
+func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environment.Target) error {
+	for batch := range slices.Chunk(targets, insertBatch) {
+		var args []any
+
+		for _, target := range batch {
+			args = append(args, target.OrchestrationID, target.InstanceID, target.OperationID, target.FormerID, string(target.State),
+				target.Description, target.Provider, target.Region, storage.At(target.NotBefore))
+		}
+
+		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
+
+		if _, err := storage.Exec(ctx, tx, `INSERT INTO orchestration_targets (`+targetColumns+`) VALUES `+values, args...); err != nil {
+			return failure.While(err, "adding the targets of an orchestration")
+		}
+	}
+
+	return nil
+}
+
+// Settle records the results of the upgrades that have ended.
+func (s *Store) Settle(ctx context.Context, tx storage.Tx, id string) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET
+			state = (SELECT operations.state FROM operations WHERE operations.id = operation_id), description = ''
+		WHERE orchestration_id = ? AND state = 'in progress' AND EXISTS (
+			SELECT 1 FROM operations WHERE operations.id = operation_id AND operations.state IN ('succeeded', 'failed', 'canceled'))`, id)
+
+	return failure.While(err, "recording the results of orchestration %s", id)
+}
+
+// Place identifies a region of a cloud provider.
+type Place struct{ Provider, Region string }
+
+// Running returns the number of targets in progress in each place.
+func (s *Store) Running(ctx context.Context, tx storage.Tx, id string) (map[Place]int, error) {
+	rows, err := storage.Select[struct {
+		Provider string `db:"provider"`
+		Region   string `db:"region"`
+		Count    int    `db:"count"`
+	}](ctx, tx, `SELECT provider, region, count(*) AS count FROM orchestration_targets
+		WHERE orchestration_id = ? AND state = 'in progress' GROUP BY provider, region`, id)
+
+	running := map[Place]int{}
+	for _, row := range rows {
+		running[Place{row.Provider, row.Region}] = row.Count
+	}
+
+	return running, failure.While(err, "counting the targets of orchestration %s", id)
+}
+
+// Due returns at most limit pending targets that are due, except those at the providers and in the regions.
+func (s *Store) Due(ctx context.Context, tx storage.Tx, id string, now time.Time, providers, regions []string, limit int) ([]environment.Target, error) {
+	var conditions storage.Conditions
+
+	conditions.Add(true, "orchestration_id = ? AND state = 'pending' AND not_before <= ?", id, storage.At(now))
+	conditions.Add(len(providers) > 0, "provider NOT IN (?)", providers)
+	conditions.Add(len(regions) > 0, "region NOT IN (?)", regions)
+	where, args := conditions.Where()
+
+	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets`+where+
+		` ORDER BY not_before, instance_id `+storage.Page(limit, 0), args...)
+
+	return targets(rows), failure.While(err, "finding due targets of orchestration %s", id)
+}
+
+func targets(rows []targetRow) []environment.Target {
+	found := make([]environment.Target, 0, len(rows))
+	for _, row := range rows {
+		found = append(found, row.target())
+	}
+
+	return found
+}
+
+// NextDue returns when the next pending target is due, or zero if no target is pending.
+func (s *Store) NextDue(ctx context.Context, tx storage.Tx, id string) (time.Time, error) {
+	next, err := storage.Get[storage.Time](ctx, tx, `SELECT min(not_before) FROM orchestration_targets
+		WHERE orchestration_id = ? AND state = 'pending'`, id)
+
+	return next.Time, failure.While(err, "finding the next target of orchestration %s", id)
+}
+
+// SetTarget stores the state, the description and NotBefore of a target.
+func (s *Store) SetTarget(ctx context.Context, tx storage.Tx, target environment.Target) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = ?, description = ?, not_before = ?
+		WHERE orchestration_id = ? AND instance_id = ?`,
+		string(target.State), target.Description, storage.At(target.NotBefore), target.OrchestrationID, target.InstanceID)
+
+	return failure.While(err, "changing a target of orchestration %s", target.OrchestrationID)
+}
+
+// CancelPending cancels all pending targets.
+func (s *Store) CancelPending(ctx context.Context, tx storage.Tx, id, why string) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'canceled', description = ?
+		WHERE orchestration_id = ? AND state = 'pending'`, why, id)
+
+	return failure.While(err, "canceling the targets of orchestration %s", id)
+}
+
+// Failed returns the failed targets. IDs of upgrades restrict them to these; nil means all.
+func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]environment.Target, error) {
+	var conditions storage.Conditions
+
+	conditions.Add(true, "orchestration_id = ? AND state = 'failed'", id)
+	conditions.Add(len(operationIDs) > 0, "operation_id IN (?)", operationIDs)
+	where, args := conditions.Where()
+
+	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+`,
+		COALESCE((SELECT shoot_name FROM instances WHERE id = instance_id), '') AS shoot FROM orchestration_targets`+where+` ORDER BY instance_id`, args...)
+
+	return targets(rows), failure.While(err, "finding the failed targets of orchestration %s", id)
+}
+
+// Repeated reports whether a retry has repeated the upgrade.
+func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id, operationID string) (bool, error) {
+	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM orchestration_targets
+		WHERE orchestration_id = ? AND ' ' || former_ids || ' ' LIKE ? ESCAPE '\'`, id, "% "+escapeLike(operationID)+" %")
+
+	return len(found) > 0, failure.While(err, "finding a target of orchestration %s", id)
+}
+
+// escapeLike quotes the wildcards of LIKE.
+func escapeLike(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
+}
+
+// Retry makes a failed target pending again, with the ID of its next upgrade.
+func (s *Store) Retry(ctx context.Context, tx storage.Tx, target environment.Target, operationID string, now time.Time) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?,
+			former_ids = CASE WHEN former_ids = '' THEN operation_id ELSE operation_id || ' ' || former_ids END, operation_id = ?
+		WHERE orchestration_id = ? AND instance_id = ? AND state = 'failed'`,
+		storage.At(now), operationID, target.OrchestrationID, target.InstanceID)
+
+	return failure.While(err, "retrying a target of orchestration %s", target.OrchestrationID)
+}
