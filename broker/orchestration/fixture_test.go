@@ -113,7 +113,7 @@ func (f *fixture) create(id, kind string, state process.State, change func(*envi
 	}
 	change(&instance)
 
-	f.tx(func(tx storage.Tx) error { return storagetest.Insert(f.Context(), tx, f.Conductor.Instances, instance) })
+	f.tx(func(tx storage.Tx) error { return storagetest.Insert(f.Context(), tx, f.Instances, instance) })
 	f.accept(kind, instance, state)
 }
 

@@ -18,9 +18,10 @@ const (
 
 	// StrategyParallel is the only strategy.
 	StrategyParallel = "parallel"
-	// The values of Strategy.Schedule other than a time.
+	// ScheduleImmediate and ScheduleNow start upgrades at once.
 	ScheduleImmediate = "immediate"
-	ScheduleNow       = "now"
+	// ScheduleNow is the same as ScheduleImmediate.
+	ScheduleNow = "now"
 )
 
 // Parameters is the order of an orchestration. Its JSON is that of Kyma Environment Broker, and it is stored.

@@ -88,7 +88,7 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 		listed = append(listed, Listed{
 			Target: target, State: row.Shown, Description: description, Problem: row.Problem,
 			Instance: environment.Instance{
-				ID: row.targetRow.InstanceID, RuntimeID: row.RuntimeID, GlobalAccountID: row.GlobalAccountID, SubAccountID: row.SubAccountID,
+				ID: row.InstanceID, RuntimeID: row.RuntimeID, GlobalAccountID: row.GlobalAccountID, SubAccountID: row.SubAccountID,
 				PlanID: row.PlanID, PlanName: row.PlanName, ShootName: row.ShootName,
 			},
 		})

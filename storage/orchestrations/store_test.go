@@ -175,8 +175,10 @@ func TestInsertAndList(t *testing.T) {
 func TestTargets(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		targets := []environment.Target{
-			{InstanceID: "a", Provider: "aws", Region: "eu"}, {InstanceID: "b", Provider: "aws", Region: "us"},
-			{InstanceID: "c", Provider: "gcp", Region: "eu"}, {InstanceID: "later", NotBefore: now.Add(time.Hour)},
+			{InstanceID: "a", Provider: "aws", Region: "eu"},
+			{InstanceID: "b", Provider: "aws", Region: "us"},
+			{InstanceID: "c", Provider: "gcp", Region: "eu"},
+			{InstanceID: "later", NotBefore: now.Add(time.Hour)},
 			{InstanceID: "out", State: environment.TargetLeftOut, Description: "why"},
 		}
 		for i := range 1000 {
