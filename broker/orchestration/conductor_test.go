@@ -135,13 +135,18 @@ func TestPlan(t *testing.T) {
 		f.create("updated", environment.KindUpdate, process.Failed, preview)
 		f.create("no Kyma", environment.KindProvision, process.Succeeded, same)
 		f.create("own", environment.KindProvision, process.Succeeded, func(instance *environment.Instance) { instance.Provider = "" })
-		f.create("creating", environment.KindProvision, process.Pending, same)
 		f.create("resumption failed", environment.KindResume, process.Failed, same)
-		f.create("suspended", environment.KindUpdate, process.Succeeded, func(instance *environment.Instance) { instance.Suspended = true })
+		f.create("suspended", environment.KindUpdate, process.Succeeded, same)
+		f.tx(func(tx storage.Tx) error {
+			_, err := storage.Exec(f.Context(), tx, `UPDATE instances SET suspended = TRUE WHERE id = 'suspended'`)
+
+			return err
+		})
 		f.create("deleting", environment.KindDeprovision, process.Pending, same)
 		f.create("no runtime", environment.KindUpdate, process.Succeeded, func(instance *environment.Instance) { instance.RuntimeID = "" })
 		f.create("old plan", environment.KindProvision, process.Succeeded, func(instance *environment.Instance) { instance.PlanID, instance.PlanName = "x", "old" })
 		f.create("excluded", environment.KindProvision, process.Succeeded, same)
+		f.create("creating", environment.KindProvision, process.Pending, same)
 
 		parameters := all(1)
 		parameters.Targets.Exclude = []fleet.Target{{InstanceID: "excluded"}}
@@ -193,7 +198,7 @@ func TestChangedSincePlanned(t *testing.T) {
 			f.create(id, environment.KindProvision, process.Succeeded, same)
 		}
 
-		conductor := f.start(environment.KindUpgradeCluster, all(1))
+		conductor := f.start(environment.KindUpgradeCluster, all(9))
 
 		f.accept(environment.KindUpdate, environment.Instance{ID: "busy"}, process.Pending)
 		f.accept(environment.KindSuspend, environment.Instance{ID: "suspended"}, process.Succeeded)

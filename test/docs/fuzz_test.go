@@ -28,6 +28,7 @@ func decoders() map[string]string {
 		"internal/auditchain/verify.go":                       "internal/auditchain.FuzzVerifyFile",
 		"internal/clients/provisionerclient/client_data.go":   "internal/clients/provisionerclient.FuzzClientData",
 		"provisioner/reconcile/registrations.go":              "provisioner/spec.FuzzDecode",
+		"storage/orchestrations/store.go":                     "reads what the service has stored",
 		"storage/reports/store.go":                            "reads what the service has stored",
 		"storage/runtimes/record.go":                          "reads what it has sealed",
 		"bundle/source/image.go":                              "bundle/source.FuzzManifest",
