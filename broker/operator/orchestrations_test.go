@@ -169,7 +169,7 @@ func TestConductor(t *testing.T) {
 	}
 
 	got := b.want("a cancellation", b.send("operator", "POST", "/operations/"+conductor.ID+"/cancel", strings.NewReader(`{"reason":"x"}`)), 409)
-	if !strings.Contains(got.Raw, "ebctl orchestration") {
+	if !strings.Contains(got.Raw, "/orchestrations") {
 		t.Errorf("the advice is missing: %s", got.Raw)
 	}
 

@@ -17,7 +17,7 @@ import (
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
 // textConductor rejects interventions in the conductor of an orchestration, which would leave its targets without one.
-const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration: ebctl orchestration."
+const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration under /orchestrations."
 
 // subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance, one of its bindings, or a
 // leftover. Operations on orchestrations have no instance.
