@@ -67,8 +67,9 @@ type Deployments struct {
 	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
 	CAFile         string        `env:"CA_FILE"         help:"certificate authorities of contentURL; empty means those of the system, or the self-signed certificate"`
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
-	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read"`
-	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects are compared with their Bundle and repaired"`
+	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read while they are not watched or do not work"`
+	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects that are not watched are compared with their Bundle and repaired"`
+	ResyncInterval time.Duration `env:"RESYNC_INTERVAL" help:"interval at which watched objects are compared with their Bundle, in case that a change was missed"`
 }
 
 // Rendering bounds the processes that render charts and kustomizations.
@@ -130,7 +131,8 @@ func DefaultConfig() Config {
 			Workers: 4, Timeout: 5 * time.Minute, MaxRetry: 5 * time.Minute,
 		},
 		Deployments: Deployments{
-			Enabled: true, PlainClass: "core-rukpak-io-plain", HelmClass: "core-rukpak-io-helm", ContentTimeout: time.Minute, HealthInterval: time.Minute, DriftInterval: 10 * time.Minute,
+			Enabled: true, PlainClass: "core-rukpak-io-plain", HelmClass: "core-rukpak-io-helm", ContentTimeout: time.Minute,
+			HealthInterval: time.Minute, DriftInterval: 10 * time.Minute, ResyncInterval: time.Hour,
 		},
 		Sources: Sources{Image: true, Git: true, HTTP: true, ConfigMaps: true, Upload: true},
 		Limits:  Limits{CompressedBytes: limits.CompressedBytes, Bytes: limits.Bytes, Files: limits.Files, Depth: limits.Depth},
@@ -167,8 +169,8 @@ func (c Config) check() error {
 			"APP_RENDERING_TIMEOUT, APP_RENDERING_MEMORY_BYTES, APP_RENDERING_OUTPUT_BYTES, APP_RENDERING_PROCESSES: must be positive, and the memory at least 256 MiB",
 		},
 		{
-			c.Deployments.ContentTimeout <= 0 || c.Deployments.HealthInterval <= 0 || c.Deployments.DriftInterval <= 0,
-			"APP_DEPLOYMENTS_CONTENT_TIMEOUT, APP_DEPLOYMENTS_HEALTH_INTERVAL, APP_DEPLOYMENTS_DRIFT_INTERVAL: must be positive",
+			c.Deployments.ContentTimeout <= 0 || c.Deployments.HealthInterval <= 0 || c.Deployments.DriftInterval <= 0 || c.Deployments.ResyncInterval <= 0,
+			"APP_DEPLOYMENTS_CONTENT_TIMEOUT, APP_DEPLOYMENTS_HEALTH_INTERVAL, APP_DEPLOYMENTS_DRIFT_INTERVAL, APP_DEPLOYMENTS_RESYNC_INTERVAL: must be positive",
 		},
 		{c.SweepInterval <= 0, "APP_SWEEP_INTERVAL: must be positive"},
 		{c.AccessCache <= 0, "APP_ACCESS_CACHE: must be positive"},

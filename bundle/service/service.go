@@ -135,6 +135,7 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{s.config.Namespace: {}}},
+			&corev1.Secret{}:    {Namespaces: map[string]cache.Config{s.config.Namespace: {}}},
 		}},
 	})
 	if err != nil {
@@ -285,7 +286,8 @@ func (s *Service) addClass(cluster *rest.Config, class string, content deploymen
 	controller, err := deployments.New(deployments.Options{
 		Class: class, Client: s.manager.GetClient(), Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Hub: cluster,
 		Content: content, Events: s.manager.GetEventRecorder("bundle-provisioner"), Now: time.Now,
-		HealthInterval: settings.HealthInterval, DriftInterval: settings.DriftInterval,
+		HealthInterval: settings.HealthInterval, DriftInterval: settings.DriftInterval, ResyncInterval: settings.ResyncInterval,
+		Registry: s.health.Registry(),
 	})
 	if err != nil {
 		return err

@@ -3,8 +3,10 @@ package applier
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,6 +43,7 @@ func (a *Applier) Apply(ctx context.Context, cluster *Cluster, owner Owner, cont
 
 // apply applies all parts in order until one of them is not ready or the budget is used up. After the last part, it calls prune.
 func (a *Applier) apply(ctx context.Context, work *work, content Content) (Progress, error) {
+	work.checkDefinition = content.CheckDefinition
 	if content.Check != nil {
 		if err := content.Check(ctx); err != nil {
 			return Progress{}, work.explain(err, "checking the "+work.owner.part+"s", Part{})
@@ -81,6 +84,13 @@ type work struct {
 	inventory *inventory
 	// changed reports whether the inventory may differ from the stored one.
 	changed bool
+
+	// checkDefinition is that of the content.
+	checkDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
+
+	seenMutex sync.Mutex
+	// seen are the objects that have the wanted content.
+	seen map[ref]Object
 }
 
 // call loads the inventory and calls do. It stores a changed inventory even if do fails, so that the next call continues from there. An

@@ -141,6 +141,8 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 		if err := w.serverSideApply(ctx, object); err != nil {
 			return w.resolve(ctx, err)
 		}
+
+		w.see(object)
 	}
 
 	return "", nil
@@ -182,6 +184,12 @@ func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (
 		}
 
 		leaveReplicas(object, present)
+
+		if w.checkDefinition != nil && refOf(object).isDefinition() {
+			if err := w.checkDefinition(ctx, w.client, present, object); err != nil {
+				return false, err
+			}
+		}
 	}
 
 	applied := object.DeepCopy()
@@ -189,7 +197,12 @@ func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (
 		return false, err
 	}
 
-	return !equality.Semantic.DeepEqual(relevant(present), relevant(applied)), nil
+	changed := !equality.Semantic.DeepEqual(relevant(present), relevant(applied))
+	if !changed {
+		w.see(present)
+	}
+
+	return changed, nil
 }
 
 // relevant returns the fields to compare: labels, annotations, and everything outside metadata and status. The API

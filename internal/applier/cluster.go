@@ -17,6 +17,8 @@ type Cluster struct {
 	client client.Client
 	config *rest.Config
 	http   *http.Client
+	// watching is the connection for watches. It is nil if the cluster is not watched.
+	watching client.WithWatch
 }
 
 // Connect returns a connection. It makes no call.
@@ -51,4 +53,25 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	}
 
 	return found.GitVersion, nil
+}
+
+// ConnectWatching returns a connection that Watches can use. The configuration for watches differs from that for calls: a watch lasts for
+// minutes, so its configuration has no timeout and no limit on concurrent calls. ConnectWatching makes no call.
+func ConnectWatching(calls, watches *rest.Config) (*Cluster, error) {
+	cluster, err := Connect(calls)
+	if err != nil {
+		return nil, err
+	}
+
+	connection, err := rest.HTTPClientFor(watches)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the watches of the cluster: %w", err)
+	}
+
+	cluster.watching, err = client.NewWithWatch(watches, client.Options{HTTPClient: connection, Mapper: cluster.client.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("creating a client for the watches of the cluster: %w", err)
+	}
+
+	return cluster, nil
 }

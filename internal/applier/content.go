@@ -5,12 +5,15 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Progress is the result of one call. Message describes the state to users.
 type Progress struct {
 	Done    bool
 	Message string
+	// Objects are the installed objects, when Apply is done.
+	Objects []Object
 }
 
 // Content is what an owner wants to have on a cluster.
@@ -19,6 +22,9 @@ type Content struct {
 	Parts []Part
 	// Check is called before anything is applied, and may be nil. Its error ends the call.
 	Check func(ctx context.Context) error
+	// CheckDefinition is called before an existing CustomResourceDefinition of the owner is applied, with the present and the wanted one. It
+	// may be nil. Its error ends the call.
+	CheckDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
 	// Installed is the message when all parts are applied.
 	Installed string
 	// AwaitHealth makes each part wait until the objects of the part before it are healthy, and the end until all are.

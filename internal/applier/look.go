@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +30,8 @@ type Difference struct {
 func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, content Content) (differences []Difference, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		var wanted []ref
+
+		work.checkDefinition = content.CheckDefinition
 
 		for _, part := range content.Parts {
 			found, refs, err := work.comparePart(ctx, part)
@@ -134,16 +135,7 @@ func (w *work) unhealthy(ctx context.Context, ref ref) (string, error) {
 		return "", err
 	}
 
-	found, err := status.Compute(object)
-
-	switch {
-	case err != nil:
-		return ref.String() + " has an invalid status: " + err.Error(), nil //nolint:nilerr // the object has the problem, not the call
-	case found.Status != status.CurrentStatus:
-		return ref.String() + ": " + found.Message, nil
-	default:
-		return "", nil
-	}
+	return problemOf(ref, object), nil
 }
 
 // missing reports a missing object whose kind has no health.

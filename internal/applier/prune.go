@@ -51,7 +51,7 @@ func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
 		return removing(w.owner.former(), waiting), nil
 	}
 	w.done(content, kept)
-	return Progress{Done: true, Message: strings.Join(append([]string{content.Installed}, notes...), "; ")}, nil
+	return Progress{Done: true, Message: strings.Join(append([]string{content.Installed}, notes...), "; "), Objects: w.objects()}, nil
 }
 
 // removing returns the progress of an unfinished removal. waiting is the object that the removal waits for, or its next step.

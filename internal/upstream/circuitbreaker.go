@@ -5,7 +5,7 @@ import "time"
 const (
 	// threshold is the number of consecutive failures that opens a circuit breaker.
 	threshold = 5
-	// pause is the time for which a circuit breaker stays open before the next trial.
+	// pause is the default time for which a circuit breaker stays open before the next trial.
 	pause = 2 * time.Second
 	// patience is how long a half-open circuit breaker waits for the result of a trial before it opens again. The trial
 	// continues, and a late response still closes the circuit breaker.
@@ -35,6 +35,8 @@ const (
 // docs/adr/0009 explains the design; docs/adr/0026 explains why no library is suitable. The mutex of the System guards all
 // fields.
 type circuitBreaker struct {
+	// pause is the time between trials.
+	pause time.Duration
 	// failures is the number of consecutive failures.
 	failures int
 	// since is the start of the first of these failed calls; last is the fault of the latest one.
@@ -122,7 +124,7 @@ func (b *circuitBreaker) open() {
 		b.outages++
 	}
 
-	b.nextTry = time.Now().Add(pause)
+	b.nextTry = time.Now().Add(b.pause)
 }
 
 // close forgets all failures and the current trial.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 // slotTimeout limits the time that a call waits for a slot. A waiting call blocks a worker.
 const slotTimeout = 5 * time.Second
 
-// Options describes a System. All fields are required.
+// Options describes a System. All fields but Pause are required.
 type Options struct {
 	// Name is the value of the label system in metrics, such as provisioner.
 	Name string
@@ -27,6 +28,8 @@ type Options struct {
 	Calls int
 	// Variable is the environment variable that sets Calls. Errors about the limit name this variable.
 	Variable string
+	// Pause is the time for which an open circuit breaker waits before the next trial; 0 means 2 seconds.
+	Pause time.Duration
 }
 
 // System is an upstream system with its concurrency limit and circuit breaker. All clients of an upstream in a process must share
@@ -47,6 +50,7 @@ type System struct {
 // must register it.
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
+	system.breaker.pause = cmp.Or(options.Pause, pause)
 	system.metrics = newMetrics(system)
 	system.Collector = system.metrics
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -52,7 +53,10 @@ func (f *fixture) start() {
 
 	skip := true
 
-	cluster, err := ctrl.NewManager(hub, manager.Options{
+	counted := rest.CopyConfig(hub)
+	counted.Wrap(f.count)
+
+	cluster, err := ctrl.NewManager(counted, manager.Options{
 		Scheme: f.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {

@@ -21,44 +21,54 @@ import (
 const (
 	// callTimeout bounds each call to a target cluster.
 	callTimeout = 30 * time.Second
-	// largestResponse bounds the size of a response, in bytes.
+	// largestResponse bounds the size of a response, in bytes. A watch that has received so much begins again.
 	largestResponse = 32 << 20
 	// callsPerCluster is the number of concurrent calls to one cluster.
 	callsPerCluster = 8
 )
 
-// clusters connects to target clusters. It keeps one connection for each kubeconfig, and one circuit breaker for each API server.
+// clusters connects to target clusters. It keeps one connection for each kubeconfig and one circuit breaker for each API server, as long as
+// a BundleDeployment uses them.
 type clusters struct {
 	reader    client.Reader
 	namespace string
-	hub       *applier.Cluster
+	// pause is the time between the attempts to reach a cluster.
+	pause time.Duration
+	hub   *applier.Cluster
 
 	mu       sync.Mutex
-	targets  map[v1alpha1.SecretKeyReference]target
+	targets  map[v1alpha1.SecretKeyReference]*target
+	users    map[string]v1alpha1.SecretKeyReference
 	breakers map[string]*upstream.System
 }
 
 // target is the connection for one version of a Secret.
 type target struct {
 	version string
+	host    string
 	cluster *applier.Cluster
+	// users are the names of the BundleDeployments that use the Secret.
+	users map[string]bool
 }
 
 func newClusters(options Options) (*clusters, error) {
-	hub, err := applier.Connect(options.Hub)
+	hub, err := applier.ConnectWatching(options.Hub, options.Hub)
 	if err != nil {
 		return nil, err
 	}
 
 	return &clusters{
-		reader: options.Reader, namespace: options.Namespace, hub: hub,
-		targets: map[v1alpha1.SecretKeyReference]target{}, breakers: map[string]*upstream.System{},
+		reader: options.Reader, namespace: options.Namespace, pause: options.UnreachableInterval, hub: hub,
+		targets: map[v1alpha1.SecretKeyReference]*target{}, users: map[string]v1alpha1.SecretKeyReference{},
+		breakers: map[string]*upstream.System{},
 	}, nil
 }
 
 // of returns the connection to the target of a BundleDeployment. It makes no call to the target.
 func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment) (*applier.Cluster, error) {
 	if deployment.Spec.Target == nil {
+		c.release(deployment.Name)
+
 		return c.hub, nil
 	}
 
@@ -79,40 +89,113 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if known := c.targets[reference]; known.version == version {
-		return known.cluster, nil
+	known := c.targets[reference]
+	if known == nil || known.version != version {
+		config, err := parseKubeconfig(secret.Data[reference.Key])
+		if err != nil {
+			return nil, fmt.Errorf("the key %s of the Secret %s is not a usable kubeconfig: %w", reference.Key, name, err)
+		}
+
+		cluster, err := c.connect(config, name)
+		if err != nil {
+			return nil, err
+		}
+
+		made := &target{version: version, host: config.Host, cluster: cluster, users: map[string]bool{}}
+		if known != nil {
+			made.users = known.users
+		}
+
+		known = made
+		c.targets[reference] = made
 	}
 
-	config, err := parseKubeconfig(secret.Data[reference.Key])
-	if err != nil {
-		return nil, fmt.Errorf("the key %s of the Secret %s is not a usable kubeconfig: %w", reference.Key, name, err)
+	if former, ok := c.users[deployment.Name]; ok && former != reference {
+		c.drop(deployment.Name)
 	}
 
-	config.Timeout = callTimeout
-	config.QPS = -1
-	config.Wrap(upstream.Bounded(largestResponse))
-	config.Wrap(c.breaker(config.Host, name).Transport)
+	known.users[deployment.Name], c.users[deployment.Name] = true, reference
+	c.dropBreakers()
 
-	made, err := applier.Connect(config)
-	if err != nil {
-		return nil, err
-	}
-
-	c.targets[reference] = target{version, made}
-
-	return made, nil
+	return known.cluster, nil
 }
 
-// breaker returns the circuit breaker of an API server.
+// connect returns a connection whose calls, but not whose watches, pass the circuit breaker of the API server.
+func (c *clusters) connect(config *rest.Config, secret string) (*applier.Cluster, error) {
+	config.QPS = -1
+	config.Wrap(upstream.Bounded(largestResponse))
+
+	calls := rest.CopyConfig(config)
+	calls.Timeout = callTimeout
+	calls.Wrap(c.breaker(config.Host, secret).Transport)
+	calls.Wrap(oneAttempt)
+	config.Wrap(oneAttempt)
+
+	return applier.ConnectWatching(calls, config)
+}
+
+// release forgets that a BundleDeployment uses a target.
+func (c *clusters) release(deployment string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.drop(deployment)
+	c.dropBreakers()
+}
+
+// drop removes a user of a target, and the target if it was the last one.
+func (c *clusters) drop(deployment string) {
+	reference, ok := c.users[deployment]
+	if !ok {
+		return
+	}
+
+	delete(c.users, deployment)
+	delete(c.targets[reference].users, deployment)
+
+	if len(c.targets[reference].users) == 0 {
+		delete(c.targets, reference)
+	}
+}
+
+// dropBreakers removes the circuit breakers of API servers that no target has.
+func (c *clusters) dropBreakers() {
+	used := map[string]bool{}
+	for _, one := range c.targets {
+		used[one.host] = true
+	}
+
+	for host := range c.breakers {
+		if !used[host] {
+			delete(c.breakers, host)
+		}
+	}
+}
+
+// breaker returns the circuit breaker of an API server. While it is open, one call per pause is made, for all BundleDeployments.
 func (c *clusters) breaker(host, secret string) *upstream.System {
 	if c.breakers[host] == nil {
 		c.breakers[host] = upstream.New(upstream.Options{
 			Name: "target", Title: "the cluster of the Secret " + secret, Component: failure.ComponentRuntime,
-			Calls: callsPerCluster, Variable: "per cluster",
+			Calls: callsPerCluster, Variable: "per cluster", Pause: c.pause,
 		})
 	}
 
 	return c.breakers[host]
+}
+
+// count returns the number of target clusters, and of those that do not respond.
+func (c *clusters) count() (all, unavailable int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for _, breaker := range c.breakers {
+		if breaker.Status().State != upstream.Closed {
+			unavailable++
+		}
+	}
+
+	return len(c.breakers), unavailable
 }
 
 // parseKubeconfig parses a kubeconfig. It accepts only data that the kubeconfig itself contains: a program or a file that it names would

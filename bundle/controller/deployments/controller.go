@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -25,9 +28,8 @@ import (
 
 const (
 	// Intervals between the passes of one BundleDeployment. Those of a healthy one vary by up to a tenth, so that many of them spread.
-	waitInterval        = 2 * time.Second
-	unhealthyInterval   = 10 * time.Second
-	unreachableInterval = 30 * time.Second
+	waitInterval      = 2 * time.Second
+	unhealthyInterval = 10 * time.Second
 	// firstRetry is the time after the first failure of a Bundle. It doubles up to maxRetry.
 	firstRetry = 10 * time.Second
 	maxRetry   = 10 * time.Minute
@@ -66,10 +68,18 @@ type Options struct {
 	Content Content
 	Events  events.EventRecorder
 	Now     func() time.Time
-	// HealthInterval is the interval at which the health of installed objects is read; 0 means 1m.
+	// HealthInterval is the interval at which the health of installed objects is read while they are not watched or do not work; 0 means
+	// 1m.
 	HealthInterval time.Duration
-	// DriftInterval is the interval at which installed objects are compared with the Bundle and repaired; 0 means 10m.
+	// DriftInterval is the interval at which installed objects are compared with the Bundle and repaired while they are not watched; 0
+	// means 10m.
 	DriftInterval time.Duration
+	// ResyncInterval is the interval at which watched objects are compared, in case that a change was missed; 0 means 1h.
+	ResyncInterval time.Duration
+	// UnreachableInterval is the interval between the attempts to reach a cluster that does not respond; 0 means 30s.
+	UnreachableInterval time.Duration
+	// Registry gets the metrics. It may be nil.
+	Registry prometheus.Registerer
 }
 
 // Reconciler installs BundleDeployments. It is safe for concurrent use with different BundleDeployments.
@@ -78,44 +88,34 @@ type Reconciler struct {
 
 	applier  *applier.Applier
 	clusters *clusters
+	watches  *applier.Watches
+	changes  *changes
+	pivots   *prometheus.CounterVec
 
-	mu     sync.Mutex
-	memory map[types.UID]*memory
-}
-
-// memory is what the controller remembers of a BundleDeployment. It is lost when the controller restarts, which then checks the cluster
-// once more.
-type memory struct {
-	// At checked, the installation (see the function installation) was compared with the cluster, for a generation of the BundleDeployment.
-	bundle     string
-	generation int64
-	checked    time.Time
-	// message is the message of the condition Installed from then.
-	message string
-	// pivot is the installation that began at that time.
-	pivot string
-	began time.Time
-	// failed is the installation that did not succeed, why, and when the next attempt is due.
-	failed, problem string
-	failures        int
-	// failedAt is the generation of the BundleDeployment at the last attempt. Another generation is tried at once.
-	failedAt int64
-	retry    time.Time
+	mu sync.Mutex
+	// memory has the names of BundleDeployments as keys.
+	memory map[string]*memory
 }
 
 // New returns a Reconciler.
 func New(options Options) (*Reconciler, error) {
 	options.HealthInterval = cmp.Or(options.HealthInterval, time.Minute)
 	options.DriftInterval = cmp.Or(options.DriftInterval, 10*time.Minute) //nolint:mnd // documented above
+	options.ResyncInterval = cmp.Or(options.ResyncInterval, time.Hour)
+	options.UnreachableInterval = cmp.Or(options.UnreachableInterval, 30*time.Second) //nolint:mnd // documented above
 
 	found, err := newClusters(options)
 	if err != nil {
 		return nil, err
 	}
 
-	return &Reconciler{
-		Options: options, applier: applier.New(applier.Options{Now: options.Now}), clusters: found, memory: map[types.UID]*memory{},
-	}, nil
+	changes := newChanges()
+	made := &Reconciler{
+		Options: options, applier: applier.New(applier.Options{Now: options.Now}), clusters: found, watches: applier.NewWatches(changes.report),
+		changes: changes, memory: map[string]*memory{},
+	}
+
+	return made, made.register(options.Registry)
 }
 
 // pass is one pass over a BundleDeployment.
@@ -128,6 +128,8 @@ type pass struct {
 	memory  *memory
 	owner   applier.Owner
 	cluster *applier.Cluster
+	// unsafe reports whether the desired Bundle has an unsafe change of a definition.
+	unsafe atomic.Bool
 }
 
 // now returns the time.
@@ -137,6 +139,10 @@ func (p *pass) now() time.Time { return p.Now() }
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	deployment := &v1alpha1.BundleDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(request.Name)
+		}
+
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
@@ -145,7 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 
 	pass := &pass{
-		Reconciler: r, deployment: deployment, status: deployment.Status.DeepCopy(), memory: r.remember(deployment.UID),
+		Reconciler: r, deployment: deployment, status: deployment.Status.DeepCopy(), memory: r.remember(deployment.Name, deployment.UID),
 		owner: applier.BundleDeployment(deployment.Name),
 	}
 	pass.begin()
@@ -189,7 +195,7 @@ func (r *Reconciler) finalizer() string { return r.Class + ".core.rukpak.io/unin
 
 // letGo removes the finalizer of this class from a BundleDeployment of another one.
 func (r *Reconciler) letGo(ctx context.Context, deployment *v1alpha1.BundleDeployment) error {
-	r.forget(deployment.UID)
+	r.forget(deployment.Name)
 
 	if !controllerutil.RemoveFinalizer(deployment, r.finalizer()) {
 		return nil
@@ -215,26 +221,6 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.B
 	deployment.ResourceVersion = written.ResourceVersion
 
 	return nil
-}
-
-// remember returns the memory of a BundleDeployment.
-func (r *Reconciler) remember(uid types.UID) *memory {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.memory[uid] == nil {
-		r.memory[uid] = &memory{}
-	}
-
-	return r.memory[uid]
-}
-
-// forget drops the memory of a BundleDeployment.
-func (r *Reconciler) forget(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	delete(r.memory, uid)
 }
 
 // spread varies an interval by up to a tenth.

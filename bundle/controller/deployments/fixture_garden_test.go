@@ -105,6 +105,8 @@ type fixture struct {
 	now    time.Time
 	writes int
 	order  []string
+	// calls are all calls of the controller but watches.
+	calls []string
 	// contents maps the address of a source to manifests.
 	contents map[string]string
 }
@@ -176,6 +178,12 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 // count counts and records the writes of the controller, without dry runs.
 func (f *fixture) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if !request.URL.Query().Has("watch") {
+			f.mu.Lock()
+			f.calls = append(f.calls, request.Method+" "+request.URL.Path)
+			f.mu.Unlock()
+		}
+
 		if request.Method != http.MethodGet && !request.URL.Query().Has("dryRun") {
 			f.mu.Lock()
 			f.writes++
@@ -296,11 +304,13 @@ func (f *fixture) gone() bool {
 	return err != nil
 }
 
-func (f *fixture) bundles() []v1alpha1.Bundle {
+func (f *fixture) bundles() []v1alpha1.Bundle { return f.bundlesOf(f.name) }
+
+func (f *fixture) bundlesOf(deployment string) []v1alpha1.Bundle {
 	f.Helper()
 
 	list := &v1alpha1.BundleList{}
-	if err := f.List(f.Context(), list, client.MatchingLabels{v1alpha1.LabelOwnerName: f.name}); err != nil {
+	if err := f.List(f.Context(), list, client.MatchingLabels{v1alpha1.LabelOwnerName: deployment}); err != nil {
 		f.Fatal(err)
 	}
 
@@ -308,10 +318,12 @@ func (f *fixture) bundles() []v1alpha1.Bundle {
 }
 
 // unpack unpacks all Bundles whose content is known, as a provisioner of class foreign would, and fails the others.
-func (f *fixture) unpack() {
+func (f *fixture) unpack() { f.unpackOf(f.name) }
+
+func (f *fixture) unpackOf(deployment string) {
 	f.Helper()
 
-	for _, bundle := range f.bundles() {
+	for _, bundle := range f.bundlesOf(deployment) {
 		if bundle.Status.Phase != "" {
 			continue
 		}

@@ -37,6 +37,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	usable := p.judge(found.desired)
 
 	if p.deployment.Spec.Suspend {
+		p.watches.Unfollow(p.deployment.Name)
 		p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
 
 		return 0, nil
@@ -45,7 +46,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	if p.cluster, err = p.clusters.of(ctx, p.deployment); err != nil {
 		p.setUnknown(v1alpha1.ReasonErrorGettingClient, err.Error())
 
-		return spread(unreachableInterval), nil
+		return spread(p.UnreachableInterval), nil
 	}
 
 	if !usable {
@@ -85,7 +86,7 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 		}
 	}
 
-	if p.memory.failed == installation(name, p.config()) && p.memory.failedAt == p.deployment.Generation && p.now().Before(p.memory.retry) {
+	if !p.mayRetry(installation(name, p.config())) {
 		return p.stay(ctx, found)
 	}
 
@@ -119,6 +120,8 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 		return p.interrupted(err)
 	}
 
+	p.compareAgain()
+
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed,
 			fmt.Sprintf("the content of Bundle %s cannot be read: %v", bundle.Name, err))
@@ -126,7 +129,11 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 
 		after, failed := p.keep(ctx, found)
 
-		return min(after, unreachableInterval), failed
+		return min(after, p.UnreachableInterval), failed
+	}
+
+	if !p.isActive(bundle.Name) {
+		content.CheckDefinition = p.checkDefinition
 	}
 
 	progress, err := p.applier.Apply(ctx, p.cluster, p.owner, content)
@@ -145,13 +152,9 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 		return waitInterval, nil
 	}
 
-	return p.installed(ctx, found, progress.Message)
-}
+	p.watches.Follow(p.cluster, p.deployment.Name, progress.Objects)
 
-// isFresh reports whether an installation was compared with the cluster recently.
-func (p *pass) isFresh(bundle string, config []byte) bool {
-	return p.status.ActiveBundle == bundle && p.memory.bundle == installation(bundle, config) && p.memory.generation == p.deployment.Generation &&
-		p.now().Sub(p.memory.checked) < p.DriftInterval
+	return p.installed(ctx, found, progress.Message)
 }
 
 // interrupted records an error that may be temporary.
@@ -159,7 +162,7 @@ func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
 		p.setUnknown(v1alpha1.ReasonErrorGettingClient, failure.Of(err).ForOperators())
 
-		return spread(unreachableInterval), nil
+		return spread(p.UnreachableInterval), nil
 	}
 
 	p.setPending(failure.Of(err).ForOperators())
@@ -171,6 +174,7 @@ func (p *pass) interrupted(err error) (time.Duration, error) {
 func (p *pass) installed(ctx context.Context, found *bundles, message string) (time.Duration, error) {
 	name := found.desired.Name
 	if !p.isActive(name) {
+		p.pivots.WithLabelValues(resultInstalled).Inc()
 		p.Events.Eventf(p.deployment, found.desired, "Normal", v1alpha1.ReasonInstallationSucceeded, "Install", "Bundle %s is installed", name)
 	}
 
@@ -180,7 +184,10 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 	}
 
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
-	*p.memory = memory{bundle: installation(name, p.config()), generation: p.deployment.Generation, checked: p.now(), message: message}
+	*p.memory = memory{
+		uid: p.memory.uid, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), generation: p.deployment.Generation,
+		checked: p.now(), message: message,
+	}
 
 	after, err := p.health(ctx)
 	if err := errors.Join(err, p.write(ctx)); err != nil {
@@ -196,14 +203,17 @@ func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Durati
 		p.memory.failed, p.memory.failures = this, 0
 	}
 
-	p.memory.failedAt = p.deployment.Generation
+	problem := failure.Of(err).ForOperators()
+	if p.memory.problem != problem || p.memory.failures == 0 {
+		p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", failure.Shorten(problem, maxEvent))
+	}
 
-	p.memory.problem = failure.Of(err).ForOperators()
+	p.memory.problem, p.memory.terminal, p.memory.failedAt = problem, p.unsafe.Load(), p.deployment.Generation
 	p.memory.pivot = ""
 	p.memory.retry = p.now().Add(min(firstRetry<<min(p.memory.failures, 10), maxRetry)) //nolint:mnd // far beyond maxRetry
 	p.memory.failures++
 	p.memory.bundle = "" // the cluster may have objects of both
-	p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", p.memory.problem)
+	p.pivots.WithLabelValues(resultFailed).Inc()
 
 	return p.stay(ctx, found)
 }
@@ -219,7 +229,11 @@ func (p *pass) failureReason() string {
 // stay keeps the active Bundle installed until the next attempt to install the desired one is due.
 func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) {
 	problem := fmt.Sprintf("Bundle %s cannot be installed: %s", found.desired.Name, p.memory.problem)
+
 	retry := p.memory.retry.Sub(p.now())
+	if p.memory.terminal {
+		retry = spread(p.ResyncInterval)
+	}
 
 	switch {
 	case p.status.ActiveBundle == "":
@@ -255,6 +269,8 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 		return p.health(ctx)
 	}
 
+	p.compareAgain()
+
 	content, err := p.content(ctx, found.active, p.activeConfig())
 	if err != nil {
 		return p.health(ctx)
@@ -269,6 +285,7 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	case err != nil:
 		return p.interrupted(err)
 	case progress.Done:
+		p.watches.Follow(p.cluster, p.deployment.Name, progress.Objects)
 		p.memory.bundle = installation(p.status.ActiveBundle, p.activeConfig())
 		p.memory.generation, p.memory.checked = p.deployment.Generation, p.now()
 	default:
@@ -284,9 +301,10 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
 
-		return unreachableInterval, nil
+		return p.UnreachableInterval, nil
 	}
 
+	content.CheckDefinition = p.checkDefinition
 	differences, err := p.applier.Compare(ctx, p.cluster, p.owner, content)
 
 	switch {
@@ -312,44 +330,6 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	}
 
 	return p.health(ctx)
-}
-
-// health sets the condition Healthy.
-func (p *pass) health(ctx context.Context) (time.Duration, error) {
-	problems, err := p.applier.Unhealthy(ctx, p.cluster, p.owner)
-
-	switch {
-	case err != nil && applier.Unreachable(err):
-		return p.interrupted(err)
-	case err != nil:
-		p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, failure.Of(err).ForOperators())
-
-		return 0, err
-	case len(problems) > 0:
-		p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, strings.Join(problems, "\n"))
-
-		for _, problem := range problems {
-			if strings.HasSuffix(problem, " is missing") {
-				p.memory.bundle = "" // The next pass creates it again.
-			}
-		}
-
-		return unhealthyInterval, nil
-	}
-
-	p.set(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "all objects work")
-	p.reachable()
-
-	return spread(p.HealthInterval), nil
-}
-
-// reachable corrects the condition Installed after the cluster was unreachable.
-func (p *pass) reachable() {
-	for _, condition := range p.status.Conditions {
-		if condition.Type == v1alpha1.TypeInstalled && condition.Status == metav1.ConditionUnknown && p.status.ActiveBundle != "" {
-			p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "Bundle "+p.status.ActiveBundle+" is installed")
-		}
-	}
 }
 
 // content returns the content of a Bundle. All Bundles of a BundleDeployment have the same part, so that objects move between them.

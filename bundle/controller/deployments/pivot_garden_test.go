@@ -257,3 +257,58 @@ func TestUpgradeThatFails(t *testing.T) {
 	f.settle()
 	f.wantInstalled()
 }
+
+// TestUnsafeDefinition upgrades to Bundles whose definition loses a field or gets a limit. Both upgrades end without a change and are not
+// repeated; the annotation permits the change.
+func TestUnsafeDefinition(t *testing.T) {
+	f := newFixture(t)
+	group := strings.ReplaceAll(f.name, "-", "") + ".example.com"
+	definition := func(annotation, rule string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + group + ", annotations: {" + annotation + "}}\n" +
+			"spec:\n  group: " + group + "\n  scope: Namespaced\n  names: {kind: Thing, plural: things}\n  versions:\n  - {name: v1, served: true, storage: true, " +
+			"schema: {openAPIV3Schema: {type: object, properties: {size: {type: integer}, spec: " + rule + "}}}}\n---\n"
+	}
+	thing := "apiVersion: " + group + "/v1\nkind: Thing\nmetadata: {name: one, namespace: default}\nspec: {a: x}\n---\n"
+	lost := "{type: object, properties: {b: {type: string}}}"
+
+	f.create(f.content("1", definition("", "{type: object, properties: {a: {type: string}, b: {type: string}}}")+thing+f.configMap("one", "1")))
+	f.settle()
+	f.wantInstalled()
+
+	active := f.deployment().Status.ActiveBundle
+
+	for i, row := range []struct{ reason, rule, message string }{
+		{"a field goes", lost, "things." + group + ", version v1, field .spec.a: the field is removed"},
+		{"a limit is new", "{type: object, maxProperties: 0, properties: {a: {type: string}, b: {type: string}}}", "field .spec: it gets a limit: maxProperties 0"},
+	} {
+		f.upgrade(f.content(fmt.Sprintf("unsafe-%d", i), definition("", row.rule)+f.configMap("one", "2")))
+		f.settle()
+		f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonUpgradeFailed, row.message)
+
+		if found := f.deployment().Status.ActiveBundle; found != active || f.value(f, "one") != "1" {
+			t.Errorf("%s: the active Bundle is %q, the value %q", row.reason, found, f.value(f, "one"))
+		}
+
+		f.written()
+
+		for range 10 {
+			f.advance(time.Hour)
+
+			if _, err := f.pass(); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if writes := f.written(); len(writes) > 0 {
+			t.Errorf("%s: the attempt is repeated: %v", row.reason, writes)
+		}
+	}
+
+	f.upgrade(f.content("permitted", definition(`core.rukpak.io/safe-crd-upgrade-validation: "false"`, lost)+f.configMap("one", "3")))
+	f.settle()
+	f.wantInstalled()
+
+	if f.value(f, "one") != "3" {
+		t.Error("the permitted change is not installed")
+	}
+}

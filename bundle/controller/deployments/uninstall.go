@@ -107,7 +107,7 @@ func (p *pass) finish(ctx context.Context) error {
 		}
 	}
 
-	p.forget(p.deployment.UID)
+	p.forget(p.deployment.Name)
 	controllerutil.RemoveFinalizer(p.deployment, p.finalizer())
 
 	return client.IgnoreNotFound(p.patchFinalizers(ctx, p.deployment))

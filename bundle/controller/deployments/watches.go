@@ -2,9 +2,14 @@ package deployments
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -15,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/applier"
 )
 
 const (
@@ -29,17 +36,32 @@ const (
 
 // Setup adds the controller to a manager. Its name contains the class, so one manager can have several.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
+	if err := manager.Add(watching{r.watches}); err != nil {
+		return fmt.Errorf("adding the watches of installed objects: %w", err)
+	}
+
+	secrets := &metav1.PartialObjectMetadata{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
 	return ctrl.NewControllerManagedBy(manager).
 		Named("bundledeployment-"+r.Class).
 		For(&v1alpha1.BundleDeployment{}, builder.WithPredicates(r.concerns())).
 		Watches(&v1alpha1.Bundle{}, handler.EnqueueRequestsFromMapFunc(r.ownerOf)).
 		Watches(&v1alpha1.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.dependents)).
+		WatchesMetadata(secrets, handler.EnqueueRequestsFromMapFunc(r.targeting)).
+		WatchesRawSource(ctrlsource.Func(r.changes.enqueue)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
 		}).
 		Complete(r)
 }
+
+// watching runs the watches of installed objects in the replica that is elected leader.
+type watching struct{ watches *applier.Watches }
+
+// Start implements manager.Runnable.
+func (w watching) Start(ctx context.Context) error { return w.watches.Run(ctx) }
 
 // concerns selects BundleDeployments of this class, and those that have its finalizer from the time when they were. Of updates, it selects
 // those of the spec and the metadata: the controller writes the status itself.
@@ -92,7 +114,7 @@ func (r *Reconciler) dependents(ctx context.Context, changed client.Object) (req
 		}
 
 		depends := slices.Contains(other.Spec.DependsOn, v1alpha1.Dependency{Name: changed.GetName()})
-		if depends || !changed.GetDeletionTimestamp().IsZero() && r.retryNow(other) {
+		if depends || !changed.GetDeletionTimestamp().IsZero() && r.retryNow(other.Name) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 		}
 	}
@@ -100,17 +122,79 @@ func (r *Reconciler) dependents(ctx context.Context, changed client.Object) (req
 	return requests
 }
 
-// retryNow makes the next attempt of a failed BundleDeployment due, and reports whether there was a failure.
-func (r *Reconciler) retryNow(deployment *v1alpha1.BundleDeployment) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	known := r.memory[deployment.UID]
-	if known == nil || known.failed == "" {
-		return false
+// targeting returns the BundleDeployments of this class whose kubeconfig is in a Secret.
+func (r *Reconciler) targeting(ctx context.Context, secret client.Object) (requests []reconcile.Request) {
+	list := &v1alpha1.BundleDeploymentList{}
+	if secret.GetNamespace() != r.Namespace || r.Client.List(ctx, list) != nil {
+		return nil
 	}
 
-	known.retry = time.Time{}
+	for i := range list.Items {
+		one := &list.Items[i]
+		if one.Spec.ProvisionerClassName == r.Class && one.Spec.Target != nil && one.Spec.Target.KubeconfigSecretRef.Name == secret.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(one)})
+		}
+	}
 
-	return true
+	return requests
+}
+
+// changeDelay is the time in which changes of the objects of a BundleDeployment are collected.
+const changeDelay = 200 * time.Millisecond
+
+// changes collects the BundleDeployments whose objects have changed.
+type changes struct {
+	mutex  sync.Mutex
+	names  map[string]bool
+	signal chan struct{}
+}
+
+func newChanges() *changes { return &changes{names: map[string]bool{}, signal: make(chan struct{}, 1)} }
+
+// report adds a BundleDeployment.
+func (c *changes) report(name string) {
+	c.mutex.Lock()
+	c.names[name] = true
+	c.mutex.Unlock()
+
+	select {
+	case c.signal <- struct{}{}:
+	default: // enqueue has not read the last signal yet, and will find both names
+	}
+}
+
+// take returns the names that were reported since the last call.
+func (c *changes) take() []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+
+	names := slices.Collect(maps.Keys(c.names))
+	clear(c.names)
+
+	return names
+}
+
+// enqueue adds the BundleDeployments whose objects have changed to the queue.
+func (c *changes) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.signal:
+			}
+
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(changeDelay):
+			}
+
+			for _, name := range c.take() {
+				queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
+			}
+		}
+	}()
+
+	return nil
 }

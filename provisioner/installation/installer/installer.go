@@ -46,7 +46,7 @@ func (i *Installer) Install(ctx context.Context, target installation.Target, pla
 
 	progress, err := i.applier.Apply(ctx, connected, applier.Runtime(target.RuntimeID), i.content(plan))
 
-	return installation.Progress(progress), err
+	return installation.Progress{Done: progress.Done, Message: progress.Message}, err
 }
 
 // Uninstall implements installation.Installer.
@@ -58,7 +58,7 @@ func (i *Installer) Uninstall(ctx context.Context, target installation.Target) (
 
 	progress, err := i.applier.Remove(ctx, connected, applier.Runtime(target.RuntimeID))
 
-	return installation.Progress(progress), err
+	return installation.Progress{Done: progress.Done, Message: progress.Message}, err
 }
 
 // Installed reports whether this Installer has installed something on the cluster.

@@ -1,0 +1,25 @@
+package deployments
+
+import "net/http"
+
+// oneAttempt wraps a transport so that client-go does not repeat a call after a lost connection: it would do so ten times, a second apart.
+func oneAttempt(next http.RoundTripper) http.RoundTripper { return attempts{next} }
+
+type attempts struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (a attempts) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.next.RoundTrip(request)
+	if err != nil {
+		return nil, lostError{err}
+	}
+
+	return response, nil
+}
+
+// lostError hides the text of an error by which client-go recognizes a lost connection.
+type lostError struct{ cause error }
+
+func (lostError) Error() string { return "the cluster cannot be reached" }
+
+func (e lostError) Unwrap() error { return e.cause }

@@ -1,0 +1,126 @@
+package deployments
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/applier"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const (
+	// Objects that somebody changes again and again are compared burst times at once, and then after a pause that doubles from firstPause to
+	// lastPause. It ends after quietTime without a change. This bounds the work for objects that a controller writes all the time.
+	burst      = 10
+	firstPause = time.Second
+	lastPause  = time.Minute
+	quietTime  = 2 * time.Minute
+)
+
+// view returns what the watches know of the installed objects.
+func (p *pass) view() applier.View { return p.watches.Look(p.cluster, p.deployment.Name) }
+
+// isFresh reports whether an installation was compared with the cluster recently, and nobody has changed its objects since.
+func (p *pass) isFresh(bundle string, config []byte) bool {
+	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.generation != p.deployment.Generation {
+		return false
+	}
+
+	view, age := p.view(), p.now().Sub(p.memory.checked)
+
+	switch {
+	case !view.Complete:
+		return age < p.DriftInterval
+	case view.Changed:
+		return age < p.memory.pause()
+	default:
+		return age < p.ResyncInterval
+	}
+}
+
+// compareAgain counts the comparisons that changes of objects cause.
+func (p *pass) compareAgain() {
+	if p.memory.bundle == "" || !p.view().Changed {
+		return
+	}
+
+	if p.now().Sub(p.memory.checked) > quietTime {
+		p.memory.comparisons = 0
+	}
+
+	p.memory.comparisons++
+}
+
+// pause returns the time between two comparisons that changes of objects cause.
+func (m *memory) pause() time.Duration {
+	if m.comparisons < burst {
+		return 0
+	}
+
+	return min(firstPause<<min(m.comparisons-burst, burst), lastPause)
+}
+
+// health sets the condition Healthy, and returns the time until the next look.
+func (p *pass) health(ctx context.Context) (time.Duration, error) {
+	view := p.view()
+	problems := view.Problems
+
+	if !view.Complete {
+		var err error
+
+		problems, err = p.applier.Unhealthy(ctx, p.cluster, p.owner)
+
+		switch {
+		case err != nil && applier.Unreachable(err):
+			return p.interrupted(err)
+		case err != nil:
+			p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, failure.Of(err).ForOperators())
+
+			return 0, err
+		}
+	}
+
+	p.setHealth(problems, view.Complete)
+
+	switch {
+	case view.Changed:
+		return max(p.memory.checked.Add(p.memory.pause()).Sub(p.now()), firstPause), nil
+	case !view.Complete && len(problems) > 0:
+		return unhealthyInterval, nil
+	case !view.Complete || len(problems) > 0:
+		return spread(p.HealthInterval), nil
+	default:
+		return spread(p.ResyncInterval), nil
+	}
+}
+
+// setHealth sets the condition Healthy.
+func (p *pass) setHealth(problems []string, watched bool) {
+	if len(problems) == 0 {
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "all objects work")
+		p.reachable()
+
+		return
+	}
+
+	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, strings.Join(problems, "\n"))
+
+	for _, problem := range problems {
+		if !watched && strings.HasSuffix(problem, " is missing") {
+			p.memory.bundle = "" // The next pass creates it again.
+		}
+	}
+}
+
+// reachable corrects the condition Installed after the cluster was unreachable.
+func (p *pass) reachable() {
+	for _, condition := range p.status.Conditions {
+		if condition.Type == v1alpha1.TypeInstalled && condition.Status == metav1.ConditionUnknown && p.status.ActiveBundle != "" {
+			p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "Bundle "+p.status.ActiveBundle+" is installed")
+		}
+	}
+}

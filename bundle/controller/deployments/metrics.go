@@ -1,0 +1,65 @@
+package deployments
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Values of the label result.
+const (
+	resultInstalled = "installed"
+	resultFailed    = "failed"
+)
+
+// register adds the metrics of the controller to a registry. No label names a cluster or a BundleDeployment.
+func (r *Reconciler) register(registry prometheus.Registerer) error {
+	labels := prometheus.Labels{"class": r.Class}
+
+	r.pivots = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "environment_broker_bundle_pivots_total", ConstLabels: labels,
+		Help: "Bundles that BundleDeployments have changed to, by result: installed or failed.",
+	}, []string{"result"})
+	for _, result := range []string{resultInstalled, resultFailed} {
+		r.pivots.WithLabelValues(result)
+	}
+
+	if registry == nil {
+		return nil
+	}
+
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "environment_broker_bundle_" + name, Help: help, ConstLabels: labels},
+			func() float64 { return float64(value()) })
+	}
+
+	var errs []error
+
+	for _, collector := range []prometheus.Collector{
+		r.pivots,
+		gauge("targets", "Target clusters of BundleDeployments, without the cluster of the BundleDeployments.", func() int {
+			all, _ := r.clusters.count()
+
+			return all
+		}),
+		gauge("targets_unavailable", "Target clusters whose circuit breaker is not closed: they do not respond.", func() int {
+			_, unavailable := r.clusters.count()
+
+			return unavailable
+		}),
+		gauge("watches", "Watches on installed objects: one per cluster and kind.", func() int {
+			watches, _ := r.watches.Count()
+
+			return watches
+		}),
+		gauge("watched_objects", "Installed objects that are watched.", func() int {
+			_, objects := r.watches.Count()
+
+			return objects
+		}),
+	} {
+		errs = append(errs, registry.Register(collector))
+	}
+
+	return errors.Join(errs...)
+}

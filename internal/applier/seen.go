@@ -1,0 +1,69 @@
+package applier
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Object is an installed object as it was when it was last compared or applied.
+type Object struct {
+	ref ref
+	// version is the resource version as a number, which grows with each write. It is 0 if it is unknown.
+	version uint64
+	// digest covers the fields that are compared. It is empty for kinds of which only metadata are watched: each write is a change.
+	digest string
+}
+
+// see records the state of an object that has the wanted content.
+func (w *work) see(object *unstructured.Unstructured) {
+	w.seenMutex.Lock()
+	defer w.seenMutex.Unlock()
+
+	if w.seen == nil {
+		w.seen = map[ref]Object{}
+	}
+
+	found := refOf(object)
+	w.seen[found] = Object{found, number(object.GetResourceVersion()), digestOf(object)}
+}
+
+// objects returns all objects of the inventory.
+func (w *work) objects() (objects []Object) {
+	for _, entry := range w.inventory.Entries {
+		for _, ref := range entry.Objects {
+			object := w.seen[ref]
+			object.ref = ref
+			objects = append(objects, object)
+		}
+	}
+
+	return objects
+}
+
+// digestOf returns a digest of the fields of an object that are compared with its content, or "" for kinds of which only metadata are
+// watched.
+func digestOf(object *unstructured.Unstructured) string {
+	if refOf(object).readyByExistence() {
+		return ""
+	}
+
+	text, err := json.Marshal(relevant(object))
+	if err != nil {
+		return err.Error() // cannot happen: the object was decoded from JSON
+	}
+
+	sum := sha256.Sum256(text)
+
+	return hex.EncodeToString(sum[:8])
+}
+
+// number returns a resource version as a number, or 0 if it is none. Kubernetes guarantees that resource versions of a kind can be compared.
+func number(resourceVersion string) uint64 {
+	version, _ := strconv.ParseUint(resourceVersion, 10, 64)
+
+	return version
+}

@@ -1,0 +1,94 @@
+package crdsafety
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// AnnotationValidation is the annotation of a CustomResourceDefinition that permits unsafe changes if its value is "false".
+const AnnotationValidation = "core.rukpak.io/safe-crd-upgrade-validation"
+
+// Violation is an unsafe change.
+type Violation struct {
+	// Definition is the name of the CustomResourceDefinition. Version and Field are empty if the change is not of one.
+	Definition, Version, Field string
+	Problem                    string
+}
+
+// String describes the violation.
+func (v Violation) String() string {
+	text := v.Definition
+	if v.Version != "" {
+		text += ", version " + v.Version
+	}
+
+	if v.Field != "" {
+		text += ", field " + v.Field
+	}
+
+	return text + ": " + v.Problem
+}
+
+// Permitted reports whether the annotation of one of the definitions permits unsafe changes.
+func Permitted(definitions ...*apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(definitions, func(one *apiextensionsv1.CustomResourceDefinition) bool {
+		return one.Annotations[AnnotationValidation] == "false"
+	})
+}
+
+// Definition returns the unsafe changes from one definition to another one, without a look at existing objects.
+func Definition(present, wanted *apiextensionsv1.CustomResourceDefinition) (violations []Violation) {
+	report := func(version, field, problem string) {
+		violations = append(violations, Violation{wanted.Name, version, field, problem})
+	}
+
+	if present.Spec.Scope != wanted.Spec.Scope {
+		report("", "", fmt.Sprintf("the scope changes from %s to %s", present.Spec.Scope, wanted.Spec.Scope))
+	}
+
+	for _, version := range present.Status.StoredVersions {
+		if versionOf(wanted, version) == nil {
+			report(version, "", "the version is removed, but objects may be stored in it")
+		}
+	}
+
+	for i := range wanted.Spec.Versions {
+		after := &wanted.Spec.Versions[i]
+
+		before := versionOf(present, after.Name)
+		if before == nil || schemaOf(before) == nil {
+			continue
+		}
+
+		if schemaOf(after) == nil {
+			report(after.Name, "", "the schema is removed")
+
+			continue
+		}
+
+		compare := comparison{report: func(field, problem string) { report(after.Name, field, problem) }}
+		compare.schema("", schemaOf(before), schemaOf(after))
+	}
+
+	return violations
+}
+
+func versionOf(definition *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range definition.Spec.Versions {
+		if definition.Spec.Versions[i].Name == name {
+			return &definition.Spec.Versions[i]
+		}
+	}
+
+	return nil
+}
+
+func schemaOf(version *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if version.Schema == nil {
+		return nil
+	}
+
+	return version.Schema.OpenAPIV3Schema
+}
