@@ -99,7 +99,7 @@ func (b *bundler) run(ctx context.Context) error {
 	}
 
 	if ctx.Err() != nil {
-		return nil
+		err = nil
 	}
 
 	return err

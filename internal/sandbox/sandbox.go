@@ -80,31 +80,20 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 		return err
 	}
 
-	var (
-		garden openGarden
-		parts  = make([]lifecycle.Part, 1) // parts stop in reverse order, so the garden stops last
-	)
-
-	if programs.Garden == "" {
-		garden, parts[0], err = memoryGarden(ctx, config, log)
-	} else {
-		garden, parts[0], err = localGarden(ctx, programs.Garden, config, file)
-	}
-
+	garden, part, err := open(ctx, config, programs.Garden, file, log)
 	if err != nil {
 		return err
 	}
 
-	var (
-		systems     outside
-		systemParts []lifecycle.Part
-		services    services
-	)
+	parts := []lifecycle.Part{part} // parts stop in reverse order, so the garden stops last
 
-	systems, systemParts, err = startSystems(ctx, config, garden.client, log)
+	systems, systemParts, err := startSystems(ctx, config, garden.client, log)
 	parts = append(parts, systemParts...)
 
-	var bundler *bundler
+	var (
+		bundler  *bundler
+		services services
+	)
 
 	if err == nil {
 		bundler, systemParts, err = startBundler(ctx, config, programs.Bundler, garden, file, log)
@@ -132,6 +121,15 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	)
 
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
+}
+
+// open opens the garden: the fake garden, or the local garden if there is a program.
+func open(ctx context.Context, config Config, program string, output io.Writer, log logrus.FieldLogger) (openGarden, lifecycle.Part, error) {
+	if program == "" {
+		return memoryGarden(ctx, config, log)
+	}
+
+	return localGarden(ctx, program, config, output)
 }
 
 // openLog opens the log file. The caller closes it.

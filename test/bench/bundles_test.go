@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -280,7 +281,7 @@ func measurePivot(s *scope) {
 	b.patches(objects, "0")
 
 	for round := range *rounds {
-		value := fmt.Sprint(round + 1)
+		value := strconv.Itoa(round + 1)
 		source := b.source("content-"+value, manifests(value))
 
 		s.check(b.Get(s.Context(), client.ObjectKeyFromObject(made), made))
