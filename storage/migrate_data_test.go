@@ -24,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -174,6 +175,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.events, err = instanceevents.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -41,6 +42,7 @@ type stores struct {
 	accounts   *accounts.Store
 	leftovers  *leftovers.Store
 	objects    *outsideobjects.Store
+	events     *instanceevents.Store
 	outbox     *outbox.Store
 	// archive is a folder for archives of the audit log.
 	archive string
@@ -62,7 +64,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.outboxCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.outboxCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 

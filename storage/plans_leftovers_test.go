@@ -90,11 +90,11 @@ func (s stores) objectCalls() map[string]call {
 
 			return err
 		},
-		"objects.EndRenewal": func(ctx context.Context) error {
-			_, err := s.objects.EndRenewal(ctx, cluster, outsideobjects.Result{DueAt: filledAt})
+		"objects.EndRenewal": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt})
 
 			return err
-		},
+		}),
 		"objects.RequestRenewal": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.objects.RequestRenewal(ctx, tx, "i100", filledAt)
 		}),

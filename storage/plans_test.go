@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -110,7 +111,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 		"bindings": reflect.TypeFor[*bindings.Store](),
 		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](), "accounts": reflect.TypeFor[*accounts.Store](),
 		"leftovers": reflect.TypeFor[*leftovers.Store](), "objects": reflect.TypeFor[*outsideobjects.Store](),
-		"outbox": reflect.TypeFor[*outbox.Store](),
+		"outbox": reflect.TypeFor[*outbox.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
 	})
 }
 

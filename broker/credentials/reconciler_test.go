@@ -56,7 +56,7 @@ func newReconcilerFixture(t *testing.T, db *storage.DB) *reconcilerFixture {
 	t.Cleanup(server.Close)
 
 	config := reconciler.DefaultConfig()
-	config.URL, config.Timeout = server.URL, 200*time.Millisecond
+	config.URL, config.Timeout = server.URL, 2*time.Second
 	f.calls = reconciler.New(config, http.DefaultTransport)
 	f.results = credentials.NewResults(environment.SystemReconciler)
 
@@ -152,6 +152,7 @@ func TestReconcilerRenewal(t *testing.T) {
 
 		f.wantExpiring(0)
 		f.wantFailures(0)
+		f.wantEvents("renewed: the kubeconfig for the Reconciler was renewed × 2")
 	})
 }
 
@@ -170,7 +171,7 @@ func TestReconcilerFaults(t *testing.T) {
 	}{
 		"Away":         {reason: "nobody knows how far the request got", fault: simulator.Fault{Unsent: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
 		"Lost":         {reason: "the kubeconfig was taken over", fault: simulator.Fault{Lost: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
-		"Slow":         {reason: "the request is executed later", fault: simulator.Fault{Delay: time.Minute}, want: "the Reconciler did not respond within 200ms", uncertain: true},
+		"Slow":         {reason: "the request is executed later", fault: simulator.Fault{Delay: time.Minute}, want: "the Reconciler did not respond within 2s", uncertain: true},
 		"Garbled":      {reason: "no JSON", fault: simulator.Fault{Body: "<html>"}, want: "a response that is not the expected JSON", uncertain: true},
 		"Kubeconfig":   {reason: "the runtime does not respond", fault: simulator.Fault{Status: http.StatusBadRequest}, want: "HTTP status 400"},
 		"401":          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, want: "rejects our credentials"},
@@ -203,6 +204,7 @@ func TestReconcilerFaults(t *testing.T) {
 				t.Errorf("%s: the renewal is repeated after %s", test.reason, wait)
 			}
 
+			f.wantEvents("failed: renewing the kubeconfig for the Reconciler failed: " + failed.Problem + " × 1")
 			f.simulated.Reset()
 			f.err, f.configuration = nil, nil
 

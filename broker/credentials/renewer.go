@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
@@ -62,6 +63,7 @@ type Renewer struct {
 	DB        *storage.DB
 	Instances Instances
 	Objects   *outsideobjects.Store
+	Events    *instanceevents.Store
 	Reports   *reports.Store
 	Access    Access
 	// Holders are the systems that are turned on, by the names of package environment.
@@ -138,7 +140,7 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "": // the runtime is being removed, or is left over
-		_, err := r.Objects.EndRenewal(ctx, object, outsideobjects.Result{DueAt: renewal.RetryAt})
+		_, err := r.end(ctx, object, outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
 
 		return err
 	case err != nil:
@@ -150,24 +152,44 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 		return r.failed(ctx, holder, renewal, instance, err)
 	}
 
-	kept, err := r.Objects.EndRenewal(ctx, object, outcome)
+	event := environment.Event{Result: resultRenewed, Message: "the kubeconfig for " + holder.Title() + " was renewed"}
+	if restored {
+		event.Result, event.Message = resultRestored, "the kubeconfig for "+holder.Title()+" was missing and was restored"
+	}
+
+	kept, err := r.end(ctx, object, outcome, event)
 	if err != nil {
 		return err
 	}
 
-	if !restored {
-		r.Results.count(object.System, resultRenewed)
+	r.Results.count(object.System, event.Result)
 
-		return nil
-	}
-
-	r.Results.count(object.System, resultRestored)
-
-	if kept {
+	if kept || !restored {
 		return nil
 	}
 
 	return holder.Withdraw(ctx, object) //nolint:wrapcheck // names the system
+}
+
+// end records the result of a renewal together with the event, unless the event is empty. It reports false if an operation has changed the
+// record in the meantime.
+func (r Renewer) end(ctx context.Context, object environment.OutsideObject, result outsideobjects.Result, event environment.Event) (kept bool, err error) {
+	err = r.DB.InTx(ctx, func(tx storage.Tx) error {
+		if event.Result != "" {
+			event.InstanceID, event.System, event.LastAt = object.InstanceID, object.System, r.Clock.Now()
+
+			// The event locks the instance, and a deletion locks the instance before the object.
+			if err := r.Events.Record(ctx, tx, event); err != nil {
+				return err
+			}
+		}
+
+		kept, err = r.Objects.EndRenewal(ctx, tx, object, result)
+
+		return err
+	})
+
+	return kept && err == nil, err
 }
 
 // replace issues a kubeconfig and gives it to the system.
@@ -209,7 +231,9 @@ func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjec
 		result.Until = renewal.Until
 	}
 
-	_, err := r.Objects.EndRenewal(ctx, renewal.Object, result)
+	_, err := r.end(ctx, renewal.Object, result, environment.Event{
+		Result: resultFailed, Message: "renewing the kubeconfig for " + holder.Title() + " failed: " + result.Problem,
+	})
 
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
@@ -53,6 +55,7 @@ type fixture struct {
 	operations *operations.Store
 	instances  *instances.Store
 	records    *outsideobjects.Store
+	events     *instanceevents.Store
 	// held is an unfinished operation of the instance.
 	held     process.Record
 	client   *lifecyclemanager.Client
@@ -123,6 +126,8 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	must(err)
 	f.records, err = outsideobjects.Open(t.Context(), db)
 	must(err)
+	f.events, err = instanceevents.Open(t.Context(), db)
+	must(err)
 	claims, err := reports.Open(t.Context(), db)
 	must(err)
 	f.authority, err = certificate.OpenAuthority(t.TempDir(), "test")
@@ -148,7 +153,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 
 	for range 2 {
 		f.replicas = append(f.replicas, credentials.Renewer{
-			DB: db, Instances: f.instances, Objects: f.records, Reports: claims, Access: f, Validity: clusterclient.Validity,
+			DB: db, Instances: f.instances, Objects: f.records, Events: f.events, Reports: claims, Access: f, Validity: clusterclient.Validity,
 			Holders: map[string]credentials.Holder{environment.SystemLifecycleManager: credentials.LifecycleManager{Kyma: f, Client: f.client}},
 			Results: f.results, Clock: f.clock, Log: logging.Discard(),
 		})
@@ -227,6 +232,25 @@ func (f *fixture) wantExpiring(want int) {
 	}
 }
 
+// wantEvents compares the events of the instance, in the form `result message × count`.
+func (f *fixture) wantEvents(want ...string) {
+	f.Helper()
+
+	events, err := f.events.OfInstance(f.Context(), "one")
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	var got []string
+	for _, event := range events {
+		got = append(got, fmt.Sprintf("%s: %s × %d", event.Result, event.Message, event.Count))
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		f.Errorf("events: -want +got\n%s", diff)
+	}
+}
+
 func TestRenewal(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixture(t, db)
@@ -249,6 +273,7 @@ func TestRenewal(t *testing.T) {
 		}
 
 		f.wantResults(2, 0, 0)
+		f.wantEvents("renewed: the kubeconfig for Lifecycle Manager was renewed × 2")
 		f.wantExpiring(0)
 	})
 }
@@ -280,6 +305,13 @@ func TestFailedRenewal(t *testing.T) {
 
 	f.run(5 * time.Minute)
 	f.wantExpiring(0)
+	f.wantEvents(
+		"renewed: the kubeconfig for Lifecycle Manager was renewed × 1",
+		"failed: renewing the kubeconfig for Lifecycle Manager failed: the control plane rejects our credentials with HTTP status 403: "+
+			"an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user × 1",
+		"failed: renewing the kubeconfig for Lifecycle Manager failed: internal error × 1",
+		"renewed: the kubeconfig for Lifecycle Manager was renewed × 1",
+	)
 }
 
 func TestMissingSecret(t *testing.T) {
@@ -287,6 +319,7 @@ func TestMissingSecret(t *testing.T) {
 	f.Remove("Secret", "kcp-system", "kubeconfig-r-one")
 	f.run(10 * time.Second)
 	f.wantResults(0, 1, 0)
+	f.wantEvents("restored: the kubeconfig for Lifecycle Manager was missing and was restored × 1")
 
 	if f.expiry() == "" {
 		t.Error("the missing Secret is not restored")

@@ -12,9 +12,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reports"
@@ -48,6 +50,7 @@ type Repairer struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
+	Events     *instanceevents.Store
 	Reports    *reports.Store
 	Runtimes   Runtimes
 	Results    *Results
@@ -112,7 +115,7 @@ func (r Repairer) Repair(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
 
-	outcomes, err := r.checkAll(limited, due)
+	outcomes, err := r.checkAll(limited, due, progress.Retries)
 
 	for i, id := range due {
 		progress.record(id, outcomes[i], now, r.Interval)
@@ -195,7 +198,8 @@ func (p *pass) record(id string, result outcome, now time.Time, interval time.Du
 }
 
 // checkAll checks the instances, at most concurrency at once. The error is of the database; the checks that it has prevented count as busy.
-func (r Repairer) checkAll(ctx context.Context, ids []string) ([]outcome, error) {
+// retries are the checks that are repeated.
+func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string]retry) ([]outcome, error) {
 	var (
 		running  sync.WaitGroup
 		outcomes = make([]outcome, len(ids))
@@ -209,7 +213,7 @@ func (r Repairer) checkAll(ctx context.Context, ids []string) ([]outcome, error)
 		running.Go(func() {
 			defer func() { <-free }()
 
-			outcomes[i], errs[i] = r.check(ctx, id)
+			outcomes[i], errs[i] = r.check(ctx, id, retries[id].Failures > 0)
 		})
 	}
 
@@ -218,8 +222,8 @@ func (r Repairer) checkAll(ctx context.Context, ids []string) ([]outcome, error)
 	return outcomes, errors.Join(errs...)
 }
 
-// check checks one instance.
-func (r Repairer) check(ctx context.Context, id string) (outcome, error) {
+// check checks one instance, and records an event if it has repaired the Secret, if the check has failed, or if the former check had.
+func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outcome, error) {
 	past, err := r.Operations.OfInstance(ctx, r.DB.Reader(), id)
 	if err != nil || len(environment.Unfinished(past)) > 0 {
 		return busy, err
@@ -248,18 +252,31 @@ func (r Repairer) check(ctx context.Context, id string) (outcome, error) {
 		r.Results.count(resultFailed)
 		r.Log.WithError(err).WithFields(fields).Info("checking the Secret of the BTP service operator failed; the check is repeated")
 
-		return failed, nil
+		return failed, r.record(ctx, id, resultFailed, "checking the Secret of the BTP service operator failed: "+failure.Of(err).Text)
 	}
 
 	if !repaired {
 		r.Results.count(resultCurrent)
 
-		return settled, nil
+		if failedBefore {
+			err = r.record(ctx, id, resultCurrent, "the Secret of the BTP service operator has the values of the instance")
+		}
+
+		return settled, err
 	}
 
 	r.Results.count(resultRepaired)
 	r.Log.WithFields(fields).Warn("the Secret of the BTP service operator had other values than the instance and was repaired")
 
 	// An update may have changed the credentials since they were read: the next check, soon, sees the newer ones.
-	return busy, nil
+	return busy, r.record(ctx, id, resultRepaired, "the Secret of the BTP service operator had other values than the instance and was repaired")
+}
+
+// record records an event. A replica that dies before this call loses the event.
+func (r Repairer) record(ctx context.Context, id, result, message string) error {
+	return r.DB.InTx(ctx, func(tx storage.Tx) error {
+		return r.Events.Record(ctx, tx, environment.Event{
+			InstanceID: id, System: environment.SystemBTPOperator, Result: result, Message: message, LastAt: r.Clock.Now(),
+		})
+	})
 }

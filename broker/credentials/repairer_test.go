@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reports"
@@ -72,6 +73,11 @@ func TestRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		events, err := instanceevents.Open(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+
 		claims, err := reports.Open(t.Context(), db)
 		if err != nil {
 			t.Fatal(err)
@@ -100,8 +106,8 @@ func TestRepair(t *testing.T) {
 		storagetest.Hold(t, db, ops, environment.KindUpdate, "i09")
 
 		repairer := credentials.Repairer{
-			DB: db, Instances: known, Operations: ops, Reports: claims, Runtimes: present, Results: credentials.NewChecks(),
-			Interval: 6 * time.Hour, Clock: clock, Log: logging.Discard(),
+			DB: db, Instances: known, Operations: ops, Events: events, Reports: claims, Runtimes: present,
+			Results: credentials.NewChecks(), Interval: 6 * time.Hour, Clock: clock, Log: logging.Discard(),
 		}
 
 		// run advances the clock in steps, runs two replicas in each, and returns the sorted instances that were checked.
@@ -151,6 +157,27 @@ func TestRepair(t *testing.T) {
 
 		if checked := run(6*time.Hour, 5*time.Minute); len(slices.Compact(checked)) != count-2 {
 			t.Errorf("the next pass checks %v", checked)
+		}
+
+		got := map[string][]string{}
+
+		for i := range count {
+			id := fmt.Sprintf("i%02d", i)
+
+			recorded, err := events.OfInstance(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for _, event := range recorded {
+				got[id] = append(got[id], fmt.Sprintf("%s %s × %d", event.System, event.Result, event.Count))
+			}
+		}
+
+		if diff := cmp.Diff(map[string][]string{
+			"i03": {"btp-operator repaired × 1"}, "i05": {"btp-operator current × 1", "btp-operator failed × 4"},
+		}, got); diff != "" {
+			t.Errorf("events: -want +got\n%s", diff)
 		}
 	})
 }

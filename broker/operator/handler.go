@@ -25,6 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -64,6 +65,8 @@ type Options struct {
 	Leftovers  *leftovers.Store
 	// Objects has the objects of instances and leftovers in other systems.
 	Objects *outsideobjects.Store
+	// Events has what happened to instances besides operations.
+	Events *instanceevents.Store
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store

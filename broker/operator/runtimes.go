@@ -134,6 +134,17 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 		shown.Parameters = sent
 	}
 
+	events, err := a.Events.OfInstance(r.Context(), instance.ID)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	for _, event := range events {
+		shown.Events = append(shown.Events, operatorapi.Event{
+			System: event.System, Result: event.Result, Message: event.Message, Count: event.Count, FirstAt: event.FirstAt, LastAt: event.LastAt,
+		})
+	}
+
 	if shown.Status.LastOperation, err = a.CurrentOperation(r.Context(), shown.Status.LastOperation.ID); err != nil {
 		return httpserver.Response{}, err
 	}

@@ -78,8 +78,8 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 	}
 
 	renewer := credentials.Renewer{
-		DB: s.DB, Instances: stores.instances, Objects: stores.objects, Reports: stores.reports, Access: access, Holders: holders,
-		Validity: clusterclient.Validity, Results: results, Clock: clock.RealClock{}, Log: s.Log,
+		DB: s.DB, Instances: stores.instances, Objects: stores.objects, Events: stores.events, Reports: stores.reports, Access: access,
+		Holders: holders, Validity: clusterclient.Validity, Results: results, Clock: clock.RealClock{}, Log: s.Log,
 	}
 	connected.parts = append(connected.parts, renewer.Part())
 }
@@ -91,8 +91,8 @@ func (s *Service) repair(stores stores, access clusterclient.Access, interval ti
 	s.Metrics().MustRegister(checks)
 
 	return credentials.Repairer{
-		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Reports: stores.reports, Runtimes: access, Results: checks,
-		Interval: interval, Clock: clock.RealClock{}, Log: s.Log,
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Events: stores.events, Reports: stores.reports, Runtimes: access,
+		Results: checks, Interval: interval, Clock: clock.RealClock{}, Log: s.Log,
 	}.Part()
 }
 

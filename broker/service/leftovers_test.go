@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -26,7 +27,7 @@ import (
 func openTables(t *testing.T, db *storage.DB) service.Tables {
 	t.Helper()
 
-	keys, errs := storagetest.Keys(t), make([]error, 5)
+	keys, errs := storagetest.Keys(t), make([]error, 6)
 	tables := service.Tables{DB: db}
 
 	tables.Operations, errs[0] = operations.Open(t.Context(), db, keys)
@@ -34,6 +35,7 @@ func openTables(t *testing.T, db *storage.DB) service.Tables {
 	tables.Bindings, errs[2] = bindings.Open(t.Context(), db, keys)
 	tables.Leftovers, errs[3] = leftovers.Open(t.Context(), db)
 	tables.Objects, errs[4] = outsideobjects.Open(t.Context(), db)
+	tables.Events, errs[5] = instanceevents.Open(t.Context(), db)
 
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

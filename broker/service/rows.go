@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -28,7 +29,7 @@ type rows struct {
 	clock clock.PassiveClock
 }
 
-// Tables are the stores behind Rows. They use the database DB. Leftovers and Objects are needed for deletions and suspensions only.
+// Tables are the stores behind Rows. They use the database DB. Leftovers, Objects and Events are needed for deletions and suspensions only.
 type Tables struct {
 	DB         *storage.DB
 	Operations *operations.Store
@@ -36,13 +37,14 @@ type Tables struct {
 	Bindings   *bindings.Store
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
+	Events     *instanceevents.Store
 }
 
 // NewRows returns Rows that are backed by the tables.
 func NewRows(tables Tables, clock clock.PassiveClock) Rows {
 	return rows{stores{
 		db: tables.DB, operations: tables.Operations, instances: tables.Instances, bindings: tables.Bindings,
-		leftovers: tables.Leftovers, objects: tables.Objects,
+		leftovers: tables.Leftovers, objects: tables.Objects, events: tables.Events,
 	}, clock}
 }
 
@@ -70,6 +72,10 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		if err := r.instances.Delete(ctx, tx, instance); err != nil {
 			return explain(err, "the instance")
+		}
+
+		if err := r.events.Remove(ctx, tx, instance.ID); err != nil {
+			return explain(err, "the events of the instance")
 		}
 
 		// If the row was removed in some other way, the ID may belong to another instance already, and so may the objects.

@@ -33,6 +33,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -92,6 +93,7 @@ type stores struct {
 	endpoints  *endpoints.Store
 	reports    *reports.Store
 	objects    *outsideobjects.Store
+	events     *instanceevents.Store
 	leftovers  *leftovers.Store
 	accounts   *accounts.Store
 	outbox     *outbox.Store
@@ -127,6 +129,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.objects, err = outsideobjects.Open(ctx, s.DB); err != nil {
+		return stores{}, err
+	}
+
+	if opened.events, err = instanceevents.Open(ctx, s.DB); err != nil {
 		return stores{}, err
 	}
 
@@ -225,6 +231,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		{Name: "feed", Run: follow.Run},
 		s.rotation(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
+		stores.events.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
 		expirer.Part(clock.RealClock{}, s.Log), cleaner.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),

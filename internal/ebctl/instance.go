@@ -76,9 +76,30 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 	}
 
 	fields = append(fields, lastOperationFields(last, explain.Of(last, now), "ebctl")...)
+	fields = append(fields, eventFields(shown.Events)...)
 	fields = append(fields, parameterFields("Parameters", shown.Parameters)...)
 
 	return append(fields, parameterFields("Resolved", shown.Resolved)...)
+}
+
+// maxEvents is the number of events in the text of an instance. JSON and YAML contain all.
+const maxEvents = 10
+
+// eventFields returns a line for each of the newest events.
+func eventFields(events []operatorapi.Event) output.Fields {
+	fields, title := output.Fields{}, "Events"
+
+	for _, event := range events[:min(len(events), maxEvents)] {
+		line := output.Time(event.LastAt) + " " + event.System + " " + event.Result + ": " + event.Message
+		if event.Count > 1 {
+			line += fmt.Sprintf(" (%d times since %s)", event.Count, output.Time(event.FirstAt))
+		}
+
+		fields = append(fields, output.Field{Name: title, Value: line})
+		title = ""
+	}
+
+	return fields
 }
 
 // parameterFields returns a line for each parameter, sorted by name, with the title on the first line. It returns none unless

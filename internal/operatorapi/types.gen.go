@@ -503,6 +503,21 @@ type Error struct {
 	Code string `json:"error"`
 }
 
+// Event Something that the broker has done to an instance besides its operations: it renewed a kubeconfig that another system has, or checked the Secret of the SAP BTP service operator in the runtime. Equal events of a system that follow each other are one event.
+type Event struct {
+	// Count How often it happened in a row.
+	Count   int       `json:"count"`
+	FirstAt time.Time `json:"firstAt"`
+	LastAt  time.Time `json:"lastAt"`
+	Message string    `json:"message"`
+
+	// Result renewed; restored: the kubeconfig was missing; repaired: the Secret had other values or was missing; current: the Secret has the right values after a failed check; failed.
+	Result string `json:"result"`
+
+	// System lifecycle-manager, reconciler, or btp-operator: the Secret in the runtime.
+	System string `json:"system"`
+}
+
 // Expiration The result of expiring an instance.
 type Expiration struct {
 	// Operation The operation that removes the runtime. Absent if the runtime is gone.
@@ -890,10 +905,13 @@ type Restore struct {
 // Runtime A service instance with its cluster.
 type Runtime struct {
 	// ClientData The data that the client of the Provisioner has stored with the runtime; the broker stores its instance. Only on GET /runtimes/{instance_id} of the Provisioner.
-	ClientData      string `json:"clientData,omitempty,omitzero"`
-	DashboardURL    string `json:"dashboardURL,omitempty,omitzero"`
-	GlobalAccountID string `json:"globalAccountID"`
-	InstanceID      string `json:"instanceID"`
+	ClientData   string `json:"clientData,omitempty,omitzero"`
+	DashboardURL string `json:"dashboardURL,omitempty,omitzero"`
+
+	// Events What the broker has done besides operations, newest first. Only on GET /runtimes/{instance_id} of the broker.
+	Events          []Event `json:"events,omitempty,omitzero"`
+	GlobalAccountID string  `json:"globalAccountID"`
+	InstanceID      string  `json:"instanceID"`
 
 	// Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
 	Leftover Leftover `json:"leftover,omitempty,omitzero"`

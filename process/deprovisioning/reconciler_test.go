@@ -148,6 +148,7 @@ func TestDeregistrationStatuses(t *testing.T) {
 		"Garbled":   {reason: "no JSON", status: reconciler.Deleting, fault: get(simulator.Fault{Body: "<html>"}), wantWait: deregisteringErrorInterval, want: environment.OutsideRemoving},
 		"400":       {reason: "it may pass", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusBadRequest}), wantWait: deregisteringErrorInterval, want: environment.OutsideRemoving},
 		"429":       {reason: "the pause of the system counts", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}), wantWait: 42 * time.Second, want: environment.OutsideRemoving},
+		"503":       {reason: "the pause of the system counts", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 42}), wantWait: 42 * time.Second, want: environment.OutsideRemoving},
 		"LateAway":  {reason: "the limit of an outage", status: reconciler.Deleting, fault: get(simulator.Fault{Unsent: true, Times: -1}), elapsed: deregistrationLimit, want: environment.OutsideLeftOver},
 	}
 

@@ -251,6 +251,7 @@ func TestStatuses(t *testing.T) {
 		"Garbled":     {reason: "no JSON", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Body: "<html>"}, wantWait: errorInterval},
 		"429":         {reason: "the pause of the system counts", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
 		"503":         {reason: "an overloaded system can recover", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusServiceUnavailable}, wantWait: errorInterval},
+		"Retry503":    {reason: "the pause of the system counts", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusServiceUnavailable, RetryAfter: 42}, wantWait: 42 * time.Second},
 		"404": {
 			reason: "somebody has removed the runtime", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusNotFound},
 			wantText: "the Reconciler could not return the state of the runtime: it rejects the request with HTTP status 404 Not Found",

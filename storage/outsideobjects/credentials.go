@@ -92,27 +92,21 @@ func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error)
 	return began && err == nil, failure.While(err, "beginning to renew the credential of instance %s", object.InstanceID)
 }
 
-// EndRenewal records the result of a renewal, and lets operations continue. It reports false if an operation has changed the record in the
-// meantime.
-func (s *Store) EndRenewal(ctx context.Context, object environment.OutsideObject, result Result) (bool, error) {
-	kept := false
+// EndRenewal records the result of a renewal, and lets operations continue, in the caller's transaction. It reports false if an operation
+// has changed the record in the meantime.
+func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) (bool, error) {
+	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
+		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
+		storage.At(result.DueAt), result.Problem, storage.At(result.Until), storage.At(result.IssuedAt), storage.At(result.ExpiresAt),
+		object.InstanceID, object.System, object.Kind, object.Key)
 
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
-			issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
-			storage.At(result.DueAt), result.Problem, storage.At(result.Until), storage.At(result.IssuedAt), storage.At(result.ExpiresAt),
-			object.InstanceID, object.System, object.Kind, object.Key)
-		if kept = changed == 1; err != nil || kept {
-			return err
-		}
-
+	kept := err == nil && changed == 1
+	if err == nil && !kept {
 		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichObject,
 			storage.At(result.Until), object.InstanceID, object.System, object.Kind, object.Key)
+	}
 
-		return err
-	})
-
-	return kept && err == nil, failure.While(err, "recording the credential of instance %s", object.InstanceID)
+	return kept, failure.While(err, "recording the credential of instance %s", object.InstanceID)
 }
 
 // RequestRenewal makes the credentials of an instance due at once, in the caller's transaction.

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -56,6 +57,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := auditlog.Open(ctx, db, time.Hour); return err },
 		func() error { _, err := reports.Open(ctx, db); return err },
 		func() error { _, err := outsideobjects.Open(ctx, db); return err },
+		func() error { _, err := instanceevents.Open(ctx, db); return err },
 		func() error { _, err := leftovers.Open(ctx, db); return err },
 		func() error { _, err := outbox.Open(ctx, db, ops); return err },
 		func() error { _, err := orchestrations.Open(ctx, db, ops); return err },

@@ -18,6 +18,7 @@ import (
 	claims "github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -89,6 +90,7 @@ type brokerRows struct {
 	claims     *claims.Store
 	auditLog   *auditlog.Store
 	objects    *outsideobjects.Store
+	events     *instanceevents.Store
 	leftovers  *leftovers.Store
 	outbox     *outbox.Store
 
@@ -98,6 +100,7 @@ type brokerRows struct {
 func (r brokerRows) tables() service.Tables {
 	return service.Tables{
 		DB: r.db, Operations: r.operations, Instances: r.instances, Bindings: r.bindings, Leftovers: r.leftovers, Objects: r.objects,
+		Events: r.events,
 	}
 }
 
@@ -125,6 +128,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.orchestrations, err = orchestrations.Open(t.Context(), db, rows.operations); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.events, err = instanceevents.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 
