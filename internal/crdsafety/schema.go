@@ -1,6 +1,7 @@
 package crdsafety
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -87,7 +88,7 @@ func (c comparison) values(field string, before, after *schema) {
 func sameJSON(a, b []byte) bool {
 	var first, second any
 
-	return json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil && reflect.DeepEqual(first, second)
+	return bytes.Equal(a, b) || json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil && reflect.DeepEqual(first, second)
 }
 
 // limits compares the limits of a field.

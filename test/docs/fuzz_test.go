@@ -85,6 +85,8 @@ func decoders() map[string]string {
 		"bundle/renderer/engines/release.go":                  "reads what it has encoded",
 		"internal/applier/cluster.go":                         "decodes the version of a cluster into a type of Kubernetes",
 		"internal/applier/stored.go":                          "internal/applier.FuzzInventory",
+		"internal/crdsafety/schema.go":                        "internal/crdsafety.FuzzDefinition",
+		"internal/crdsafety/objects.go":                       "reads what it has encoded",
 		"provisioner/installation/manifest.go":                "provisioner/installation.FuzzParse",
 		"provisioner/installation/releases/registry.go":       "provisioner/installation/releases.FuzzUnpack",
 		"provisioner/installation/releases/release.go":        "provisioner/installation/releases.FuzzRelease",
