@@ -406,6 +406,16 @@ func (s stores) runtimeCalls() map[string]call {
 
 			return err
 		},
+		"runtimes.PinRelease": func(ctx context.Context) error {
+			_, err := s.runtimes.PinRelease(ctx, "registry.example.com/kyma", "10.0.0", "sha256:0", filledAt)
+
+			return err
+		},
+		"runtimes.ReleaseDigest": func(ctx context.Context) error {
+			_, err := s.runtimes.ReleaseDigest(ctx, "registry.example.com/kyma", "10.0.0")
+
+			return err
+		},
 		"runtimes.OfShoot": func(ctx context.Context) error {
 			_, err := s.runtimes.OfShoot(ctx, s.db.Reader(), "new")
 

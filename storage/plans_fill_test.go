@@ -51,6 +51,8 @@ func fillTables() []string {
 		`INSERT INTO notifications SELECT 'p' || i, number, 'i' || i, '1', 'create', '2030-01-02 03:00'::timestamptz - i * interval '1 minute', at AS due, at AS began, 1,
 			CASE WHEN i > 200 THEN at END, i > 200 FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
+		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz
+			FROM generate_series(1, 10000) i`,
 		`INSERT INTO runtimes (id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at, provider, region)
 			SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at, CASE WHEN i > 100000 THEN at END,
 			'aws', CASE WHEN i % 1000 > 0 THEN 'region-' || i % 20 END FROM sources`,

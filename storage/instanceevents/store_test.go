@@ -2,6 +2,7 @@ package instanceevents_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -139,7 +140,7 @@ func TestRetention(t *testing.T) {
 		f := newFixture(t, db)
 
 		for minute := range 4 {
-			f.record("one", "reconciler", fmt.Sprint(minute), "text", minute)
+			f.record("one", "reconciler", strconv.Itoa(minute), "text", minute)
 		}
 
 		if removed, err := f.events.RemoveBefore(t.Context(), began.Add(3*time.Minute), 2); err != nil || removed != 2 {

@@ -5,6 +5,7 @@ package bundles
 import (
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -86,7 +87,9 @@ func TestLeaderFrozen(t *testing.T) {
 
 			thawed := make(chan *replica, 1)
 			released := make(chan struct{})
+			release := sync.OnceFunc(func() { close(released) })
 
+			t.Cleanup(release)
 			f.gate.record(point, func() bool {
 				frozen := f.replicas[f.leader.Load()]
 				frozen.running().Signal(syscall.SIGSTOP)
@@ -98,14 +101,16 @@ func TestLeaderFrozen(t *testing.T) {
 			pivot.act(f)
 
 			former := <-thawed
+			process := former.running()
+
+			t.Cleanup(func() { process.Signal(syscall.SIGCONT) })
+
 			third := func() string { return f.installed("3", v1alpha1.ReasonInstallationSucceeded) }
 
 			f.deploy(f.template(f.class(), f.image("3", f.manifests("3"))))
 			bundletest.Eventually(f, third)
 
-			close(released)
-
-			process := former.running()
+			release()
 			process.Signal(syscall.SIGCONT)
 			<-process.Ended // It has lost its lease.
 			bundletest.Eventually(f, third)
