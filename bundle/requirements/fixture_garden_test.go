@@ -158,7 +158,10 @@ type supply struct {
 	from    []v1alpha1.BundleSource
 }
 
-var errTerminal = errors.New("source type is not supported by this provisioner")
+var (
+	errTerminal = errors.New("source type is not supported by this provisioner")
+	errUnsigned = fmt.Errorf("%w: a signature", errTerminal)
+)
 
 type sources struct {
 	mutex sync.Mutex
@@ -210,6 +213,13 @@ func (s *sources) Fetch(ctx context.Context, name string, from v1alpha1.BundleSo
 }
 
 func (s *sources) Terminal(err error) bool { return errors.Is(err, errTerminal) }
+
+func (s *sources) Reason(err error) string {
+	if errors.Is(err, errUnsigned) {
+		return v1alpha1.ReasonSignatureInvalid
+	}
+	return ""
+}
 
 func pack(files fs.FS) ([]byte, error) {
 	var packed bytes.Buffer
@@ -356,7 +366,7 @@ func (f *fixture) complete(bundle *v1alpha1.Bundle) {
 	phases := []v1alpha1.Phase{v1alpha1.PhasePending, v1alpha1.PhaseUnpacking, v1alpha1.PhaseFailing, v1alpha1.PhaseUnpacked}
 	reasons := []string{
 		v1alpha1.ReasonUnpackPending, v1alpha1.ReasonUnpacking, v1alpha1.ReasonUnpackSuccessful, v1alpha1.ReasonUnpackFailed,
-		v1alpha1.ReasonProcessingFinalizerFailed,
+		v1alpha1.ReasonProcessingFinalizerFailed, v1alpha1.ReasonSignatureInvalid,
 	}
 	switch {
 	case !slices.Contains(phases, status.Phase):

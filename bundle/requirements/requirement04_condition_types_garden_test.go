@@ -24,6 +24,7 @@ func TestRequirement04ConditionTypes(t *testing.T) {
 			"unpacked":  {has(manifest()), v1alpha1.PhaseUnpacked, v1alpha1.ReasonUnpackSuccessful},
 			"transient": {func(s *supply) { s.err = errors.New("connection refused") }, v1alpha1.PhaseFailing, v1alpha1.ReasonUnpackFailed},
 			"terminal":  {func(s *supply) { s.err = errTerminal }, v1alpha1.PhaseFailing, v1alpha1.ReasonUnpackFailed},
+			"signature": {func(s *supply) { s.err = errUnsigned }, v1alpha1.PhaseFailing, v1alpha1.ReasonSignatureInvalid},
 			"format":    {has(fstest.MapFS{}), v1alpha1.PhaseFailing, v1alpha1.ReasonUnpackFailed},
 			"panic":     {func(s *supply) { s.panics = true }, v1alpha1.PhaseFailing, v1alpha1.ReasonUnpackFailed},
 		} {

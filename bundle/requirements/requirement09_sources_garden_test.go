@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
@@ -72,6 +73,32 @@ func TestRequirement09ConfigMaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.reaches(name, v1alpha1.PhaseUnpacked, v1alpha1.ReasonUnpackSuccessful)
+	})
+}
+
+// TestRequirement09PublicKeys checks that public keys that change end a terminal failure of the Bundles that name them.
+func TestRequirement09PublicKeys(t *testing.T) {
+	eachClass(t, func(t *testing.T, f *fixture) {
+		keys := &v1alpha1.PublicKeyReference{Name: "keys"}
+		for kind, c := range map[string]struct {
+			verification v1alpha1.ImageVerification
+			object       client.Object
+		}{
+			"secret":     {v1alpha1.ImageVerification{Secret: keys}, &corev1.Secret{}},
+			"config-map": {v1alpha1.ImageVerification{ConfigMap: keys}, &corev1.ConfigMap{}},
+		} {
+			name := "r9-keys-" + kind + "-" + f.class
+			f.sources.set(name, func(s *supply) { s.err = errUnsigned })
+			f.bundle(name, v1alpha1.BundleSource{Type: v1alpha1.SourceTypeImage, Image: &v1alpha1.ImageSource{Ref: "example.com/a:v1", Verification: &c.verification}})
+			f.reaches(name, v1alpha1.PhaseFailing, v1alpha1.ReasonSignatureInvalid)
+			f.sources.set(name, has(manifest()))
+			c.object.SetNamespace(f.namespace)
+			c.object.SetName(keys.Name)
+			if err := f.Create(t.Context(), c.object); err != nil {
+				t.Fatal(err)
+			}
+			f.reaches(name, v1alpha1.PhaseUnpacked, v1alpha1.ReasonUnpackSuccessful)
+		}
 	})
 }
 

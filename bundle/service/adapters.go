@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -27,6 +28,15 @@ func (f fetcher) Fetch(ctx context.Context, name string, from v1alpha1.BundleSou
 
 // Terminal implements bundles.Source.
 func (fetcher) Terminal(err error) bool { return source.Terminal(err) }
+
+// Reason implements bundles.Source.
+func (fetcher) Reason(err error) string {
+	if refused, ok := errors.AsType[*source.SignatureError](err); ok {
+		return refused.Reason
+	}
+
+	return ""
+}
 
 // contents is the store of the Bundle controller and of the content server.
 type contents struct {

@@ -108,6 +108,8 @@ type Sources struct {
 	HTTP       bool `env:"HTTP"        help:"permit Bundles with the source http"`
 	ConfigMaps bool `env:"CONFIG_MAPS" help:"permit Bundles with the source configMaps"`
 	Upload     bool `env:"UPLOAD"      help:"permit Bundles with the source upload"`
+
+	ImageKeysFile string `env:"IMAGE_KEYS_FILE" help:"file with public keys in PEM form; each image must be signed by one of them with cosign, and by one of the keys in its Bundle; empty means that only Bundles require signatures; read again for each image"`
 }
 
 // Limits bound the content of a Bundle.

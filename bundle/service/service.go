@@ -159,9 +159,15 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 		return fmt.Errorf("APP_STORE_DIR: %w", err)
 	}
 
+	if keys := s.config.Sources.ImageKeysFile; keys != "" {
+		if err := source.CheckKeys(keys); err != nil {
+			return fmt.Errorf("APP_SOURCES_IMAGE_KEYS_FILE: %w", err)
+		}
+	}
+
 	sources := source.New(source.Options{
 		Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Uploads: s.contents.Store, Limits: s.limits(), Timeout: s.config.Bundles.Timeout,
-		Temporary: s.temporary,
+		Temporary: s.temporary, KeysFile: s.config.Sources.ImageKeysFile,
 	})
 
 	enabled := map[v1alpha1.SourceType]bool{

@@ -47,7 +47,7 @@ type imageSource struct {
 }
 
 // Fetch implements Fetcher. The resolved source has the digest to which the tag refers now. A reference with a digest is fetched by the digest,
-// and its tag is ignored.
+// and its tag is ignored. Signatures are verified for the digest that is fetched then.
 func (s *imageSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
@@ -55,6 +55,11 @@ func (s *imageSource) Fetch(ctx context.Context, request Request, into *os.Root)
 	source := *request.Source.Image
 
 	reference, err := parseReference(source.Ref)
+	if err != nil {
+		return Result{}, err
+	}
+
+	keys, err := s.keys(ctx, source)
 	if err != nil {
 		return Result{}, err
 	}
@@ -75,6 +80,10 @@ func (s *imageSource) Fetch(ctx context.Context, request Request, into *os.Root)
 	found, err := repository.Resolve(ctx, reference.ReferenceOrDefault())
 	if err != nil {
 		return Result{}, image.explain(err)
+	}
+
+	if err := image.verify(ctx, found, keys); err != nil {
+		return Result{}, err
 	}
 
 	if err := image.fetch(ctx, found, into); err != nil {

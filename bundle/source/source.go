@@ -53,6 +53,8 @@ type Options struct {
 	Limits archive.Limits
 	// Timeout bounds a fetch. The default is 5 minutes.
 	Timeout time.Duration
+	// KeysFile is a file with public keys, one of which must have signed each image. Empty means that only the keys of a source are required.
+	KeysFile string
 	// Temporary is a folder for repositories and downloads during a fetch. Empty means the system's folder.
 	Temporary string
 }
@@ -117,6 +119,9 @@ func hasBlock(source v1alpha1.BundleSource) bool {
 // Terminal reports whether fetching the same source again would fail in the same way.
 func Terminal(err error) bool {
 	_, invalid := errors.AsType[*archive.InvalidError](err)
+	if refused, ok := errors.AsType[*SignatureError](err); ok {
+		return refused.Reason == v1alpha1.ReasonSignatureInvalid // an image is signed after it is pushed
+	}
 
 	return invalid || failure.Is(err, failure.Invalid) || failure.Is(err, failure.Permanent)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEngines verifies that the program bundler alone contains Helm and Kustomize, and that they bring no client of clusters, registries
-// and databases.
+// TestEngines verifies that the program bundler alone contains Helm, Kustomize and Sigstore, and that they bring no client of clusters,
+// registries, databases and services for keys.
 func TestEngines(t *testing.T) {
 	for _, program := range []string{"broker", "provisioner", "ebctl", "sandbox", "bundler"} {
 		output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../"+program).Output()
@@ -17,7 +17,7 @@ func TestEngines(t *testing.T) {
 		}
 
 		packages := strings.Fields(string(output))
-		for _, engine := range []string{"helm.sh/helm/v3/pkg/engine", "sigs.k8s.io/kustomize/api/krusty"} {
+		for _, engine := range []string{"helm.sh/helm/v3/pkg/engine", "sigs.k8s.io/kustomize/api/krusty", "github.com/sigstore/sigstore/pkg/signature"} {
 			if slices.Contains(packages, engine) != (program == "bundler") {
 				t.Errorf("%s contains %s: %t", program, engine, program != "bundler")
 			}
@@ -27,6 +27,7 @@ func TestEngines(t *testing.T) {
 			for _, unwanted := range []string{
 				"helm.sh/helm/v3/pkg/action", "helm.sh/helm/v3/pkg/kube", "helm.sh/helm/v3/pkg/registry", "helm.sh/helm/v3/pkg/storage",
 				"k8s.io/kubectl", "k8s.io/cli-runtime", "k8s.io/apiserver", "github.com/docker/", "github.com/containerd/", "github.com/rubenv/sql-migrate",
+				"github.com/sigstore/sigstore/pkg/signature/kms", "github.com/sigstore/rekor", "github.com/sigstore/fulcio", "github.com/sigstore/cosign",
 			} {
 				if strings.HasPrefix(name+"/", unwanted) {
 					t.Errorf("%s contains %s", program, name)

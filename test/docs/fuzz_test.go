@@ -31,6 +31,7 @@ func decoders() map[string]string {
 		"storage/orchestrations/store.go":                     "reads what the service has stored",
 		"storage/reports/store.go":                            "reads what the service has stored",
 		"storage/runtimes/record.go":                          "reads what it has sealed",
+		"bundle/source/signature_payload.go":                  "bundle/source.FuzzSignature",
 		"bundle/source/image.go":                              "bundle/source.FuzzManifest",
 		"broker/catalog/binding.go":                           "test/osb.FuzzBody",
 		"broker/catalog/create_only.go":                       "broker/catalog.FuzzParameters",

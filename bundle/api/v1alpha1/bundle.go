@@ -25,6 +25,10 @@ const (
 	ReasonUnpackSuccessful          = "UnpackSuccessful"
 	ReasonUnpackFailed              = "UnpackFailed"
 	ReasonProcessingFinalizerFailed = "ProcessingFinalizerFailed"
+
+	// ReasonSignatureMissing and ReasonSignatureInvalid are additions: the image has no signature, or none of the public keys.
+	ReasonSignatureMissing = "SignatureMissing"
+	ReasonSignatureInvalid = "SignatureInvalid"
 )
 
 // Bundle is content that a provisioner fetches from a source, checks, and serves to authorized clients. Its spec never changes.

@@ -76,6 +76,7 @@ func TestRulesOfSources(t *testing.T) {
 		repository = "repository: https://example.com/a.git"
 	)
 	git := func(fields string) string { return "{type: git, git: {" + repository + ", " + fields + "}}" }
+	verified := func(from string) string { return "{type: image, image: {ref: a, verification: {" + from + "}}}" }
 	directory := func(path string) string { return git(fmt.Sprintf("ref: {branch: main}, directory: %q", path)) }
 	maps := func(path string) string {
 		return fmt.Sprintf("{type: configMaps, configMaps: [{configMap: {name: a}, path: %q}]}", path)
@@ -115,6 +116,12 @@ func TestRulesOfSources(t *testing.T) {
 		"url without http":            {`{type: http, http: {url: "ftp://example.com/a.tgz"}}`, "should match '^https?://'"},
 		"bad sha256":                  {`{type: http, http: {url: "https://example.com/a.tgz", sha256: abc}}`, "should match '^[0-9a-f]{64}$'"},
 		"empty image ref":             {`{type: image, image: {ref: ""}}`, "at least 1 chars long"},
+		"public keys":                 {verified("configMap: {name: keys}"), ""},
+		"public key of a Secret":      {verified("secret: {name: keys, key: a.pub}"), ""},
+		"no public keys":              {verified(""), "set exactly one of secret and configMap"},
+		"two public keys":             {verified("secret: {name: a}, configMap: {name: b}"), "set exactly one of secret and configMap"},
+		"public keys without a name":  {verified("secret: {key: a}"), required},
+		"public keys, empty name":     {verified(`configMap: {name: ""}`), "at least 1 chars long"},
 		"unknown field":               {`{type: image, image: {ref: a, reference: b}}`, "reference: field not declared in schema"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,6 +68,37 @@ type ImageSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	CertificateData string `json:"certificateData,omitempty"`
+	// Verification requires a signature of the image by cosign. It is an addition.
+	//
+	// +optional
+	Verification *ImageVerification `json:"verification,omitempty"`
+}
+
+// ImageVerification names public keys in PEM form. One of them must have signed the image with cosign. No service is asked whether the
+// signature is in a transparency log.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="set exactly one of secret and configMap"
+type ImageVerification struct {
+	// Secret has the public keys.
+	//
+	// +optional
+	Secret *PublicKeyReference `json:"secret,omitempty"`
+	// ConfigMap has the public keys.
+	//
+	// +optional
+	ConfigMap *PublicKeyReference `json:"configMap,omitempty"`
+}
+
+// PublicKeyReference names a key of a Secret or ConfigMap in the provisioner's namespace.
+type PublicKeyReference struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +optional
+	// +kubebuilder:default=cosign.pub
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
 }
 
 // GitSource is a folder of a commit. A repository with https:// or http:// is read with a user name and a password, any other

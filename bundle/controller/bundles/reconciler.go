@@ -1,6 +1,7 @@
 package bundles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,7 +148,7 @@ func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Resul
 		bundle.Status.ResolvedSource = nil
 	}
 
-	set(bundle, v1alpha1.PhaseFailing, metav1.ConditionFalse, v1alpha1.ReasonUnpackFailed, attempt.outcome.err.Error())
+	set(bundle, v1alpha1.PhaseFailing, metav1.ConditionFalse, cmp.Or(attempt.outcome.reason, v1alpha1.ReasonUnpackFailed), attempt.outcome.err.Error())
 
 	if attempt.outcome.terminal {
 		return reconcile.Result{}, attempt.outcome.err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
@@ -35,7 +36,7 @@ const (
 // Options configures the controller. All fields are required.
 type Options struct {
 	Unpacker *Unpacker
-	// Namespace has the ConfigMaps of Bundles.
+	// Namespace has the ConfigMaps of Bundles, and the Secrets and ConfigMaps with their public keys.
 	Namespace string
 	// ContentURL returns the address of the content of the Bundle with the name.
 	ContentURL func(name string) string
@@ -54,12 +55,16 @@ func Add(to manager.Manager, options Options) error {
 		client: to.GetClient(), unpacker: unpacker, events: to.GetEventRecorder("bundle-provisioner"),
 		contentURL: options.ContentURL, cleanUp: options.CleanUp,
 	}
-	configMaps := waiting{reader: to.GetClient(), unpacker: unpacker}
+	named := waiting{reader: to.GetClient(), unpacker: unpacker}
+	local := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == options.Namespace })
+
+	secrets := &metav1.PartialObjectMetadata{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 
 	err := builder.ControllerManagedBy(to).Named("bundles").
 		For(&v1alpha1.Bundle{}, builder.WithPredicates(ofClasses(unpacker.formats), relevant())).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(configMaps.requests),
-			builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == options.Namespace }))).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(named.requests(usesConfigMap)), builder.WithPredicates(local)).
+		WatchesMetadata(secrets, handler.EnqueueRequestsFromMapFunc(named.requests(usesSecret)), builder.WithPredicates(local)).
 		WatchesRawSource(source.Func(unpacker.enqueue)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
@@ -99,32 +104,46 @@ func relevant() predicate.Predicate {
 	}}
 }
 
-// waiting finds the Bundles that may wait for a ConfigMap.
+// waiting finds the Bundles that may wait for a ConfigMap or a Secret.
 type waiting struct {
 	reader   client.Reader
 	unpacker *Unpacker
 }
 
-// requests returns the Bundles that name the ConfigMap and are not unpacked, and makes their next attempt due.
-func (w waiting) requests(ctx context.Context, configMap client.Object) []reconcile.Request {
-	list := &v1alpha1.BundleList{}
-	if err := w.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // cannot happen: the list is in the cache
-	}
-
-	for i := range list.Items {
-		bundle := &list.Items[i]
-		_, ours := w.unpacker.formats[bundle.Spec.ProvisionerClassName]
-		named := slices.ContainsFunc(bundle.Spec.Source.ConfigMaps, func(one v1alpha1.ConfigMapSource) bool {
-			return one.ConfigMap.Name == configMap.GetName()
-		})
-
-		if ours && named && bundle.Status.Phase != v1alpha1.PhaseUnpacked {
-			w.unpacker.Wake(bundle.Name)
+// requests returns a function that makes the next attempt of the Bundles due that use an object and are not unpacked.
+func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) bool) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		list := &v1alpha1.BundleList{}
+		if err := w.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // cannot happen: the list is in the cache
 		}
+
+		for i := range list.Items {
+			bundle := &list.Items[i]
+			_, ours := w.unpacker.formats[bundle.Spec.ProvisionerClassName]
+
+			if ours && uses(bundle.Spec.Source, object.GetName()) && bundle.Status.Phase != v1alpha1.PhaseUnpacked {
+				w.unpacker.Wake(bundle.Name)
+			}
+		}
+
+		return nil
+	}
+}
+
+// usesConfigMap reports whether a source reads a ConfigMap: its content or public keys.
+func usesConfigMap(source v1alpha1.BundleSource, name string) bool {
+	if source.Image != nil && source.Image.Verification != nil && source.Image.Verification.ConfigMap != nil {
+		return source.Image.Verification.ConfigMap.Name == name
 	}
 
-	return nil
+	return slices.ContainsFunc(source.ConfigMaps, func(one v1alpha1.ConfigMapSource) bool { return one.ConfigMap.Name == name })
+}
+
+// usesSecret reports whether a source reads public keys from a Secret.
+func usesSecret(source v1alpha1.BundleSource, name string) bool {
+	return source.Image != nil && source.Image.Verification != nil && source.Image.Verification.Secret != nil &&
+		source.Image.Verification.Secret.Name == name
 }
 
 // enqueue adds the Bundles whose attempt has made progress to the queue.

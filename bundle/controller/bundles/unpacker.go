@@ -28,6 +28,8 @@ type Source interface {
 	Fetch(ctx context.Context, name string, from v1alpha1.BundleSource, into *os.Root) (pinned v1alpha1.BundleSource, pending string, err error)
 	// Terminal reports whether a retry of a failed Fetch makes no sense.
 	Terminal(err error) bool
+	// Reason returns the reason of the condition Unpacked after a failed Fetch, or an empty text for UnpackFailed.
+	Reason(err error) string
 }
 
 // Store keeps content by its digest.
@@ -79,6 +81,8 @@ type outcome struct {
 	pending  string
 	err      error
 	terminal bool
+	// reason is that of the condition; empty means UnpackFailed.
+	reason string
 }
 
 // states of a job.
@@ -332,7 +336,7 @@ func (u *Unpacker) unpack(ctx context.Context, bundle *v1alpha1.Bundle, into *os
 
 	pinned, pending, err := u.options.Source.Fetch(ctx, bundle.Name, from, into)
 	if err != nil {
-		return outcome{err: err, terminal: u.options.Source.Terminal(err)}
+		return outcome{err: err, terminal: u.options.Source.Terminal(err), reason: u.options.Source.Reason(err)}
 	}
 
 	if pending != "" {
