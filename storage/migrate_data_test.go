@@ -28,6 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -183,6 +184,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.outbox, err = outbox.Open(t.Context(), db, all.operations); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.orchestrations, err = orchestrations.Open(t.Context(), db, all.operations); err != nil {
 		t.Fatal(err)
 	}
 

@@ -50,6 +50,12 @@ func fillTables() []string {
 			FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
 		`INSERT INTO notifications SELECT 'p' || i, number, 'i' || i, '1', 'create', '2030-01-02 03:00'::timestamptz - i * interval '1 minute', at AS due, at AS began, 1,
 			CASE WHEN i > 200 THEN at END, i > 200 FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
+		`INSERT INTO orchestrations SELECT 'o' || i, 'upgradeCluster', CASE WHEN i < 5 THEN 'in progress' ELSE 'succeeded' END, '', '{}', 'user', at AS created, at
+			FROM sources WHERE i <= 1000`,
+		`INSERT INTO orchestration_targets SELECT 'o' || CASE WHEN i <= 20000 THEN 1 ELSE 5 + i % 995 END, 'i' || i, 'p' || i, '',
+			CASE WHEN i % 100 = 0 THEN 'in progress' WHEN i % 100 = 1 THEN 'failed' WHEN i % 2 = 0 THEN 'pending' ELSE 'succeeded' END, '',
+			(ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4], 'region-' || i % 20, '2030-01-02 03:00'::timestamptz + i * interval '1 second'
+			FROM sources`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz
 			FROM generate_series(1, 10000) i`,

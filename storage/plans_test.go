@@ -24,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -68,6 +69,7 @@ func mayScan() map[string]string {
 		"leftovers.Count":                 nearlyAll,
 		"leftovers.CountSteps":            "it counts all rows, which are few: something is wrong with each of them",
 		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
+		"orchestrations.List ready":       "its total counts all orchestrations, which are few",
 		"outbox.Hold":                     "the table notification_lease has one row",
 		"outbox.GiveBack":                 "the table notification_lease has one row",
 		"auditlog.List of no user":        none,
@@ -111,7 +113,8 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 		"bindings": reflect.TypeFor[*bindings.Store](),
 		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](), "accounts": reflect.TypeFor[*accounts.Store](),
 		"leftovers": reflect.TypeFor[*leftovers.Store](), "objects": reflect.TypeFor[*outsideobjects.Store](),
-		"outbox": reflect.TypeFor[*outbox.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
+		"orchestrations": reflect.TypeFor[*orchestrations.Store](),
+		"outbox":         reflect.TypeFor[*outbox.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
 	})
 }
 
@@ -141,6 +144,8 @@ func listStatements(name string) int {
 	switch {
 	case strings.HasPrefix(name, "auditlog.List "):
 		return 2 // one for each source
+	case strings.HasPrefix(name, "orchestrations.List "):
+		return 2 // the page and the total
 	case strings.Contains(name, ".List "):
 		return 1
 	default:

@@ -87,7 +87,7 @@ func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration env
 	state, more := orchestration.State, false
 
 	if state == environment.OrchestrationCanceling {
-		if err := c.Orchestrations.CancelPending(ctx, tx, orchestration.ID, "the orchestration was canceled"); err != nil {
+		if err := c.Orchestrations.CancelPending(ctx, tx, orchestration.ID, textCanceled); err != nil {
 			return orchestrating.Progress{}, err
 		}
 	} else {

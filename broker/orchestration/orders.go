@@ -190,13 +190,42 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 	return retried, err
 }
 
-// restart accepts a conductor if that of an unfinished orchestration has failed. This happens only by a defect.
+// restart continues an orchestration that nothing conducts although it has not ended, or targets wait: its conductor has failed.
 func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
-	if orchestration.State.Ended() {
+	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
+	if err != nil {
+		return err
+	}
+
+	state := orchestration.State
+
+	switch {
+	case !state.Ended():
+	case state != environment.OrchestrationFailed:
+		return nil
+	case len(stats) == 0:
+		state = environment.OrchestrationPending // the conductor has failed before it planned targets
+	case unfinished(stats) > 0:
+		state = environment.OrchestrationRetrying
+	default:
 		return nil
 	}
 
-	return o.wake(ctx, tx, orchestration.ID, "the former conductor has failed")
+	const why = "continued after a failure of the conductor"
+
+	if conducted, err := o.Orchestrations.HasConductor(ctx, tx, orchestration.ID); err != nil || conducted {
+		return err
+	}
+
+	if err := o.Orchestrations.SetState(ctx, tx, orchestration.ID, state, why, o.Clock.Now()); err != nil {
+		return err
+	}
+
+	if err := o.conduct(ctx, tx, orchestration.ID, why); err != nil {
+		return err
+	}
+
+	return o.record(ctx, tx, auditlog.Entry{Action: auditlog.ActionRetry, OperationID: orchestration.ID, After: auditlog.Fields{"state": state}})
 }
 
 // retryTargets makes the targets pending, and sorts the other IDs.

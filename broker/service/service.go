@@ -233,7 +233,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		stores.events.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
-		expirer.Part(clock.RealClock{}, s.Log), cleaner.Part(clock.RealClock{}, s.Log),
+		expirer.Part(clock.RealClock{}, s.Log), cleaner.Part(clock.RealClock{}, s.Log), conductor.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.repair(stores, access, config.BTPCheckInterval),

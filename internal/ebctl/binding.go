@@ -120,7 +120,7 @@ func newBindingListCommand(session *session) *cobra.Command {
 		}
 
 		rows := output.Rows{
-			Head: []string{"BINDING", "STATE", "ROLE", "EXPIRES", "CREATED BY", "OPERATION"},
+			Head: []string{"BINDING", headState, "ROLE", "EXPIRES", "CREATED BY", "OPERATION"},
 			None: "The instance has no bindings.", IDs: []string{},
 		}
 

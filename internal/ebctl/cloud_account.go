@@ -48,7 +48,7 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 			})
 
 			table := output.Rows{
-				Head: []string{"NAME", "TYPE", "STATE", "TENANT", "EU", "INSTANCES", "SHOOTS"}, None: "No accounts found.", IDs: []string{},
+				Head: []string{"NAME", "TYPE", headState, "TENANT", "EU", "INSTANCES", "SHOOTS"}, None: "No accounts found.", IDs: []string{},
 			}
 
 			for _, each := range list.Data {

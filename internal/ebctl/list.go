@@ -17,6 +17,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// headState is the head of the columns with states.
+const headState = "STATE"
+
 // lister implements a list command of the operator API. L is the type of a list, which contains one page; E is the type of an
 // entry.
 type lister[L, E any] struct {

@@ -82,7 +82,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 		id: func(operation operatorapi.Operation) string { return operation.ID },
 		table: output.Rows{
 			Head: []string{
-				"OPERATION", strings.ToUpper(session.noun()), "KIND", "STATE", "STAGE", "STEP", "AGE", "DURATION", "PROBLEM",
+				"OPERATION", strings.ToUpper(session.noun()), "KIND", headState, "STAGE", "STEP", "AGE", "DURATION", "PROBLEM",
 				strings.ToUpper(session.noun()) + " ID", "ORDERED BY",
 			},
 			WideColumns: 2,  // the ID of the instance and the user

@@ -67,7 +67,7 @@ func provisionerKinds() []string {
 // newProvisionerRuntimeListCommand returns the command that lists the runtimes of the Provisioner.
 func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes of the Provisioner, newest first", output.Rows{
-		Head:        []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
+		Head:        []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", headState, "AGE", "LAST OPERATION", "PROBLEM"},
 		WideColumns: 2, // the last operation and its problem
 		None:        "No runtimes found.",
 	}, func(runtime operatorapi.Runtime) []string {

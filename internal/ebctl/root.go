@@ -69,7 +69,7 @@ func newRootCommand(session *session) *cobra.Command {
 		),
 		group("runtime", "Show the clusters of instances", newRuntimeListCommand(session)),
 		group("process", "Show the steps that operations of the broker run", newProcessListCommand(session), newProcessShowCommand(session)),
-		newUpgradeCommand(session),
+		newUpgradeCommand(session), newOrchestrationCommand(session),
 		newPlatformCommand(session),
 		newAuditCommand(session),
 		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),

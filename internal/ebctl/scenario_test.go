@@ -63,6 +63,10 @@ type scenario struct {
 	Erasures []operatorapi.Erasure `json:"erasures"`
 	// CloudAccounts are the accounts of the account pool.
 	CloudAccounts []operatorapi.CloudAccount `json:"cloudAccounts"`
+	// Orchestrations are the orchestrations, newest first, with their targets. Retried is the response to a retry.
+	Orchestrations []operatorapi.Orchestration          `json:"orchestrations"`
+	Targets        []operatorapi.OrchestrationOperation `json:"targets"`
+	Retried        operatorapi.OrchestrationRetried     `json:"retried"`
 	// Credentials are the kubeconfigs that other systems have.
 	Credentials []operatorapi.Credential `json:"credentials"`
 	// Differences and Restorations are the pages of these responses, in order.

@@ -99,17 +99,21 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 	return listed, total, failure.While(err, "counting the targets of orchestration %s", id)
 }
 
-// Stats returns the number of targets in each current state, including those that were left out.
+// Stats returns the number of targets in each current state, including those that were left out. It reads the operations only of targets
+// in progress, of which there are few.
 func (s *Store) Stats(ctx context.Context, tx storage.Tx, id string) (map[string]int, error) {
 	rows, err := storage.Select[struct {
 		State string `db:"shown_state"`
 		Count int    `db:"count"`
-	}](ctx, tx, `SELECT `+shownState+` AS shown_state, count(*) AS count FROM orchestration_targets AS targets
-		LEFT JOIN operations ON operations.id = targets.operation_id WHERE targets.orchestration_id = ? GROUP BY `+shownState, id)
+	}](ctx, tx, `SELECT CASE WHEN state = 'pending' AND former_ids <> '' THEN '`+StateRetrying+`' ELSE state END AS shown_state, count(*) AS count
+			FROM orchestration_targets WHERE orchestration_id = ? AND state <> 'in progress' GROUP BY 1
+		UNION ALL SELECT `+shownState+` AS shown_state, count(*) AS count FROM orchestration_targets AS targets
+			LEFT JOIN operations ON operations.id = targets.operation_id
+			WHERE targets.orchestration_id = ? AND targets.state = 'in progress' GROUP BY 1`, id, id)
 
 	stats := map[string]int{}
 	for _, row := range rows {
-		stats[row.State] = row.Count
+		stats[row.State] += row.Count
 	}
 
 	return stats, failure.While(err, "counting the targets of orchestration %s", id)

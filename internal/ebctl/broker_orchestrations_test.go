@@ -1,0 +1,80 @@
+package ebctl_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// routeOrchestrations adds the routes of orchestrations.
+func (b *fakeBroker) routeOrchestrations() {
+	for _, kind := range []string{"kyma", "cluster"} {
+		b.routes.HandleFunc("POST /upgrade/"+kind, func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, http.StatusAccepted, operatorapi.AcceptedOrchestration{OrchestrationID: "new-" + kind})
+		})
+	}
+
+	b.routes.HandleFunc("GET /orchestrations", func(w http.ResponseWriter, r *http.Request) {
+		data, page := numbered(b.scenario.Orchestrations, r.URL.Query(), b.scenario.PageSize, func(each operatorapi.Orchestration) string { return each.State })
+		answer(w, http.StatusOK, operatorapi.OrchestrationList{Data: data, Page: page})
+	})
+	b.routes.HandleFunc("GET /orchestrations/{id}/operations", func(w http.ResponseWriter, r *http.Request) {
+		data, page := numbered(b.scenario.Targets, r.URL.Query(), b.scenario.PageSize, func(each operatorapi.OrchestrationOperation) string { return each.State })
+		answer(w, http.StatusOK, operatorapi.OrchestrationOperationList{Data: data, Page: page})
+	})
+	b.routes.HandleFunc("GET /orchestrations/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if found := b.findOrchestration(w, r); found != nil {
+			answer(w, http.StatusOK, found)
+		}
+	})
+	b.routes.HandleFunc("PUT /orchestrations/{id}/cancel", func(w http.ResponseWriter, r *http.Request) {
+		if found := b.findOrchestration(w, r); found != nil {
+			found.State = "canceling"
+			answer(w, http.StatusOK, operatorapi.AcceptedOrchestration{OrchestrationID: found.OrchestrationID})
+		}
+	})
+	b.routes.HandleFunc("POST /orchestrations/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
+		if b.findOrchestration(w, r) != nil {
+			answer(w, http.StatusAccepted, b.scenario.Retried)
+		}
+	})
+}
+
+// findOrchestration returns the orchestration of the path, or responds with 404.
+func (b *fakeBroker) findOrchestration(w http.ResponseWriter, r *http.Request) *operatorapi.Orchestration {
+	for i := range b.scenario.Orchestrations {
+		if each := &b.scenario.Orchestrations[i]; each.OrchestrationID == r.PathValue("id") {
+			return each
+		}
+	}
+
+	refuse(w, http.StatusNotFound, "NotFound", "The orchestration does not exist.")
+
+	return nil
+}
+
+// numbered returns the page with the number of the query, of the entries in the states of the query.
+func numbered[T any](entries []T, query url.Values, size int, state func(T) string) ([]T, operatorapi.Page) {
+	chosen := slices.DeleteFunc(slices.Clone(entries), func(each T) bool {
+		return query.Get("state") != "" && !slices.Contains(strings.Split(query.Get("state"), ","), state(each))
+	})
+	total := len(chosen)
+
+	number, err := strconv.Atoi(query.Get("page"))
+	if err != nil {
+		number = 1
+	}
+
+	if size == 0 {
+		size = max(total, 1)
+	}
+
+	begin := min((number-1)*size, total)
+	data := chosen[begin:min(begin+size, total)]
+
+	return append([]T{}, data...), operatorapi.Page{Count: len(data), TotalCount: &total}
+}

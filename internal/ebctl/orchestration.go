@@ -1,0 +1,295 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newOrchestrationCommand returns the group of commands that upgrade many instances.
+func newOrchestrationCommand(session *session) *cobra.Command {
+	return group("orchestration", "Upgrade many instances",
+		newOrchestrationStartCommand(session),
+		newOrchestrationListCommand(session),
+		newOrchestrationGetCommand(session),
+		newOrchestrationTargetsCommand(session),
+		newOrchestrationCancelCommand(session),
+		newOrchestrationRetryCommand(session),
+	)
+}
+
+// orchestrationStates returns the suggested values of the flag --state.
+func orchestrationStates() []string {
+	return []string{
+		string(environment.OrchestrationPending), string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
+		string(environment.OrchestrationCanceling), string(environment.OrchestrationCanceled), string(environment.OrchestrationSucceeded),
+		string(environment.OrchestrationFailed),
+	}
+}
+
+// targetStates returns the suggested values of the flag --state of targets, in the order in which they are shown.
+func targetStates() []string {
+	return []string{"succeeded", "failed", "canceled", "canceling", "in progress", "retrying", "pending", "left out"}
+}
+
+// numbered returns the number of a page of a list without cursors, and the number of entries before it. lister gets both as the cursor.
+func (p pageQuery) numbered() (number, before int) {
+	if _, err := fmt.Sscan(p.cursor, &number, &before); err != nil {
+		return 1, 0 // the first page
+	}
+
+	return number, before
+}
+
+// setNext sets the cursor of a list without cursors, unless the page is the last one.
+func (p pageQuery) setNext(page *operatorapi.Page) {
+	number, before := p.numbered()
+	if total := page.TotalCount; total != nil && page.Count > 0 && before+page.Count < *total {
+		page.Cursor = fmt.Sprint(number+1, " ", before+page.Count)
+	}
+
+	if !p.total {
+		page.TotalCount = nil
+	}
+}
+
+// newOrchestrationListCommand returns the command that lists orchestrations.
+func newOrchestrationListCommand(session *session) *cobra.Command {
+	var state string
+
+	command := lister[operatorapi.OrchestrationList, operatorapi.Orchestration]{
+		entries: "orchestrations",
+		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.OrchestrationList, error) {
+			number, _ := page.numbered()
+			list, err := client.ListOrchestrations(ctx, operatorapi.ListOrchestrationsParams{State: state, Page: number, PageSize: page.size})
+			page.setNext(&list.Page)
+
+			return list, err
+		},
+		parts: func(list *operatorapi.OrchestrationList) (*operatorapi.Page, *[]operatorapi.Orchestration) {
+			return &list.Page, &list.Data
+		},
+		id: func(each operatorapi.Orchestration) string { return each.OrchestrationID },
+		table: output.Rows{
+			Head:        []string{"ORCHESTRATION", "TYPE", headState, "AGE", "ORDERED BY", "DESCRIPTION", "DRY RUN"},
+			WideColumns: 1,  // whether it is a dry run
+			Cut:         80, // leaves a table with a long description readable
+			None:        "No orchestrations found.",
+		},
+		row: func(each operatorapi.Orchestration) []string {
+			return []string{
+				each.OrchestrationID, each.Type, each.State, session.age(each.CreatedAt), each.OrderedBy, each.Description,
+				strconv.FormatBool(each.Parameters.DryRun),
+			}
+		},
+	}.command(session, "List orchestrations, newest first", true)
+
+	command.Flags().StringVar(&state, "state", "", "only orchestrations in these states, separated by commas: "+strings.Join(orchestrationStates(), ", "))
+	complete(command, "state", orchestrationStates()...)
+
+	return command
+}
+
+// newOrchestrationTargetsCommand returns the command that lists the targets of an orchestration.
+func newOrchestrationTargetsCommand(session *session) *cobra.Command {
+	var id, state string
+
+	command := lister[operatorapi.OrchestrationOperationList, operatorapi.OrchestrationOperation]{
+		entries: "the targets of the orchestration",
+		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.OrchestrationOperationList, error) {
+			number, _ := page.numbered()
+			list, err := client.ListOrchestrationOperations(ctx, id, operatorapi.ListOrchestrationOperationsParams{
+				State: state, Page: number, PageSize: page.size,
+			})
+			page.setNext(&list.Page)
+
+			return list, err
+		},
+		parts: func(list *operatorapi.OrchestrationOperationList) (*operatorapi.Page, *[]operatorapi.OrchestrationOperation) {
+			return &list.Page, &list.Data
+		},
+		id: func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
+		table: output.Rows{
+			Head:        []string{"INSTANCE", headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT"},
+			WideColumns: 1,  // the account
+			Cut:         60, // leaves a table with a long description readable
+			None:        "No targets found.",
+		},
+		row: func(each operatorapi.OrchestrationOperation) []string {
+			return []string{
+				each.InstanceID, each.State, each.ServicePlanName, each.ShootName, each.OperationID, each.Description, each.GlobalAccountID,
+			}
+		},
+	}.command(session, "List the instances of an orchestration with their upgrades", true)
+
+	command.Use = "targets ORCHESTRATION"
+	command.Long = command.Short + ".\n\nInstances that were selected but cannot be upgraded are listed only with --state 'left out'. A target that has not " +
+		"started has the ID that its operation will have. 'ebctl operation explain' explains an upgrade."
+	command.Args = func(command *cobra.Command, args []string) error {
+		if err := arguments("ORCHESTRATION")(command, args); err != nil {
+			return err
+		}
+
+		id = args[0]
+
+		return nil
+	}
+	command.ValidArgsFunction = session.completeOrchestration
+	command.Flags().StringVar(&state, "state", "", "only targets in these states, separated by commas: "+strings.Join(targetStates(), ", "))
+	complete(command, "state", targetStates()...)
+
+	return command
+}
+
+// onOrchestration completes a command whose first argument is the ID of an orchestration.
+func (s *session) onOrchestration(command *cobra.Command, args cobra.PositionalArgs,
+	run func(ctx context.Context, client *brokerclient.Client, id string, args []string) error,
+) *cobra.Command {
+	command.Args, command.ValidArgsFunction = args, s.completeOrchestration
+	command.RunE = func(command *cobra.Command, args []string) error {
+		client, err := s.client()
+		if err != nil {
+			return err
+		}
+
+		return run(command.Context(), client, args[0], args[1:])
+	}
+
+	return command
+}
+
+// completeOrchestration returns the newest orchestrations for shell completion.
+func (s *session) completeOrchestration(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	client, err := s.client()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	list, err := client.ListOrchestrations(command.Context(), operatorapi.ListOrchestrationsParams{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	found := make([]cobra.Completion, 0, len(list.Data))
+	for _, each := range list.Data {
+		found = append(found, cobra.CompletionWithDesc(each.OrchestrationID, each.Type+" "+each.State))
+	}
+
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// newOrchestrationGetCommand returns the command that shows an orchestration.
+func newOrchestrationGetCommand(session *session) *cobra.Command {
+	return session.onOrchestration(&cobra.Command{
+		Use:   "get ORCHESTRATION",
+		Short: "Show an orchestration with the numbers of its targets",
+	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		return session.printOrchestration(ctx, client, id)
+	})
+}
+
+// printOrchestration reads and prints an orchestration.
+func (s *session) printOrchestration(ctx context.Context, client *brokerclient.Client, id string) error {
+	found, err := client.GetOrchestration(ctx, id)
+	if err != nil {
+		return fmt.Errorf("reading orchestration %s: %w", id, err)
+	}
+
+	return s.print(found, orchestrationText(found))
+}
+
+// orchestrationText returns an orchestration as lines with a name and a value.
+func orchestrationText(shown operatorapi.Orchestration) output.Text {
+	fields := output.Fields{
+		{Name: "Orchestration", Value: shown.OrchestrationID},
+		{Name: "Type", Value: shown.Type},
+		{Name: "State", Value: shown.State},
+		{Name: "Description", Value: shown.Description},
+		{Name: "Ordered by", Value: shown.OrderedBy},
+		{Name: "Created", Value: output.Time(shown.CreatedAt)},
+		{Name: "Changed", Value: output.Time(shown.UpdatedAt)},
+		{Name: "Not before", Value: output.Time(shown.Parameters.Strategy.ScheduleTime)},
+	}
+
+	if limits := shown.Parameters.Strategy.Parallel; limits != nil {
+		fields = append(fields, output.Field{Name: "Workers", Value: strconv.Itoa(limits.Workers)})
+	}
+
+	if shown.Parameters.DryRun {
+		fields = append(fields, output.Field{Name: "Dry run", Value: "true"})
+	}
+
+	return output.WithID{Text: append(fields, output.Field{Name: "Targets", Value: statsText(shown.OperationStats)}), ID: shown.OrchestrationID}
+}
+
+// statsText returns the numbers of targets in each state, such as "2 succeeded, 1 failed".
+func statsText(stats map[string]int) string {
+	var parts []string
+
+	for _, state := range targetStates() {
+		if stats[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", stats[state], state))
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// newOrchestrationCancelCommand returns the command that cancels an orchestration.
+func newOrchestrationCancelCommand(session *session) *cobra.Command {
+	return addYes(session, session.onOrchestration(&cobra.Command{
+		Use:   "cancel ORCHESTRATION",
+		Short: "Start no more upgrades of an orchestration",
+		Long: "Start no more upgrades of an orchestration. Those in progress run to their ends.\n\n" +
+			"The command needs the role operator. The audit log records your name.",
+	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		if err := session.confirm(ctx, "Cancel orchestration %s?", id); err != nil {
+			return err
+		}
+
+		if _, err := client.CancelOrchestration(ctx, id); err != nil {
+			return fmt.Errorf("canceling orchestration %s: %w", id, err)
+		}
+
+		return session.printOrchestration(ctx, client, id)
+	}))
+}
+
+// newOrchestrationRetryCommand returns the command that retries failed upgrades.
+func newOrchestrationRetryCommand(session *session) *cobra.Command {
+	atLeastOne := func(command *cobra.Command, args []string) error {
+		return arguments("ORCHESTRATION")(command, args[:min(len(args), 1)])
+	}
+
+	return session.onOrchestration(&cobra.Command{
+		Use:   "retry ORCHESTRATION [OPERATION...]",
+		Short: "Retry the failed upgrades of an orchestration, by default all of them",
+		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
+			"Each failed target gets a new operation. If the orchestration has failed because its conductor failed, the command continues it. " +
+			"The command needs the role operator. The audit log records your name.",
+	}, atLeastOne, func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
+		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations})
+		if err != nil {
+			return fmt.Errorf("retrying orchestration %s: %w", id, err)
+		}
+
+		slices.Sort(retried.RetryShoots)
+
+		return session.print(retried, output.WithID{ID: id, Text: output.Fields{
+			{Name: "Orchestration", Value: id},
+			{Name: "Result", Value: retried.Msg},
+			{Name: "Shoots", Value: strings.Join(retried.RetryShoots, ", ")},
+			{Name: "Retried before", Value: strings.Join(retried.OldOperations, ", ")},
+			{Name: "Not failed", Value: strings.Join(retried.InvalidOperations, ", ")},
+		}})
+	})
+}

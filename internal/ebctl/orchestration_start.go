@@ -1,0 +1,177 @@
+package ebctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// orchestrationFlags are the flags of an order. They override the fields of the file.
+type orchestrationFlags struct {
+	file, schedule, version                       string
+	target                                        fleet.Target
+	all, dryRun                                   bool
+	instances, withoutInstances                   []string
+	workers, workersPerRegion, workersPerProvider int
+}
+
+// newOrchestrationStartCommand returns the command that orders an orchestration.
+func newOrchestrationStartCommand(session *session) *cobra.Command {
+	return group("start", "Upgrade Kyma or the clusters of many instances",
+		newOrchestrationStartOneCommand(session, "kyma", "Kyma", (*brokerclient.Client).OrchestrateKyma),
+		newOrchestrationStartOneCommand(session, "cluster", "the clusters", (*brokerclient.Client).OrchestrateCluster),
+	)
+}
+
+func newOrchestrationStartOneCommand(session *session, use, what string,
+	send func(*brokerclient.Client, context.Context, operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error),
+) *cobra.Command {
+	var given orchestrationFlags
+
+	command := addYes(session, &cobra.Command{
+		Use:   use,
+		Short: "Upgrade " + what + " of many instances",
+		Long: "Upgrade " + what + " of many instances.\n\n" +
+			"The flags --account, --subaccount, --region and --plan select the instances that match all of them; --instance adds instances. " +
+			"--parameters reads the whole order, with all fields of the operator API, and flags override its fields. " +
+			"The command needs the role operator. The audit log records your name.",
+		Example: "  ebctl orchestration start " + use + " --plan aws --region '^eu-' --workers 10 --dry-run\n" +
+			"  ebctl orchestration start " + use + " --parameters @order.yaml",
+		Args: arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			parameters, err := given.parameters(session, use)
+			if err != nil {
+				return err
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			if !parameters.DryRun {
+				if err := session.confirm(command.Context(), "Upgrade %s of all selected instances?", what); err != nil {
+					return err
+				}
+			}
+
+			accepted, err := send(client, command.Context(), parameters)
+			if err != nil {
+				return fmt.Errorf("starting an orchestration: %w", err)
+			}
+
+			return session.print(accepted, output.WithID{ID: accepted.OrchestrationID, Text: output.Fields{
+				{Name: "Orchestration", Value: accepted.OrchestrationID},
+			}})
+		},
+	})
+	given.add(command)
+
+	return command
+}
+
+// add adds the flags to the command.
+func (f *orchestrationFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+
+	flags.StringVar(&f.file, "parameters", "", "the order as a JSON or YAML object, @FILE, or @- for standard input")
+	flags.BoolVar(&f.all, "all", false, "all instances")
+	flags.StringVar(&f.target.GlobalAccount, "account", "", "instances of the global accounts that match the regular expression")
+	flags.StringVar(&f.target.SubAccount, "subaccount", "", "instances of the subaccounts that match the regular expression")
+	flags.StringVar(&f.target.Region, "region", "", "instances in the provider's regions that match the regular expression")
+	flags.StringVar(&f.target.PlanName, "plan", "", "instances of the plan")
+	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
+	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs; repeatable")
+	flags.IntVar(&f.workers, "workers", 0, "how many instances are upgraded at the same time (default 1)")
+	flags.IntVar(&f.workersPerRegion, "workers-per-region", 0, "how many in each region (default no limit)")
+	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many at each cloud provider (default no limit)")
+	flags.StringVar(&f.schedule, "at", "", "the earliest start, such as 2030-01-02T15:04:05Z (default now)")
+	flags.StringVar(&f.version, "version", "", "the version after the upgrade")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "the upgrades only describe what they would do")
+}
+
+// parameters returns the order. The broker checks it.
+func (f *orchestrationFlags) parameters(session *session, kind string) (parameters fleet.Parameters, err error) {
+	text, err := readArgument(session.In, f.file)
+	if err != nil {
+		return parameters, err
+	}
+
+	if err := yaml.UnmarshalStrict(text, &parameters); err != nil {
+		return parameters, usage("--parameters is not an order: %w", errors.New(output.Line(err.Error())))
+	}
+
+	f.addTargets(&parameters.Targets)
+
+	if len(parameters.Targets.Include) == 0 {
+		return parameters, usage("no instances are selected: use --all, --account, --subaccount, --region, --plan, --instance or --parameters")
+	}
+
+	f.override(&parameters, kind)
+
+	return parameters, nil
+}
+
+// addTargets adds the targets of the flags.
+func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
+	if f.all {
+		targets.Include = append(targets.Include, fleet.Target{Target: "all"})
+	}
+
+	if f.target != (fleet.Target{}) {
+		targets.Include = append(targets.Include, f.target)
+	}
+
+	for _, id := range f.instances {
+		targets.Include = append(targets.Include, fleet.Target{InstanceID: id})
+	}
+
+	for _, id := range f.withoutInstances {
+		targets.Exclude = append(targets.Exclude, fleet.Target{InstanceID: id})
+	}
+}
+
+// override sets the fields of flags that are set.
+func (f *orchestrationFlags) override(parameters *fleet.Parameters, kind string) {
+	parameters.DryRun = parameters.DryRun || f.dryRun
+
+	if f.schedule != "" {
+		parameters.Strategy.Schedule = f.schedule
+	}
+
+	if f.workers != 0 || f.workersPerRegion != 0 || f.workersPerProvider != 0 {
+		limits := fleet.Parallel{Workers: 1}
+		if parameters.Strategy.Parallel != nil {
+			limits = *parameters.Strategy.Parallel
+		}
+
+		for _, each := range []struct{ flag, field *int }{
+			{&f.workers, &limits.Workers}, {&f.workersPerRegion, &limits.WorkersPerRegion}, {&f.workersPerProvider, &limits.WorkersPerProvider},
+		} {
+			if *each.flag != 0 {
+				*each.field = *each.flag
+			}
+		}
+
+		parameters.Strategy.Parallel = &limits
+	}
+
+	if f.version == "" {
+		return
+	}
+
+	if strings.HasPrefix(kind, "kyma") {
+		parameters.Kyma = &fleet.Kyma{Version: f.version}
+	} else {
+		parameters.Kubernetes = &fleet.Kubernetes{KubernetesVersion: f.version}
+	}
+}

@@ -1,0 +1,27 @@
+package orchestrations
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// unfinishedConductor is the condition under which an operation is the unfinished conductor of an instance ID.
+const unfinishedConductor = `instance_id = ? AND state IN ('pending', 'in progress', 'canceling')`
+
+// Unfinished returns the IDs of the orchestrations that have not ended.
+func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
+	ids, err := storage.Select[string](ctx, s.db.Reader(),
+		`SELECT id FROM orchestrations WHERE state NOT IN ('canceled', 'succeeded', 'failed') ORDER BY id`)
+
+	return ids, failure.While(err, "finding unfinished orchestrations")
+}
+
+// HasConductor reports whether the orchestration has an unfinished conductor.
+func (s *Store) HasConductor(ctx context.Context, tx storage.Tx, id string) (bool, error) {
+	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM operations WHERE `+unfinishedConductor, environment.OrchestrationKey(id))
+
+	return len(found) > 0, failure.While(err, "finding the conductor of orchestration %s", id)
+}

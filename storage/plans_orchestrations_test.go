@@ -1,0 +1,139 @@
+package storage_test
+
+import (
+	"context"
+	"maps"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
+)
+
+// orchestrationCalls returns calls to the store of orchestrations. The orchestration o1 runs and has 20,000 targets; o5 to o1000 have
+// ended, and have about 100 targets each.
+func (s stores) orchestrationCalls() map[string]call {
+	const id = "o1"
+
+	target := environment.Target{OrchestrationID: id, InstanceID: "i4", OperationID: "p4", State: environment.TargetPending, NotBefore: filledAt}
+
+	calls := map[string]call{
+		"orchestrations.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.Insert(ctx, tx, environment.Orchestration{ID: "new", CreatedAt: filledAt, UpdatedAt: filledAt})
+		}),
+		"orchestrations.Get": func(ctx context.Context) error {
+			_, err := s.orchestrations.Get(ctx, s.db.Reader(), id)
+
+			return err
+		},
+		"orchestrations.Lock": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Lock(ctx, tx, id)
+
+			return err
+		}),
+		"orchestrations.Conduct": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Conduct(ctx, tx, process.Record{
+				ID: "p30", InstanceID: environment.OrchestrationKey(id), Lease: process.Lease{Owner: "replica", Fence: 1},
+			})
+
+			return err
+		}),
+		"orchestrations.SetState": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.SetState(ctx, tx, id, environment.OrchestrationInProgress, "runs", filledAt)
+		}),
+		"orchestrations.WakeConductor": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.WakeConductor(ctx, tx, id, filledAt)
+
+			return err
+		}),
+		"orchestrations.Unfinished": func(ctx context.Context) error {
+			_, err := s.orchestrations.Unfinished(ctx)
+
+			return err
+		},
+		"orchestrations.HasConductor": func(ctx context.Context) error {
+			_, err := s.orchestrations.HasConductor(ctx, s.db.Reader(), id)
+
+			return err
+		},
+		"orchestrations.List ready": func(ctx context.Context) error {
+			_, _, err := s.orchestrations.List(ctx, nil, page, 0)
+
+			return err
+		},
+		"orchestrations.AddTargets": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			added := target
+			added.InstanceID, added.OperationID = "new", "new"
+
+			return s.orchestrations.AddTargets(ctx, tx, []environment.Target{added})
+		}),
+		"orchestrations.SetTarget": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.orchestrations.SetTarget(ctx, tx, target) }),
+	}
+
+	maps.Copy(calls, s.targetCalls(id, target))
+
+	return calls
+}
+
+// targetCalls returns the calls that choose and count the targets of an orchestration.
+func (s stores) targetCalls(id string, target environment.Target) map[string]call {
+	return map[string]call{
+		"orchestrations.Settle": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.orchestrations.Settle(ctx, tx, id) }),
+		"orchestrations.Running": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Running(ctx, tx, id)
+
+			return err
+		}),
+		"orchestrations.Due": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Due(ctx, tx, id, filledAt, []string{"aws"}, []string{"region-3"}, page)
+
+			return err
+		}),
+		"orchestrations.NextDue": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.NextDue(ctx, tx, id)
+
+			return err
+		}),
+		"orchestrations.CancelPending": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.CancelPending(ctx, tx, "o6", "a test")
+		}),
+		"orchestrations.Failed": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Failed(ctx, tx, id, nil)
+
+			return err
+		}),
+		"orchestrations.Failed of operations": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Failed(ctx, tx, id, []string{"p10", "p20"})
+
+			return err
+		}),
+		"orchestrations.Repeated": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Repeated(ctx, tx, "o6", "p10")
+
+			return err
+		}),
+		"orchestrations.Retry": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.Retry(ctx, tx, target, "another", filledAt)
+		}),
+		"orchestrations.ListTargets": func(ctx context.Context) error {
+			_, _, err := s.orchestrations.ListTargets(ctx, "o6", orchestrations.Filter{Limit: page})
+
+			return err
+		},
+		"orchestrations.ListTargets of an operation": func(ctx context.Context) error {
+			_, _, err := s.orchestrations.ListTargets(ctx, id, orchestrations.Filter{OperationID: "p10", Limit: 1})
+
+			return err
+		},
+		"orchestrations.Stats": func(ctx context.Context) error {
+			_, err := s.orchestrations.Stats(ctx, s.db.Reader(), "o6")
+
+			return err
+		},
+		"orchestrations.Stats of many targets": func(ctx context.Context) error {
+			_, err := s.orchestrations.Stats(ctx, s.db.Reader(), id)
+
+			return err
+		},
+	}
+}
