@@ -126,7 +126,9 @@ func start(t *testing.T, store *disk, own ...bundles.Class) *fixture {
 	})))
 	if err := bundles.Add(cluster, bundles.Options{
 		Unpacker: f.unpacker, Namespace: f.namespace,
-		ContentURL: func(name string) string { return content.URL(f.server.URL, name) }, CleanUp: store.remove,
+		ContentURL: func(name string) string { return content.URL(f.server.URL, name) },
+		UploadURL:  func(name string) string { return content.UploadURL(f.server.URL, name) },
+		CleanUp:    store.remove,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -299,13 +301,13 @@ func (d *disk) OpenUpload(bundle string) (io.ReadCloser, error) {
 	return seekCloser{bytes.NewReader(d.uploads[bundle])}, nil
 }
 
-func (d *disk) remove(_ context.Context, bundle string) error {
+func (d *disk) remove(_ context.Context, bundle *v1alpha1.Bundle) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if d.failing != nil {
 		return d.failing
 	}
-	delete(d.uploads, bundle)
+	delete(d.uploads, bundle.Name)
 	return nil
 }
 

@@ -67,8 +67,6 @@ func (c contents) OpenUpload(bundle string) (io.ReadCloser, error) {
 	return upload, err
 }
 
-func (c contents) remove(_ context.Context, bundle string) error { return c.RemoveUpload(bundle) }
-
 // Logger returns a logger for controller-runtime that writes to ours.
 func Logger(log logrus.FieldLogger) logr.Logger {
 	return funcr.New(func(prefix, arguments string) { log.WithField("logger", prefix).Info(arguments) }, funcr.Options{})

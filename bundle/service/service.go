@@ -234,8 +234,9 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 func (s *Service) addControllers(_ context.Context, cluster *rest.Config) error {
 	if s.config.Bundles.Enabled {
 		if err := bundles.Add(s.manager, bundles.Options{
-			Unpacker: s.unpacker, Namespace: s.config.Namespace, CleanUp: s.contents.remove,
+			Unpacker: s.unpacker, Namespace: s.config.Namespace, CleanUp: s.cleanUp,
 			ContentURL: func(name string) string { return content.URL(s.external, name) },
+			UploadURL:  func(name string) string { return content.UploadURL(s.external, name) },
 		}); err != nil {
 			return err
 		}
@@ -371,6 +372,13 @@ func (s *Service) sweep(ctx context.Context) error {
 	for i := range list.Items {
 		digests[store.Digest(list.Items[i].Status.Digest)], names[list.Items[i].Name] = true, true
 	}
+
+	kept, err := s.keptUploads(ctx)
+	if err != nil {
+		return err
+	}
+
+	maps.Copy(names, kept)
 
 	removed, err := s.contents.Sweep(ctx, func(digest store.Digest) bool { return digests[digest] }, func(name string) bool { return names[name] })
 	if removed > 0 {

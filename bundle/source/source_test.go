@@ -2,6 +2,8 @@ package source_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"io/fs"
 	"testing"
@@ -91,6 +93,21 @@ func TestUpload(t *testing.T) {
 			t.Errorf("upload %d: resolved to %+v", i, resolved)
 		}
 	}
+
+	archive := packed(t, map[string]string{"b": "2"})
+	sum := sha256.Sum256(archive)
+	digest := hex.EncodeToString(sum[:])
+	pinned := v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{SHA256: digest}}
+
+	if resolved := mustFetch(t, options, pinned, map[string]string{"b": "2"}); resolved.Upload.SHA256 != digest {
+		t.Errorf("the expected digest: resolved to %+v", resolved)
+	}
+
+	if _, err := uploads.PutUpload("sample", bytes.NewReader(packed(t, map[string]string{"b": "3"})), 1000); err != nil {
+		t.Fatal(err)
+	}
+
+	mustFail(t, "the upload is another archive", options, pinned, true, "instead of "+digest)
 
 	if _, err := uploads.PutUpload("sample", bytes.NewReader([]byte("no archive")), 1000); err != nil {
 		t.Fatal(err)

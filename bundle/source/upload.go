@@ -2,12 +2,12 @@ package source
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 
-	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -31,7 +31,12 @@ func (s *uploadSource) Fetch(ctx context.Context, request Request, into *os.Root
 	}
 	defer upload.Close() //nolint:errcheck // It has been read only.
 
-	if err := archive.Extract(ctx, upload, into, s.options.Limits); err != nil {
+	expected := ""
+	if request.Source.Upload != nil {
+		expected = request.Source.Upload.SHA256
+	}
+
+	if _, err := extractVerified(ctx, upload, into, s.options.Limits, sha256.New(), expected); err != nil {
 		return Result{}, unpacked(err, "the upload")
 	}
 

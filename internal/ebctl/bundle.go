@@ -38,6 +38,12 @@ func newBundleCommand(session *session) *cobra.Command {
 		newBundleListCommand(session, &cluster),
 		newBundleContentCommand(session, &cluster),
 		newBundlePushCommand(session, &cluster),
+		newBundleRunCommand(session, &cluster),
+		newBundleHistoryCommand(session, &cluster),
+		newBundleRollbackCommand(session, &cluster),
+		newBundleSuspendCommand(session, &cluster),
+		newBundleResumeCommand(session, &cluster),
+		newBundleDeleteCommand(session, &cluster),
 	)
 	command.Long = "Install Bundles on clusters, show their state, and read and upload content.\n\n" +
 		"The commands call the Kubernetes API server of the bundle provisioner with a kubeconfig, not the broker: the global flags for address and\n" +

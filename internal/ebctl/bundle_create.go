@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
@@ -57,8 +56,7 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	flags.StringVar(&order.class, "class", plainClass, "the provisioner class")
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
-	flags.BoolVar(&order.waiting.wanted, "wait", false, "wait until the Bundle is installed")
-	flags.DurationVar(&order.waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+	addBundleWait(command, &order.waiting)
 
 	return command
 }
@@ -75,18 +73,7 @@ func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name s
 		return err
 	}
 
-	deployment := &v1alpha1.BundleDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.BundleDeploymentSpec{
-			ProvisionerClassName: order.class,
-			Template:             v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: order.class, Source: source}},
-		},
-	}
-	if order.targetSecret != "" {
-		deployment.Spec.Target = &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: order.targetSecret}}
-	}
-
-	created, err := client.create(ctx, deployment)
+	created, err := client.create(ctx, newDeployment(name, order.class, order.targetSecret, source))
 	if err != nil {
 		return fmt.Errorf("creating the BundleDeployment %s: %w", name, err)
 	}
@@ -95,25 +82,7 @@ func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name s
 		return s.printBundleState(bundleState{Deployment: created, Bundles: []v1alpha1.Bundle{}})
 	}
 
-	waitErr := s.waitForBundle(ctx, client, name, order.waiting.limit)
-	if ctx.Err() != nil {
-		return waitErr
-	}
-
-	state, err := client.state(ctx, name)
-	if err != nil {
-		if waitErr != nil {
-			return waitErr
-		}
-
-		return err
-	}
-
-	if err := s.printBundleState(state); err != nil {
-		return err
-	}
-
-	return waitErr
+	return s.finishBundle(ctx, client, name, order.waiting)
 }
 
 // source returns the source that the flags describe.

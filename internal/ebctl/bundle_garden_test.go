@@ -69,6 +69,7 @@ func bundleRun(t *testing.T, kubeconfig string, args ...string) (out, problems s
 			return map[string]string{"KUBECONFIG": kubeconfig}[name]
 		},
 		Terminal:     func() (follow.Size, bool) { return follow.Size{}, false },
+		Interactive:  func() bool { return false },
 		Clock:        clock.RealClock{},
 		PollInterval: 20 * time.Millisecond,
 	}.Run(t.Context(), append([]string{"bundle"}, args...))

@@ -2,8 +2,10 @@ package ebctl
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"net/url"
+	"io"
 	"os"
 	"strconv"
 
@@ -32,65 +34,121 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Short: "Upload a folder as the content of a Bundle with the source upload",
 		Long: "Upload a folder as the content of a Bundle with the source upload.\n\n" +
 			"The same folder gives the same archive, so the command can be repeated. The token needs the ClusterRole bundle-uploader.",
-		Example: "  ebctl bundle push my-addon-abc ./my-addon --server https://bundles.example.com",
+		Example: "  ebctl bundle push my-addon-abc ./my-addon",
 		Args:    arguments("BUNDLE", "FOLDER"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if server == "" {
-				return usage("--server is missing: the address of the content server, as in the contentURL of other Bundles")
-			}
-
-			address, err := url.JoinPath(server, "uploads", url.PathEscape(args[0])+".tgz")
-			if err != nil {
-				return usage("--server is no address: %w", err)
-			}
-
-			size, err := session.push(command.Context(), *cluster, credentials, address, args[1])
-			if err != nil {
-				return fmt.Errorf("uploading the content of the Bundle %s: %w", args[0], err)
-			}
-
-			return session.print(pushed{args[0], size}, output.Fields{{Name: "Uploaded", Value: args[0]}, {Name: "Bytes", Value: strconv.FormatInt(size, 10)}})
+			return session.push(command.Context(), *cluster, credentials, server, args[0], args[1])
 		},
 	}
 
 	credentials.add(command)
-	command.Flags().StringVar(&server, "server", "", "the https address of the content server")
+	command.Flags().StringVar(&server, "server", "", "the https address of the content server (default the uploadURL of the Bundle)")
 
 	return command
 }
 
-// push uploads a folder to an address and returns the size of the archive.
-func (s *session) push(ctx context.Context, cluster clusterFlags, credentials contentFlags, address, folder string) (int64, error) {
+// push uploads a folder for a Bundle.
+func (s *session) push(ctx context.Context, cluster clusterFlags, credentials contentFlags, server, bundle, folder string) error {
+	archive, err := pack(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+
+	address, err := s.pushAddress(ctx, cluster, server, bundle)
+	if err != nil {
+		return err
+	}
+
+	if err := s.upload(ctx, cluster, credentials, address, archive); err != nil {
+		return fmt.Errorf("uploading the content of the Bundle %s: %w", bundle, err)
+	}
+
+	return s.print(pushed{bundle, archive.size}, output.Fields{{Name: "Uploaded", Value: bundle}, {Name: "Bytes", Value: strconv.FormatInt(archive.size, 10)}})
+}
+
+// pushAddress returns the address for the upload of a Bundle, at a server or as the Bundle reports it.
+func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server, bundle string) (string, error) {
+	if server != "" {
+		return uploadAddress(server, bundle)
+	}
+
+	client, err := s.bundleClient(cluster)
+	if err != nil {
+		return "", err
+	}
+
+	found, err := client.bundle(ctx, bundle)
+	if err != nil {
+		return "", fmt.Errorf("reading the Bundle %s: %w", bundle, err)
+	}
+
+	if found.Status.UploadURL == "" {
+		return "", usage("the Bundle %s reports no address for uploads: its source is %s. Use --server if you know the address", bundle, sourceText(found.Spec.Source))
+	}
+
+	return found.Status.UploadURL, nil
+}
+
+// packed is the archive of a folder in a temporary file, which Close removes.
+type packed struct {
+	file *os.File
+	size int64
+	// digest is the SHA-256 digest in hexadecimal digits.
+	digest string
+}
+
+func (p *packed) Close() {
+	_ = p.file.Close()
+	_ = os.Remove(p.file.Name())
+}
+
+// pack returns the archive of a folder. The same content has the same archive.
+func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return 0, usage("reading the folder: %w", err)
+		return nil, usage("reading the folder: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 
-	packed, err := os.CreateTemp("", "bundle-*.tgz")
+	file, err := os.CreateTemp("", "bundle-*.tgz")
 	if err != nil {
-		return 0, fmt.Errorf("packing the folder: %w", err)
-	}
-	defer func() { _ = os.Remove(packed.Name()) }()
-	defer packed.Close()
-
-	if err := archive.Pack(ctx, root.FS(), packed); err != nil {
-		return 0, fmt.Errorf("packing the folder: %w", err)
+		return nil, fmt.Errorf("packing the folder: %w", err)
 	}
 
-	info, err := packed.Stat()
+	made := &packed{file: file}
+
+	defer func() {
+		if err != nil {
+			made.Close()
+		}
+	}()
+
+	sum := sha256.New()
+	if err := archive.Pack(ctx, root.FS(), io.MultiWriter(file, sum)); err != nil {
+		return nil, fmt.Errorf("packing the folder: %w", err)
+	}
+
+	info, err := file.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("packing the folder: %w", err)
+		return nil, fmt.Errorf("packing the folder: %w", err)
 	}
 
 	if limit := archive.DefaultLimits().CompressedBytes; info.Size() > limit {
-		return 0, fmt.Errorf("the archive of the folder has %d bytes, and more than %d are not accepted", info.Size(), limit)
+		return nil, fmt.Errorf("the archive of the folder has %d bytes, and more than %d are not accepted", info.Size(), limit)
 	}
 
-	body, err := s.callContent(ctx, cluster, credentials, address, packed)
+	made.size, made.digest = info.Size(), hex.EncodeToString(sum.Sum(nil))
+
+	return made, nil
+}
+
+// upload uploads an archive to an address.
+func (s *session) upload(ctx context.Context, cluster clusterFlags, credentials contentFlags, address string, archive *packed) error {
+	body, err := s.callContent(ctx, cluster, credentials, address, archive.file)
 	if err != nil {
-		return 0, err
+		return err
 	}
 
-	return info.Size(), body.Close()
+	return body.Close()
 }

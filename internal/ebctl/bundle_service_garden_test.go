@@ -6,11 +6,15 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
@@ -19,9 +23,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestBundleWithTheProvisioner uploads, installs and reads content with the real provisioner.
-func TestBundleWithTheProvisioner(t *testing.T) {
-	kubeconfig, namespace, cluster := bundleKubeconfig(t), bundletest.Namespace(t, bundleAPI), bundletest.Client(t, bundleAPI)
+// realProvisioner is a bundle provisioner with its own class.
+type realProvisioner struct {
+	namespace, class, address string
+	// access are the flags for the content server.
+	access []string
+}
+
+// startProvisioner starts a bundle provisioner until the test ends.
+func startProvisioner(t *testing.T) realProvisioner {
+	t.Helper()
+
+	namespace, cluster := bundletest.Namespace(t, bundleAPI), bundletest.Client(t, bundleAPI)
 
 	if err := cluster.Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
@@ -32,19 +45,8 @@ func TestBundleWithTheProvisioner(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	folder := t.TempDir()
 	token, tokenFile := bundletest.Token(t, bundleAPI, namespace, "client", namespace), filepath.Join(t.TempDir(), "token")
-	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: installed, namespace: " + namespace + "}\n"
-
-	for path, text := range map[string]string{tokenFile: token, filepath.Join(folder, "manifests", "a.yaml"): manifest} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, tokenFile, token)
 
 	config := service.DefaultConfig()
 	config.Address, config.StatusAddress, config.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
@@ -57,7 +59,7 @@ func TestBundleWithTheProvisioner(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 
 	go func() { ended <- replica.Run(ctx) }()
@@ -70,7 +72,40 @@ func TestBundleWithTheProvisioner(t *testing.T) {
 		}
 	})
 
-	wait := started(t, kubeconfig, ebctl.ExitOK, "create", "uploaded", "--upload", "--class", config.Bundles.PlainClass, "--wait")
+	return realProvisioner{
+		namespace, config.Bundles.PlainClass, replica.Address(), []string{"--token", token, "--ca-file", filepath.Join(config.StoreDir, "tls.crt")},
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// folder writes a bundle with a ConfigMap that has a value, and returns its folder.
+func (p realProvisioner) folder(t *testing.T, value string) string {
+	t.Helper()
+
+	folder := t.TempDir()
+	writeFile(t, filepath.Join(folder, "manifests", "a.yaml"),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: installed, namespace: "+p.namespace+"}\ndata: {value: \""+value+"\"}\n")
+
+	return folder
+}
+
+// TestBundleWithTheProvisioner uploads, installs and reads content with the real provisioner.
+func TestBundleWithTheProvisioner(t *testing.T) {
+	kubeconfig, cluster, real := bundleKubeconfig(t), bundletest.Client(t, bundleAPI), startProvisioner(t)
+	folder := real.folder(t, "1")
+
+	wait := started(t, kubeconfig, ebctl.ExitOK, "create", "uploaded", "--upload", "--class", real.class, "--wait")
 	provisioner := newProvisioner(t)
 	deployment := provisioner.deployment("uploaded")
 	bundle := ""
@@ -89,12 +124,125 @@ func TestBundleWithTheProvisioner(t *testing.T) {
 	// The API server of the tests has no garbage collector.
 	t.Cleanup(func() { bundletest.Delete(t, cluster, &v1alpha1.Bundle{ObjectMeta: metav1.ObjectMeta{Name: bundle}}) })
 
-	access := []string{"--token", token, "--ca-file", filepath.Join(config.StoreDir, "tls.crt")}
-	bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"push", bundle, folder, "--server", replica.Address()}, access...)...)
+	bundletest.Eventually(t, func() string {
+		_, problems, code := bundleRun(t, kubeconfig, append([]string{"push", bundle, folder}, real.access...)...)
+		if code != ebctl.ExitOK {
+			return problems // the address is not reported yet
+		}
+
+		return ""
+	})
+
+	bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"push", bundle, folder, "--server", real.address}, real.access...)...)
 
 	out, _ := wait()
 	wantTexts(t, out, bundle, "Unpacked", "InstallationSucceeded")
 
-	out, _ = bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"content", bundle}, access...)...)
+	out, _ = bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"content", bundle}, real.access...)...)
 	wantTexts(t, out, "manifests/a.yaml")
+}
+
+// TestBundleRun installs a folder, another version of it, and the first one again.
+func TestBundleRun(t *testing.T) {
+	kubeconfig, cluster, real := bundleKubeconfig(t), bundletest.Client(t, bundleAPI), startProvisioner(t)
+	run := func(wantCode int, args ...string) (out, problems string) {
+		t.Helper()
+
+		return bundleCommand(t, kubeconfig, wantCode, args...)
+	}
+	install := func(folder string, more ...string) string {
+		t.Helper()
+
+		out, _ := run(ebctl.ExitOK, slices.Concat([]string{"run", "folder", folder}, more, real.access)...)
+
+		return out
+	}
+	value := func(want string) {
+		t.Helper()
+
+		found := &corev1.ConfigMap{}
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: real.namespace, Name: "installed"}, found)
+
+		if want == "" && !apierrors.IsNotFound(err) || want != "" && (err != nil || found.Data["value"] != want) {
+			t.Errorf("got %v, %v instead of %q", found.Data, err, want)
+		}
+	}
+
+	t.Cleanup(func() {
+		bundletest.Delete(t, cluster, &v1alpha1.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "folder"}})
+	})
+
+	first, second := real.folder(t, "1"), real.folder(t, "2")
+	out := install(first, "--class", real.class, "--wait")
+	wantTexts(t, out, "InstallationSucceeded", "upload", "Unpacked")
+	value("1")
+
+	_, problems := run(ebctl.ExitError, "rollback", "folder")
+	wantTexts(t, problems, "has no former version")
+
+	install(first, "--wait") // changes nothing
+	install(second, "--wait")
+	value("2")
+
+	out, _ = run(ebctl.ExitOK, "history", "folder", "-o", "name")
+	if out != "2\n1\n" {
+		t.Errorf("got versions %q", out)
+	}
+
+	_, problems = run(ebctl.ExitUsage, "rollback", "folder", "--to", "7")
+	wantTexts(t, problems, "has no version 7")
+
+	// The content of the first version was uploaded once.
+	_, problems = run(ebctl.ExitOK, "rollback", "folder", "--wait")
+	wantTexts(t, problems, "rolling back to version 1")
+	value("1")
+
+	out, _ = run(ebctl.ExitOK, "history", "folder", "-o", "wide")
+	wantTexts(t, out, "VERSION", "DIGEST", "3 ", "2 ", "1 ", "upload", "sha256:")
+
+	run(ebctl.ExitOK, "suspend", "folder")
+	out = install(second)
+	wantTexts(t, out, "folder")
+	value("1")
+
+	// The template is not installed, so a rollback leads to the installed version.
+	_, problems = run(ebctl.ExitOK, "rollback", "folder")
+	wantTexts(t, problems, "rolling back to version 3")
+	install(second)
+	run(ebctl.ExitOK, "resume", "folder", "--wait")
+	value("2")
+
+	_, problems = run(ebctl.ExitUsage, slices.Concat([]string{"run", "folder", first, "--target-secret", "other"}, real.access)...)
+	wantTexts(t, problems, "installs on another cluster")
+
+	out, _ = run(ebctl.ExitOK, "delete", "folder", "--wait", "-o", "json")
+	wantTexts(t, out, `"gone": true`)
+	value("")
+	run(ebctl.ExitNotFound, "delete", "folder")
+}
+
+// TestBundleRunChangesNothing verifies that invalid orders end before a BundleDeployment is stored.
+func TestBundleRunChangesNothing(t *testing.T) {
+	kubeconfig, provisioner := bundleKubeconfig(t), newProvisioner(t)
+
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no folder":      {[]string{"run", "nothing", filepath.Join(t.TempDir(), "none"), "--token", "t"}, "reading the folder"},
+		"no credentials": {[]string{"run", "nothing", t.TempDir()}, "the kubeconfig has no token"},
+	} {
+		_, problems := bundleCommand(t, kubeconfig, ebctl.ExitUsage, c.args...)
+		if !strings.Contains(problems, c.want) {
+			t.Errorf("%s: no %q in:\n%s", name, c.want, problems)
+		}
+	}
+
+	bundleCommand(t, kubeconfig, ebctl.ExitNotFound, "get", "nothing")
+
+	bundleCommand(t, kubeconfig, ebctl.ExitOK, "create", "tagged", "--git", "https://git.example.com/a.git", "--tag", "v1")
+	provisioner.deployment("tagged")
+
+	_, problems := bundleCommand(t, kubeconfig, ebctl.ExitUsage, "run", "tagged", t.TempDir(), "--token", "t")
+	wantTexts(t, problems, "git https://git.example.com/a.git v1", "use another name")
 }

@@ -34,18 +34,23 @@ func (e *bundleFailedError) Error() string {
 	return fmt.Sprintf("the BundleDeployment %s failed (%s): %s", e.name, e.condition.Reason, e.condition.Message)
 }
 
-// waitForBundle waits until the Bundle of the current template is installed. It prints the progress to standard error. Requests
-// that fail for a reason that may pass are repeated.
+// waitForBundle waits until the Bundle of the current template is installed.
 func (s *session) waitForBundle(ctx context.Context, client bundleClient, name string, limit time.Duration) error {
+	return s.pollBundle(ctx, name, limit, func(ctx context.Context) (string, bool, error) { return client.progress(ctx, name) })
+}
+
+// pollBundle calls look until it is done. It prints the progress to standard error. Requests that fail for a reason that may pass are
+// repeated.
+func (s *session) pollBundle(ctx context.Context, name string, limit time.Duration, look func(context.Context) (text string, done bool, err error)) error {
 	start, shown := s.Clock.Now(), ""
 
 	for {
-		progress, done, err := client.progress(ctx, name)
+		progress, done, err := look(ctx)
 
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopped waiting for the BundleDeployment %s, which continues: %w", name, ctx.Err())
-		case is[*bundleFailedError](err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		case is[*bundleFailedError](err), is[*usageError](err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 			return err
 		case err != nil:
 			progress = err.Error() + "; trying again"

@@ -92,6 +92,11 @@ type BundleStatus struct {
 	//
 	// +optional
 	ContentURL string `json:"contentURL,omitempty"`
+	// UploadURL accepts the content of a Bundle with the source upload, as a gzip-compressed tar archive, from clients that are authorized to
+	// upload it. It is an addition.
+	//
+	// +optional
+	UploadURL string `json:"uploadURL,omitempty"`
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional

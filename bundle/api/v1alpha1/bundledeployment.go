@@ -195,10 +195,38 @@ type BundleDeploymentStatus struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ActiveConfig *runtime.RawExtension `json:"activeConfig,omitempty"`
+	// History has the versions that were installed, the newest first. It is an addition. The oldest versions are dropped, so that it has at most
+	// ten versions and 256 KiB.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	History []Version `json:"history,omitempty"`
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Version is an installation of a Bundle.
+type Version struct {
+	// Number counts the installations of the BundleDeployment, from 1.
+	Number int64 `json:"number"`
+	// Bundle is the name that the Bundle had. Former Bundles are deleted.
+	Bundle string `json:"bundle"`
+	// Digest is that of the content.
+	//
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// InstalledAt is the time at which the version became the installed one.
+	InstalledAt metav1.Time `json:"installedAt"`
+	// Template makes the same Bundle again: its source is status.resolvedSource of the Bundle.
+	Template BundleTemplate `json:"template"`
+	// Config is spec.config of the installation.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Config *runtime.RawExtension `json:"config,omitempty"`
 }

@@ -164,8 +164,15 @@ type ConfigMapSource struct {
 	Path string `json:"path,omitempty"`
 }
 
-// UploadSource has no settings: the client that uploads the content knows the name of the Bundle.
-type UploadSource struct{}
+// UploadSource is an archive that a client uploads.
+type UploadSource struct {
+	// SHA256 is the expected digest of the archive in hexadecimal digits. It is an addition. Empty accepts any archive. An upload with a digest is
+	// kept while status.history of the BundleDeployment has its Bundle, so that a rollback needs no other upload.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	SHA256 string `json:"sha256,omitempty"`
+}
 
 // Authorization says how to log in to a source.
 type Authorization struct {

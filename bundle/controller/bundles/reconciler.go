@@ -39,8 +39,10 @@ type reconciler struct {
 	events   events.EventRecorder
 	// contentURL returns the address of the content of a Bundle.
 	contentURL func(name string) string
-	// cleanUp removes what the replica keeps under the name of a deleted Bundle.
-	cleanUp func(ctx context.Context, name string) error
+	// uploadURL returns the address for the upload of a Bundle.
+	uploadURL func(name string) string
+	// cleanUp removes what the replica keeps of a deleted Bundle.
+	cleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -93,6 +95,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) {
 	status := &bundle.Status
 	unpacked := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TypeUnpacked)
+
+	if bundle.Spec.Source.Type == v1alpha1.SourceTypeUpload {
+		status.UploadURL = r.uploadURL(bundle.Name)
+	}
 
 	if unpacked && r.unpacker.options.Store.Has(status.Digest) {
 		r.unpacker.forget(bundle.Name)
@@ -206,7 +212,7 @@ func (r *reconciler) finalize(ctx context.Context, bundle *v1alpha1.Bundle) erro
 		return nil
 	}
 
-	if err := r.cleanUp(ctx, bundle.Name); err != nil {
+	if err := r.cleanUp(ctx, bundle); err != nil {
 		former := bundle.DeepCopy()
 		bundle.Status.ContentURL, bundle.Status.ResolvedSource = "", nil
 		set(bundle, v1alpha1.PhaseFailing, metav1.ConditionUnknown, v1alpha1.ReasonProcessingFinalizerFailed, "cleaning up: "+err.Error())

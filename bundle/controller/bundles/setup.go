@@ -40,8 +40,10 @@ type Options struct {
 	Namespace string
 	// ContentURL returns the address of the content of the Bundle with the name.
 	ContentURL func(name string) string
-	// CleanUp removes what the replica keeps under the name of a deleted Bundle. It must succeed if there is nothing.
-	CleanUp func(ctx context.Context, name string) error
+	// UploadURL returns the address for the upload of the Bundle with the name.
+	UploadURL func(name string) string
+	// CleanUp removes what the replica keeps of a deleted Bundle. It must succeed if there is nothing.
+	CleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
 }
 
 // Add adds the controller to a manager. It runs in the replica that is elected leader.
@@ -53,7 +55,7 @@ func Add(to manager.Manager, options Options) error {
 	unpacker := options.Unpacker
 	target := &reconciler{
 		client: to.GetClient(), unpacker: unpacker, events: to.GetEventRecorder("bundle-provisioner"),
-		contentURL: options.ContentURL, cleanUp: options.CleanUp,
+		contentURL: options.ContentURL, uploadURL: options.UploadURL, cleanUp: options.CleanUp,
 	}
 	named := waiting{reader: to.GetClient(), unpacker: unpacker}
 	local := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == options.Namespace })

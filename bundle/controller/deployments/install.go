@@ -183,6 +183,8 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 		p.status.ActiveConfig = p.deployment.Spec.Config.DeepCopy()
 	}
 
+	p.status.History = record(p.status.History, version(found.desired, p.status.ActiveConfig, p.now()))
+
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
 	*p.memory = memory{
 		uid: p.memory.uid, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), generation: p.deployment.Generation,

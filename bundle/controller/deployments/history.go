@@ -1,0 +1,67 @@
+package deployments
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+const (
+	// maxVersions and maxHistory bound the history of a BundleDeployment, in versions and in bytes.
+	maxVersions = 10
+	maxHistory  = 256 << 10
+)
+
+// version describes an installed Bundle. Without its number, it says when and how the Bundle can be made again.
+func version(bundle *v1alpha1.Bundle, config *runtime.RawExtension, at time.Time) v1alpha1.Version {
+	template := v1alpha1.BundleTemplate{
+		Metadata: metav1.ObjectMeta{Labels: maps.Clone(bundle.Labels), Annotations: maps.Clone(bundle.Annotations)},
+		Spec:     v1alpha1.TemplateSpec{ProvisionerClassName: bundle.Spec.ProvisionerClassName, Source: bundle.Spec.Source},
+	}
+
+	// These labels are not of the template.
+	for _, label := range []string{v1alpha1.LabelOwnerKind, v1alpha1.LabelOwnerName, v1alpha1.LabelTemplateHash} {
+		delete(template.Metadata.Labels, label)
+	}
+
+	if pinned := bundle.Status.ResolvedSource; pinned != nil {
+		template.Spec.Source = *pinned.DeepCopy()
+	}
+
+	return v1alpha1.Version{
+		Bundle: bundle.Name, Digest: bundle.Status.Digest, InstalledAt: metav1.NewTime(at.Truncate(time.Second)), Template: template,
+		Config: config.DeepCopy(),
+	}
+}
+
+// record adds an installed version to a history, unless it is the newest one already, and drops the oldest ones beyond the bounds.
+func record(history []v1alpha1.Version, installed v1alpha1.Version) []v1alpha1.Version {
+	installed.Number = 1
+
+	if len(history) > 0 {
+		if newest := history[0]; newest.Bundle == installed.Bundle && equality.Semantic.DeepEqual(newest.Config, installed.Config) {
+			return history
+		}
+
+		installed.Number = history[0].Number + 1
+	}
+
+	kept, size := []v1alpha1.Version{}, 0
+
+	for _, each := range append([]v1alpha1.Version{installed}, history...) {
+		text, err := json.Marshal(each)
+		if size += len(text); err != nil || size > maxHistory || len(kept) == maxVersions {
+			break
+		}
+
+		kept = append(kept, each)
+	}
+
+	return kept
+}

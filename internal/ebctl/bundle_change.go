@@ -1,0 +1,229 @@
+package ebctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+)
+
+// newBundleSuspendCommand returns the command that stops changes of a cluster, and newBundleResumeCommand the one that permits them again.
+func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "suspend NAME",
+		Short: "Stop all changes of the cluster by a BundleDeployment",
+		Args:  arguments("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return session.suspendBundle(command.Context(), *cluster, args[0], true, waiting{})
+		},
+	}
+}
+
+func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Command {
+	var waiting waiting
+
+	command := &cobra.Command{
+		Use:   "resume NAME",
+		Short: "Permit a suspended BundleDeployment to change its cluster again",
+		Args:  arguments("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return session.suspendBundle(command.Context(), *cluster, args[0], false, waiting)
+		},
+	}
+
+	addBundleWait(command, &waiting)
+
+	return command
+}
+
+// addBundleWait adds the flags --wait and --wait-timeout of commands that install a Bundle.
+func addBundleWait(command *cobra.Command, waiting *waiting) {
+	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait until the Bundle is installed")
+	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+}
+
+// suspendBundle sets spec.suspend, waits if wanted, and prints the state.
+func (s *session) suspendBundle(ctx context.Context, cluster clusterFlags, name string, suspend bool, waiting waiting) error {
+	client, err := s.bundleClient(cluster)
+	if err != nil {
+		return err
+	}
+
+	if _, err := client.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) error {
+		deployment.Spec.Suspend = suspend
+
+		return nil
+	}); err != nil {
+		return err
+	}
+
+	return s.finishBundle(ctx, client, name, waiting)
+}
+
+// finishBundle waits for a created or changed BundleDeployment if wanted, and prints its state.
+func (s *session) finishBundle(ctx context.Context, client bundleClient, name string, waiting waiting) error {
+	var waitErr error
+	if waiting.wanted {
+		waitErr = s.waitForBundle(ctx, client, name, waiting.limit)
+	}
+
+	if ctx.Err() != nil {
+		return waitErr
+	}
+
+	state, err := client.state(ctx, name)
+	if err != nil {
+		if waitErr != nil {
+			return waitErr
+		}
+
+		return err
+	}
+
+	if err := s.printBundleState(state); err != nil {
+		return err
+	}
+
+	return waitErr
+}
+
+// change reads a BundleDeployment, changes it with a merge patch, and returns it as it is stored. Fields that ebctl does not know stay. If
+// somebody else has changed the object meanwhile, it is edited again.
+func (c bundleClient) change(ctx context.Context, name string, edit func(*v1alpha1.BundleDeployment) error) (v1alpha1.BundleDeployment, error) {
+	var changed v1alpha1.BundleDeployment
+
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		former, err := c.deployment(ctx, name)
+		if err != nil {
+			return fmt.Errorf("reading the BundleDeployment %s: %w", name, err)
+		}
+
+		wanted := former.DeepCopy()
+		if err := edit(wanted); err != nil {
+			return err
+		}
+
+		patch, err := mergePatch(&former, wanted)
+		if err != nil || patch == nil {
+			changed = former
+
+			return err
+		}
+
+		changed = v1alpha1.BundleDeployment{}
+		if err := c.api.Patch(types.MergePatchType).Resource(deployments).Name(name).Body(patch).Do(ctx).Into(&changed); err != nil {
+			return fmt.Errorf("changing the BundleDeployment %s: %w", name, err)
+		}
+
+		return nil
+	})
+
+	return shownDeployment(changed), err
+}
+
+// mergePatch returns the patch between two versions of an object, which fails if the object has changed since. It is nil if they are equal.
+func mergePatch(former, wanted *v1alpha1.BundleDeployment) ([]byte, error) {
+	before, err := json.Marshal(former)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a change: %w", err)
+	}
+
+	after, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a change: %w", err)
+	}
+
+	difference, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a change: %w", err)
+	}
+
+	patch := map[string]any{}
+	if err := json.Unmarshal(difference, &patch); err != nil {
+		return nil, fmt.Errorf("encoding a change: %w", err)
+	}
+
+	if len(patch) == 0 {
+		return nil, nil
+	}
+
+	patch["metadata"] = map[string]string{"resourceVersion": former.ResourceVersion}
+
+	return json.Marshal(patch)
+}
+
+// newBundleDeleteCommand returns the command that deletes a BundleDeployment.
+func newBundleDeleteCommand(session *session, cluster *clusterFlags) *cobra.Command {
+	var waiting waiting
+
+	command := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a BundleDeployment, which removes its objects from the cluster",
+		Long: "Delete a BundleDeployment, which removes its objects from the cluster.\n\n" +
+			"The objects of a suspended BundleDeployment stay on the cluster.",
+		Args: arguments("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return session.deleteBundle(command.Context(), *cluster, args[0], waiting)
+		},
+	}
+
+	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait until the objects are removed")
+	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+
+	return addYes(session, command)
+}
+
+// deletedBundle is the JSON output of 'bundle delete'.
+type deletedBundle struct {
+	Name string `json:"bundleDeployment"`
+	// Gone reports whether the BundleDeployment and its objects are removed.
+	Gone bool `json:"gone"`
+}
+
+// deleteBundle deletes a BundleDeployment after a confirmation, and waits if wanted.
+func (s *session) deleteBundle(ctx context.Context, cluster clusterFlags, name string, waiting waiting) error {
+	client, err := s.bundleClient(cluster)
+	if err != nil {
+		return err
+	}
+
+	deployment, err := client.deployment(ctx, name)
+	if err != nil {
+		return fmt.Errorf("reading the BundleDeployment %s: %w", name, err)
+	}
+
+	if err := s.confirm(ctx, "Delete the BundleDeployment %s and its objects?", name); err != nil {
+		return err
+	}
+
+	if err := client.api.Delete().Resource(deployments).Name(name).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("deleting the BundleDeployment %s: %w", name, err)
+	}
+
+	text := name + " is being deleted"
+
+	if waiting.wanted {
+		if err := s.pollBundle(ctx, name, waiting.limit, func(ctx context.Context) (string, bool, error) {
+			found, err := client.deployment(ctx, name)
+			if apierrors.IsNotFound(err) || err == nil && found.UID != deployment.UID {
+				return "", true, nil
+			}
+
+			return describe(current(found, v1alpha1.TypeInstalled)), false, err
+		}); err != nil {
+			return err
+		}
+
+		text = name + " is deleted"
+	}
+
+	return s.print(deletedBundle{name, waiting.wanted}, output.WithID{Text: output.Plain(text), ID: name})
+}

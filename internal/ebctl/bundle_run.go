@@ -1,0 +1,205 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// bundleRun contains the flags of 'bundle run'.
+type bundleRun struct {
+	class, targetSecret, server string
+	credentials                 contentFlags
+	waiting                     waiting
+}
+
+// newBundleRunCommand returns the command that installs a folder.
+func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command {
+	var order bundleRun
+
+	command := &cobra.Command{
+		Use:   "run NAME FOLDER",
+		Short: "Install a folder: upload it, and create or change the BundleDeployment",
+		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
+			"The same folder gives the same archive, so the command can be repeated. Another content is another version. The token needs the ClusterRole\n" +
+			"bundle-uploader.",
+		Example: "  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",
+		Args:    arguments("NAME", "FOLDER"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return session.runBundle(command.Context(), *cluster, args[0], args[1], order)
+		},
+	}
+
+	order.credentials.add(command)
+
+	flags := command.Flags()
+	flags.StringVar(&order.server, "server", "", "the https address of the content server (default the uploadURL of the Bundle)")
+	flags.StringVar(&order.class, "class", "", "the provisioner class (default that of the BundleDeployment, or "+plainClass+")")
+	flags.StringVar(&order.targetSecret, "target-secret", "",
+		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
+	addBundleWait(command, &order.waiting)
+
+	return command
+}
+
+// runBundle packs a folder, stores the BundleDeployment, uploads the archive, waits if wanted, and prints the state.
+func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, folder string, order bundleRun) error {
+	archive, err := pack(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+
+	client, err := s.bundleClient(cluster)
+	if err != nil {
+		return err
+	}
+
+	// Without credentials for the upload, nothing changes.
+	if _, err := s.contentConfig(cluster, order.credentials); err != nil {
+		return err
+	}
+
+	deployment, err := client.store(ctx, name, order, v1alpha1.BundleSource{
+		Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{SHA256: archive.digest},
+	})
+	if err != nil {
+		return err
+	}
+
+	if err := s.uploadTo(ctx, cluster, client, deployment, archive, order); err != nil {
+		return err
+	}
+
+	return s.finishBundle(ctx, client, name, order.waiting)
+}
+
+// store creates the BundleDeployment for a source, or changes the existing one.
+func (c bundleClient) store(ctx context.Context, name string, order bundleRun, source v1alpha1.BundleSource) (v1alpha1.BundleDeployment, error) {
+	changed, err := c.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) error {
+		template := &deployment.Spec.Template.Spec
+
+		switch target := deployment.Spec.Target; {
+		case template.Source.Type != v1alpha1.SourceTypeUpload:
+			return usage("the source of the BundleDeployment %s is %s, and 'run' changes uploads only: use another name", name, sourceText(template.Source))
+		case order.targetSecret != "" && (target == nil || target.KubeconfigSecretRef.Name != order.targetSecret):
+			return usage("the BundleDeployment %s installs on another cluster: use another name, or omit --target-secret", name)
+		case order.class != "" && order.class != deployment.Spec.ProvisionerClassName:
+			return usage("the BundleDeployment %s has the class %s: use another name, or omit --class", name, deployment.Spec.ProvisionerClassName)
+		}
+
+		template.Source = source
+
+		return nil
+	})
+	if !apierrors.IsNotFound(err) {
+		return changed, err
+	}
+
+	if order.class == "" {
+		order.class = plainClass
+	}
+
+	created, err := c.create(ctx, newDeployment(name, order.class, order.targetSecret, source))
+	if err != nil {
+		return created, fmt.Errorf("creating the BundleDeployment %s: %w", name, err)
+	}
+
+	return created, nil
+}
+
+// newDeployment returns a BundleDeployment to create.
+func newDeployment(name, class, targetSecret string, source v1alpha1.BundleSource) *v1alpha1.BundleDeployment {
+	deployment := &v1alpha1.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.BundleDeploymentSpec{
+			ProvisionerClassName: class,
+			Template:             v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: class, Source: source}},
+		},
+	}
+	if targetSecret != "" {
+		deployment.Spec.Target = &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: targetSecret}}
+	}
+
+	return deployment
+}
+
+// uploadTo waits for the Bundle of a template and uploads its content, unless it has it already.
+func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bundleClient, deployment v1alpha1.BundleDeployment, archive *packed,
+	order bundleRun,
+) error {
+	var bundle v1alpha1.Bundle
+
+	if err := s.pollBundle(ctx, deployment.Name, order.waiting.limit, func(ctx context.Context) (_ string, done bool, err error) {
+		bundle, done, err = client.uploadable(ctx, deployment, order.server != "")
+
+		return "waiting for the Bundle", done, err
+	}); err != nil {
+		return err
+	}
+
+	if bundle.Status.Phase == v1alpha1.PhaseUnpacked {
+		return nil
+	}
+
+	address := bundle.Status.UploadURL
+
+	if order.server != "" {
+		var err error
+		if address, err = uploadAddress(order.server, bundle.Name); err != nil {
+			return err
+		}
+	}
+
+	fmt.Fprintf(s.Err, "%s: uploading %d bytes for the Bundle %s\n", deployment.Name, archive.size, bundle.Name)
+
+	if err := s.upload(ctx, cluster, order.credentials, address, archive); err != nil {
+		return fmt.Errorf("uploading the content of the Bundle %s: %w", bundle.Name, err)
+	}
+
+	return nil
+}
+
+// uploadAddress returns the address for an upload at a content server.
+func uploadAddress(server, bundle string) (string, error) {
+	address, err := url.JoinPath(server, "uploads", url.PathEscape(bundle)+".tgz")
+	if err != nil {
+		return "", usage("--server is no address: %w", err)
+	}
+
+	return address, nil
+}
+
+// uploadable returns the Bundle of a template. Done means that it accepts an upload, or has its content.
+func (c bundleClient) uploadable(ctx context.Context, deployment v1alpha1.BundleDeployment, addressKnown bool) (bundle v1alpha1.Bundle, done bool, err error) {
+	state, err := c.state(ctx, deployment.Name)
+	if err != nil {
+		return bundle, false, err
+	}
+
+	for _, each := range state.Bundles {
+		if made(each, deployment.Spec.Template) && each.DeletionTimestamp.IsZero() {
+			bundle = each
+		}
+	}
+
+	unpacked := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
+
+	switch {
+	case unpacked == nil:
+		return bundle, false, nil
+	case bundle.Status.Phase == v1alpha1.PhaseFailing:
+		return bundle, false, &bundleFailedError{deployment.Name, *unpacked}
+	case bundle.Status.Phase == v1alpha1.PhaseUnpacked, bundle.Status.UploadURL != "", addressKnown:
+		return bundle, true, nil
+	default:
+		return bundle, false, usage("the provisioner of the class %s reports no address for uploads: set --server", bundle.Spec.ProvisionerClassName)
+	}
+}
