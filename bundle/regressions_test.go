@@ -28,7 +28,7 @@ func TestRegressions(t *testing.T) {
 		{"an upgrade that fails half-way", []string{"bundle/controller/deployments TestUpgradeThatFails", "bundle/controller/deployments TestUnsafeDefinition"}},
 		{"objects that are edited, deleted or lose labels; replicas of an autoscaler", []string{"bundle/controller/deployments TestRepair", "bundle/controller/deployments TestRegression12WatchedObjects", "internal/applier TestScaledReplicas"}},
 		{"a workload that fails later", []string{"bundle/controller/deployments TestHealth", "bundle/controller/deployments TestRegression13HealthByWatch"}},
-		{"a target cluster that is down, rejects the credentials, or is gone", []string{"bundle/controller/deployments TestTarget", "bundle/controller/deployments TestRegression14Outage", "bundle/controller/deployments TestDeletionTimeout"}},
+		{"a target cluster that is down, rejects the credentials, or is gone", []string{"bundle/controller/deployments TestTarget", "bundle/controller/deployments TestRegression14Outage", "bundle/controller/deployments TestRegression14Rejected", "bundle/controller/deployments TestDeletionTimeout"}},
 		{"access to content and uploads", []string{"bundle/requirements TestRequirement07Content", "bundle/requirements TestRequirement07Uploads"}},
 		{"large bundles, and a bounded history after many upgrades", []string{"bundle/controller/deployments TestManyLargeUpgrades"}},
 		{"objects of other classes, and a class that changes", []string{"bundle/controller/deployments TestClasses", "bundle/requirements TestRequirement02OwnClass"}},

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,6 +23,8 @@ import (
 // ErrUnavailable is the error of content that the server does not have now. A later call may succeed.
 var ErrUnavailable = errors.New("the content is not available now")
 
+const defaultPause = 10 * time.Second
+
 // ClientOptions configures a Client.
 type ClientOptions struct {
 	// Token authenticates the client. TokenFile contains one that is replaced from time to time. Set one of them.
@@ -31,6 +34,8 @@ type ClientOptions struct {
 	CAFile string
 	// Timeout bounds a call.
 	Timeout time.Duration
+	// Pause is the time between calls to a server that does not respond; 0 means 10 seconds.
+	Pause time.Duration
 	// Limits bound the content.
 	Limits archive.Limits
 }
@@ -52,6 +57,9 @@ func NewClient(options ClientOptions) (*Client, error) {
 		return nil, fmt.Errorf("preparing the client of content: %w", err)
 	}
 
+	connection.Transport = &breakers{
+		next: connection.Transport, pause: cmp.Or(options.Pause, defaultPause), servers: map[string]http.RoundTripper{},
+	}
 	// The client sends its token, so it follows no redirects to other servers.
 	connection.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 

@@ -30,17 +30,26 @@ type outcome struct {
 	fault string
 }
 
-// outcomeOf classifies the result of an HTTP request. Only statuses of 500 or more are failures: a system that rejects a request
-// works.
-func outcomeOf(response *http.Response, err error) outcome {
-	switch {
-	case err != nil:
-		return outcomeOfError(err)
-	case response.StatusCode >= http.StatusInternalServerError:
-		return outcome{serverError, fmt.Sprintf("it returned HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))}
-	default:
-		return outcome{label: answered}
+// ServerFault is the Fault of most systems. Only statuses of 500 or more are failures: a system that rejects a request works.
+func ServerFault(response *http.Response) string {
+	if response.StatusCode < http.StatusInternalServerError {
+		return ""
 	}
+
+	return fmt.Sprintf("it returned HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+}
+
+// outcomeOf classifies the result of an HTTP request.
+func (s *System) outcomeOf(response *http.Response, err error) outcome {
+	if err != nil {
+		return outcomeOfError(err)
+	}
+
+	if fault := s.options.Fault(response); fault != "" {
+		return outcome{serverError, fault}
+	}
+
+	return outcome{label: answered}
 }
 
 // outcomeOfError classifies an error of net/http by the errors that it wraps.

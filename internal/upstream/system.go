@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // slotTimeout limits the time that a call waits for a slot. A waiting call blocks a worker.
 const slotTimeout = 5 * time.Second
 
-// Options describes a System. All fields but Pause are required.
+// Options describes a System. All fields but Pause and Fault are required.
 type Options struct {
 	// Name is the value of the label system in metrics, such as provisioner.
 	Name string
@@ -30,6 +31,8 @@ type Options struct {
 	Variable string
 	// Pause is the time for which an open circuit breaker waits before the next trial; 0 means 2 seconds.
 	Pause time.Duration
+	// Fault returns why a response is a failure of the system, as a clause that can follow "because", or an empty text. Nil means ServerFault.
+	Fault func(response *http.Response) string
 }
 
 // System is an upstream system with its concurrency limit and circuit breaker. All clients of an upstream in a process must share
@@ -51,6 +54,11 @@ type System struct {
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
 	system.breaker.pause = cmp.Or(options.Pause, pause)
+
+	if options.Fault == nil {
+		system.options.Fault = ServerFault
+	}
+
 	system.metrics = newMetrics(system)
 	system.Collector = system.metrics
 

@@ -40,7 +40,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}()
 
 	response, err := t.next.RoundTrip(request)
-	result := outcomeOf(response, err)
+	result := t.system.outcomeOf(response, err)
 	panicked = false
 
 	if err != nil {

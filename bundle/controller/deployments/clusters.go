@@ -47,6 +47,8 @@ type target struct {
 	version string
 	host    string
 	cluster *applier.Cluster
+	// credentials are those of the kubeconfig.
+	credentials *credentials
 	// users are the names of the BundleDeployments that use the Secret.
 	users map[string]bool
 }
@@ -96,12 +98,13 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 			return nil, fmt.Errorf("the key %s of the Secret %s is not a usable kubeconfig: %w", reference.Key, name, err)
 		}
 
-		cluster, err := c.connect(config, name)
-		if err != nil {
+		made := &target{
+			version: version, host: config.Host, credentials: &credentials{secret: name, pause: c.pause}, users: map[string]bool{},
+		}
+		if made.cluster, err = c.connect(config, name, made.credentials); err != nil {
 			return nil, err
 		}
 
-		made := &target{version: version, host: config.Host, cluster: cluster, users: map[string]bool{}}
 		if known != nil {
 			made.users = known.users
 		}
@@ -120,15 +123,17 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 	return known.cluster, nil
 }
 
-// connect returns a connection whose calls, but not whose watches, pass the circuit breaker of the API server.
-func (c *clusters) connect(config *rest.Config, secret string) (*applier.Cluster, error) {
+// connect returns a connection whose calls, but not whose watches, pass the circuit breaker of the API server. Rejected credentials hold back both.
+func (c *clusters) connect(config *rest.Config, secret string, own *credentials) (*applier.Cluster, error) {
 	config.QPS = -1
 	config.Wrap(upstream.Bounded(largestResponse))
 
 	calls := rest.CopyConfig(config)
 	calls.Timeout = callTimeout
 	calls.Wrap(c.breaker(config.Host, secret).Transport)
+	calls.Wrap(own.wrap) // outside of the circuit breaker, which would count a call that is held back as a failure
 	calls.Wrap(oneAttempt)
+	config.Wrap(own.wrap)
 	config.Wrap(oneAttempt)
 
 	return applier.ConnectWatching(calls, config)
@@ -184,18 +189,26 @@ func (c *clusters) breaker(host, secret string) *upstream.System {
 	return c.breakers[host]
 }
 
-// count returns the number of target clusters, and of those that do not respond.
+// count returns the number of target clusters, and of those that do not respond or reject a kubeconfig.
 func (c *clusters) count() (all, unavailable int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for _, breaker := range c.breakers {
+	away := map[string]bool{}
+
+	for host, breaker := range c.breakers {
 		if breaker.Status().State != upstream.Closed {
-			unavailable++
+			away[host] = true
 		}
 	}
 
-	return len(c.breakers), unavailable
+	for _, one := range c.targets {
+		if one.credentials.refused() {
+			away[one.host] = true
+		}
+	}
+
+	return len(c.breakers), len(away)
 }
 
 // parseKubeconfig parses a kubeconfig. It accepts only data that the kubeconfig itself contains: a program or a file that it names would

@@ -42,7 +42,7 @@ func (r *Reconciler) register(registry prometheus.Registerer) error {
 
 			return all
 		}),
-		gauge("targets_unavailable", "Target clusters whose circuit breaker is not closed: they do not respond.", func() int {
+		gauge("targets_unavailable", "Target clusters that do not respond or that reject a kubeconfig, so that their calls are held back.", func() int {
 			_, unavailable := r.clusters.count()
 
 			return unavailable

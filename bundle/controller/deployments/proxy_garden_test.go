@@ -18,9 +18,11 @@ import (
 type proxy struct {
 	server *httptest.Server
 
-	mu    sync.Mutex
-	down  bool
-	calls []string
+	mu   sync.Mutex
+	down bool
+	// status is the status of all responses; 0 means those of the API server.
+	status int
+	calls  []string
 	// watches are the numbers of watches that have begun, by path.
 	watches map[string]int
 }
@@ -46,7 +48,7 @@ func newProxy(t *testing.T) *proxy {
 	p := &proxy{watches: map[string]int{}}
 	p.server = httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		p.mu.Lock()
-		down := p.down
+		down, status := p.down, p.status
 
 		if request.URL.Query().Has("watch") {
 			p.watches[request.URL.Path]++
@@ -57,6 +59,12 @@ func newProxy(t *testing.T) *proxy {
 
 		if down {
 			panic(http.ErrAbortHandler)
+		}
+
+		if status != 0 {
+			writer.WriteHeader(status)
+
+			return
 		}
 
 		forward.ServeHTTP(writer, request)
@@ -81,6 +89,15 @@ func (p *proxy) setDown(down bool) {
 	if down {
 		p.server.CloseClientConnections()
 	}
+}
+
+// setStatus responds with a status to everything, or forwards again if it is 0. It ends all watches.
+func (p *proxy) setStatus(status int) {
+	p.mu.Lock()
+	p.status = status
+	p.mu.Unlock()
+
+	p.server.CloseClientConnections()
 }
 
 // take returns the calls and the number of watches by path since the last time.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -327,6 +328,79 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Fatalf("no metric %s", name)
 
 	return 0
+}
+
+// TestRegression14Rejected lets a target reject its kubeconfig. One call per interval is made for all BundleDeployments, watches included. They
+// recover on their own, and at once if the Secret gets another kubeconfig.
+func TestRegression14Rejected(t *testing.T) {
+	const interval = 500 * time.Millisecond
+
+	f, between := newFixture(t), newProxy(t)
+	f.options.UnreachableInterval = interval
+	f.kubeconfig(between.kubeconfig())
+
+	registry := f.startWatching()
+	names := f.createMany(8, f.onTarget)
+
+	const unavailable = "environment_broker_bundle_targets_unavailable"
+
+	rejected := func() {
+		t.Helper()
+		between.setStatus(http.StatusUnauthorized)
+
+		for _, name := range names {
+			f.awaitCondition(name, v1alpha1.TypeInstalled, metav1.ConditionUnknown)
+		}
+
+		f.await("calls are not held back", func() bool { return gauge(t, registry, unavailable) == 1 })
+	}
+
+	rejected()
+	f.await("no condition names the cause", func() bool {
+		found := &v1alpha1.BundleDeployment{}
+		err := f.Get(t.Context(), client.ObjectKey{Name: names[0]}, found)
+		condition := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.TypeInstalled)
+
+		return err == nil && strings.Contains(condition.Message, "rejects the kubeconfig: replace it")
+	})
+
+	_, _ = between.take()
+
+	var attempts []string
+
+	began := time.Now()
+	f.await("there are no further attempts", func() bool {
+		calls, watches := between.take()
+		attempts = append(attempts, calls...)
+
+		for path, number := range watches {
+			attempts = append(attempts, slices.Repeat([]string{path}, number)...)
+		}
+
+		return len(attempts) >= 6
+	})
+
+	if took := time.Since(began); took < 5*interval {
+		t.Errorf("%d attempts in %s: %v", len(attempts), took, attempts)
+	}
+
+	between.setStatus(0)
+
+	for _, name := range names {
+		f.awaitCondition(name, v1alpha1.TypeInstalled, metav1.ConditionTrue)
+	}
+
+	if got := gauge(t, registry, unavailable); got != 0 {
+		t.Errorf("%v clusters are still unavailable", got)
+	}
+
+	// The proxy plays an expired kubeconfig. The new one leads past it.
+	rejected()
+	f.kubeconfig(targetKubeconfig)
+
+	for _, name := range names {
+		f.awaitCondition(name, v1alpha1.TypeInstalled, metav1.ConditionTrue)
+	}
 }
 
 // TestRegression14Outage takes the API server of a target away from several BundleDeployments. All become Unknown, one call per interval is

@@ -1,0 +1,71 @@
+package content
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+const (
+	// callsPerServer is the number of concurrent calls to one content server.
+	callsPerServer = 64
+	// maxServers is the number of content servers that have a circuit breaker. Only provisioners write addresses, so there are few.
+	maxServers = 64
+)
+
+// breakers has a circuit breaker for each content server: while a server does not respond, or rejects the token, one call per pause is made for all
+// Bundles.
+type breakers struct {
+	next  http.RoundTripper
+	pause time.Duration
+
+	mu      sync.Mutex
+	servers map[string]http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b *breakers) RoundTrip(request *http.Request) (*http.Response, error) {
+	return b.of(request.URL.Host).RoundTrip(request) //nolint:wrapcheck // net/http adds the address
+}
+
+// CloseIdleConnections makes http.Client.CloseIdleConnections work.
+func (b *breakers) CloseIdleConnections() {
+	if closing, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		closing.CloseIdleConnections()
+	}
+}
+
+func (b *breakers) of(host string) http.RoundTripper {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if found := b.servers[host]; found != nil {
+		return found
+	}
+
+	if len(b.servers) >= maxServers {
+		clear(b.servers)
+	}
+
+	b.servers[host] = upstream.New(upstream.Options{
+		Name: "content", Title: "the content server " + host, Component: failure.ComponentBundles,
+		Calls: callsPerServer, Variable: "per server", Pause: b.pause, Fault: fault,
+	}).Transport(b.next)
+
+	return b.servers[host]
+}
+
+// fault returns why a response is a failure of the server. A replica without the content of a Bundle works: it says when it will have it.
+func fault(response *http.Response) string {
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		return "it rejects the token"
+	case response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":
+		return ""
+	default:
+		return upstream.ServerFault(response)
+	}
+}

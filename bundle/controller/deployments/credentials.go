@@ -1,0 +1,106 @@
+package deployments
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// rejections is the number of calls in a row that a cluster rejects before further ones are held back.
+const rejections = 5
+
+// credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401: then one call per pause is made,
+// for all BundleDeployments. The circuit breaker of the API server does not do this, because the cluster works, and other kubeconfigs may, too.
+// Another version of the Secret has its own credentials.
+type credentials struct {
+	// secret names the Secret.
+	secret string
+	pause  time.Duration
+
+	mu       sync.Mutex
+	rejected int
+	// next is the time of the next call; zero means that calls are not held back. trial reports whether this call is in progress.
+	next  time.Time
+	trial bool
+}
+
+// wrap returns a transport that holds back requests.
+func (c *credentials) wrap(next http.RoundTripper) http.RoundTripper {
+	return guarded{credentials: c, next: next}
+}
+
+// refused reports whether calls are held back.
+func (c *credentials) refused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return !c.next.IsZero()
+}
+
+// admit returns an error while calls are held back.
+func (c *credentials) admit() (trial bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	switch {
+	case c.next.IsZero():
+		return false, nil
+	case c.trial || time.Now().Before(c.next):
+		return false, failure.New(failure.Transient, "the cluster of the Secret %s rejects the kubeconfig: replace it; the next attempt is at %s",
+			c.secret, c.next.UTC().Format(time.RFC3339)).WithReason(failure.ReasonSystemAway, failure.ComponentRuntime)
+	default:
+		c.trial = true
+
+		return true, nil
+	}
+}
+
+// end records the status of a response, or 0 for an error, which says nothing about the kubeconfig.
+func (c *credentials) end(trial bool, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if trial {
+		c.trial = false
+	}
+
+	switch status {
+	case 0:
+	case http.StatusUnauthorized:
+		if c.rejected++; c.rejected >= rejections {
+			c.next = time.Now().Add(c.pause)
+		}
+	default:
+		c.rejected, c.next = 0, time.Time{}
+	}
+}
+
+// guarded is a transport for requests with the credentials.
+type guarded struct {
+	credentials *credentials
+	next        http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guarded) RoundTrip(request *http.Request) (*http.Response, error) {
+	trial, err := g.credentials.admit()
+	if err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // the contract of http.RoundTripper requires this
+		}
+
+		return nil, err
+	}
+
+	status := 0
+	defer func() { g.credentials.end(trial, status) }()
+
+	response, err := g.next.RoundTrip(request)
+	if err == nil {
+		status = response.StatusCode
+	}
+
+	return response, err //nolint:wrapcheck // the caller classifies errors of the transport
+}
