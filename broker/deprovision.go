@@ -84,6 +84,10 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{operation: newest.ID}, nil
 	}
 
+	if err := a.checkProtection(ctx, tx, instance); err != nil {
+		return outcome{}, err
+	}
+
 	if _, err := a.Operations.Cancel(ctx, tx, id, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
 	}
@@ -106,6 +110,27 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 	}
 
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
+}
+
+// checkProtection rejects the deletion of a protected instance. The protection begins when the creation has succeeded, so
+// that platforms can remove the rest of a failed creation, and ends when the instance expires, because the cluster is then gone. A failed
+// deletion can always be repeated.
+func (a *api) checkProtection(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+	if !instance.DeletionProtection || instance.Expired() {
+		return nil
+	}
+
+	past, err := a.Operations.OfInstance(ctx, tx, instance.ID)
+	if err != nil {
+		return err
+	}
+
+	switch environment.PhaseOf(past) {
+	case environment.Creating, environment.CreationFailed, environment.DeletionFailed:
+		return nil
+	default:
+		return unprocessable(codeProtected, textProtected)
+	}
 }
 
 // cancelBinds cancels the creation of bindings of the instance, so that requests waiting for them return

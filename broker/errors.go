@@ -12,6 +12,7 @@ const (
 	codeConcurrency         = "ConcurrencyError"
 	codeMaintenanceConflict = "MaintenanceInfoConflict"
 	codePlanChange          = "PlanChangeNotSupported"
+	codeProtected           = "DeletionProtected"
 
 	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
 	textOvertaken     = "The request was accepted, but another operation creates or removes the runtime. Send the same request again when it has ended."
@@ -29,6 +30,7 @@ const (
 	textProvisionFailed = "The creation of this instance failed. Delete it before you create it again."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
 	textNotOffered      = "This plan is not available for new instances. Choose a different plan."
+	textProtected       = "The instance is protected from deletion. Set its parameter deletionProtection to false, or ask an operator to lift the protection, then delete it again."
 	textWrongIDs        = "service_id or plan_id does not match the instance."
 	textPlanChange      = "The catalog does not allow a change from plan %s to plan %s. Keep the plan, or order a new instance with the requested plan."
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."

@@ -185,7 +185,8 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 			return update, resolved.err
 		}
 
-		update.Cluster, update.Parameters = resolved.cluster, resolved.parameters
+		update.Cluster, update.Parameters = resolved.updated.Cluster, resolved.updated.Parameters
+		update.DeletionProtection = resolved.updated.DeletionProtection
 	}
 
 	// Platforms repeat the credentials in each context, or omit them, and send them again after a rotation.

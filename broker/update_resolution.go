@@ -20,9 +20,8 @@ type resolution struct {
 	// instance contains only the fields that the result depends on.
 	instance environment.Instance
 
-	cluster    environment.Cluster
-	parameters json.RawMessage
-	err        error
+	updated catalog.Updated
+	err     error
 }
 
 // unresolvedError ends the transaction of an update that needs a resolution for the plan and the instance. It matches
@@ -43,7 +42,7 @@ func (*unresolvedError) Is(target error) bool { return target == errLostRace }
 // resolve checks the parameters of an update and applies them to the cluster of the instance.
 func resolve(plan *catalog.Plan, instance environment.Instance, parameters json.RawMessage) *resolution {
 	resolved := &resolution{plan: plan, instance: relevant(instance)}
-	resolved.cluster, resolved.parameters, resolved.err = plan.Update(resolved.instance, parameters)
+	resolved.updated, resolved.err = plan.Update(resolved.instance, parameters)
 
 	return resolved
 }
@@ -51,7 +50,7 @@ func resolve(plan *catalog.Plan, instance environment.Instance, parameters json.
 // relevant returns the instance with only the fields that Plan.Update reads.
 func relevant(instance environment.Instance) environment.Instance {
 	return environment.Instance{
-		Name: instance.Name, Provider: instance.Provider, Region: instance.Region,
+		Name: instance.Name, Provider: instance.Provider, Region: instance.Region, DeletionProtection: instance.DeletionProtection,
 		Request: environment.Request{Cluster: instance.Request.Cluster, Parameters: instance.Request.Parameters},
 	}
 }

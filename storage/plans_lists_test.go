@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -73,6 +74,9 @@ func (s stores) listCalls() map[string]call {
 		"failed":          {States: []process.State{process.Failed, process.Canceled}},
 		"being made":      {Kinds: []string{"provision"}, States: underWay},
 		"ready":           {Kinds: []string{"provision", "update", "resume"}, States: []process.State{process.Succeeded}},
+		"protected":       {Protected: true},
+		"of a label":      {Labels: []environment.LabelCondition{{Name: "ring", Value: "canary", Exact: true}, {Name: "team"}}},
+		"of no label":     {Labels: []environment.LabelCondition{{Name: "none"}}},
 		"suspended":       {Suspended: true, Kinds: []string{"suspend"}, States: []process.State{process.Succeeded}},
 		"being changed":   {Kinds: []string{"update"}, States: underWay},
 		"being deleted":   {Kinds: []string{"deprovision"}, States: underWay},

@@ -86,6 +86,7 @@ func (p *Plan) repeats(instance environment.Instance, name string, value json.Ra
 
 	return reflect.DeepEqual(cluster, instance.Request.Cluster) &&
 		cmp.Or(given.KymaVersion, version) == version &&
+		(given.DeletionProtection == nil || *given.DeletionProtection == instance.DeletionProtection) &&
 		cmp.Or(given.Name, instance.Name) == instance.Name &&
 		strings.EqualFold(cmp.Or(given.Provider, instance.Provider), instance.Provider) &&
 		(area || cmp.Or(given.Region, instance.Region) == instance.Region)

@@ -101,6 +101,8 @@ type planFile struct {
 	// Kyma is nil if the Provisioner installs no Kyma on the plan's runtimes. LifecycleManager is nil if Lifecycle Manager installs none.
 	Kyma             *kymaPlan             `json:"kyma"`
 	LifecycleManager *lifecycleManagerPlan `json:"lifecycleManager"`
+	// DeletionProtection is the default of the parameter with this name. Plans without the parameter protect all their instances, or none.
+	DeletionProtection bool `json:"deletionProtection"`
 	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.
 	OwnCluster bool `json:"ownCluster"`
 }

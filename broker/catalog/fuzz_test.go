@@ -34,7 +34,7 @@ func FuzzParameters(f *testing.F) {
 					t.Errorf("the violations have %d bytes, %v", len(encoded), err)
 				}
 
-				_, _, err := plan.Update(resolved, parameters)
+				_, err := plan.Update(resolved, parameters)
 				if err != nil && len(err.Error()) > 32<<10 {
 					t.Errorf("the error has %d bytes", len(err.Error()))
 				}

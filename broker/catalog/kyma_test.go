@@ -115,9 +115,9 @@ func TestUpdatedModules(t *testing.T) {
 		`{"autoScalerMax": 5}`:                            {"eventing"},
 		`{"kymaVersion": "1.0.0"}`:                        {"eventing"},
 	} {
-		updated, _, err := plan.Update(instance, json.RawMessage(parameters))
-		if err != nil || !cmp.Equal(want, updated.Kyma.Modules) || updated.Kyma.Version != "1.0.0" {
-			t.Errorf("%s: got %+v, %v", parameters, updated.Kyma, err)
+		updated, err := plan.Update(instance, json.RawMessage(parameters))
+		if kyma := updated.Cluster.Kyma; err != nil || !cmp.Equal(want, kyma.Modules) || kyma.Version != "1.0.0" {
+			t.Errorf("%s: got %+v, %v", parameters, kyma, err)
 		}
 	}
 
@@ -125,12 +125,12 @@ func TestUpdatedModules(t *testing.T) {
 		t.Errorf("an update changed the instance: %v", got)
 	}
 
-	if _, _, err := plan.Update(instance, json.RawMessage(`{"kymaVersion": "1.1.0"}`)); err == nil || !strings.Contains(err.Error(), "cannot be changed after creation") {
+	if _, err := plan.Update(instance, json.RawMessage(`{"kymaVersion": "1.1.0"}`)); err == nil || !strings.Contains(err.Error(), "cannot be changed after creation") {
 		t.Errorf("another version: %v", err)
 	}
 
 	instance.Request.Cluster.Kyma = nil
-	if _, _, err := plan.Update(instance, json.RawMessage(`{"modules": {"default": true}}`)); err == nil || !strings.Contains(err.Error(), "created without Kyma") {
+	if _, err := plan.Update(instance, json.RawMessage(`{"modules": {"default": true}}`)); err == nil || !strings.Contains(err.Error(), "created without Kyma") {
 		t.Errorf("modules of a runtime without Kyma: %v", err)
 	}
 }

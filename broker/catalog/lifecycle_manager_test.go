@@ -147,7 +147,7 @@ func TestChangeOfInstaller(t *testing.T) {
 			created.Request.Cluster.Kyma.Installer, name = environment.InstallerLifecycleManager, "monitoring"
 		}
 
-		if _, _, err := plan.Update(created, []byte(`{"modules": {"list": [{"name": "`+name+`"}]}}`)); err == nil || !strings.Contains(err.Error(), "modules require a new instance") {
+		if _, err := plan.Update(created, []byte(`{"modules": {"list": [{"name": "`+name+`"}]}}`)); err == nil || !strings.Contains(err.Error(), "modules require a new instance") {
 			t.Errorf("former installer is Lifecycle Manager: %t, got %v", former, err)
 		}
 	}

@@ -148,7 +148,7 @@ func TestLimitedMachines(t *testing.T) {
 	instance := orderedAs(made(), `{}`)
 	instance.Region = "eu-central-1"
 
-	_, _, err = aws.Update(instance, json.RawMessage(`{"machineType":"m5.xlarge"}`))
+	_, err = aws.Update(instance, json.RawMessage(`{"machineType":"m5.xlarge"}`))
 	if text := failure.Of(err).Text; !strings.Contains(text, `zone "eu-central-1c" is not available for m5.xlarge in eu-central-1`) {
 		t.Errorf("update to a machine type that is not available in a zone of the cluster: %v", err)
 	}

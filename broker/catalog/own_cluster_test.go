@@ -46,10 +46,10 @@ func TestOwnCluster(t *testing.T) {
 		t.Errorf("printing shows the kubeconfig: %s", printed)
 	}
 
-	changed, _, err := plan(t, planOwnCluster).Update(orderedAs(got.Cluster, `{}`),
+	changed, err := plan(t, planOwnCluster).Update(orderedAs(got.Cluster, `{}`),
 		json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))))
-	if err != nil || changed.Own.Kubeconfig != secret.Stored(second) || changed.Own.ShootName != "s" {
-		t.Errorf("after an update with another kubeconfig, the cluster is %+v, %v", changed.Own, err)
+	if own := changed.Cluster.Own; err != nil || own.Kubeconfig != secret.Stored(second) || own.ShootName != "s" {
+		t.Errorf("after an update with another kubeconfig, the cluster is %+v, %v", own, err)
 	}
 
 	if got.Cluster.Own.Kubeconfig != secret.Stored(first) {

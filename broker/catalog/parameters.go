@@ -21,6 +21,7 @@ const (
 	paramZones         = "zones"
 	paramModules       = "modules"
 	paramKymaVersion   = "kymaVersion"
+	paramProtection    = "deletionProtection"
 )
 
 // maxName is the maximum length of a runtime's name, in characters. The Shoot has a separate, shorter name.
@@ -40,6 +41,8 @@ type parameters struct {
 	VolumeSizeGB   *int     `json:"volumeSizeGb"`
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
+
+	DeletionProtection *bool `json:"deletionProtection"`
 
 	KymaVersion string            `json:"kymaVersion"`
 	Modules     modulesParameters `json:"modules"`
@@ -89,14 +92,14 @@ func setTo(number, given *int) {
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 // ownParameters returns the parameters that are valid for clusters that tenants bring.
-func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
+func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain", paramProtection} }
 
 // updatable returns the parameters that a plan may allow in updates: those that Gardener can change in a running
-// cluster, and the kubeconfig of a cluster that the tenant brings.
+// cluster, the kubeconfig of a cluster that the tenant brings, and the deletion protection.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
-		paramKubeconfig, paramModules,
+		paramKubeconfig, paramModules, paramProtection,
 	}
 }
 
@@ -111,6 +114,7 @@ type schemas map[string]map[string]any
 func (p *Plan) completeSchemas() {
 	p.schemas["name"]["maxLength"] = maxName
 	p.schemas["purpose"]["enum"], p.schemas["purpose"]["default"] = purposes(), p.Purpose
+	p.schemas[paramProtection]["default"] = p.DeletionProtection
 
 	for name, bounds := range map[string]struct{ lowest, highest, standard int }{
 		paramAutoScalerMin: {p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min},

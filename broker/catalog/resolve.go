@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Resolve completes an instance: it sets Name, Provider, Region and Request.Cluster. The inputs are ID, Name (the
+// Resolve completes an instance: it sets Name, Provider, Region, DeletionProtection and Request.Cluster. The inputs are ID, Name (the
 // platform's name of the instance), PlatformRegion, Request.User and Request.Parameters; the result depends on
 // nothing else. If there are violations, it returns the instance unchanged.
 func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Violations) {
@@ -20,6 +20,11 @@ func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Vio
 
 	resolved := instance
 	resolved.Name = runtimeName(given.Name, instance)
+
+	resolved.DeletionProtection = p.DeletionProtection
+	if given.DeletionProtection != nil {
+		resolved.DeletionProtection = *given.DeletionProtection
+	}
 
 	if p.OwnCluster {
 		resolved.Request.Cluster = environment.Cluster{Own: given.applyOwn(nil, &violations)}

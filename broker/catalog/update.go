@@ -9,18 +9,25 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Update returns the cluster of the instance with the parameters of an update, within the bounds of the plan. To
-// change the plan, call Update of the new plan. The machine type is checked against the region, unless the region
-// is empty.
+// Updated is the effect of the parameters of an update on an instance.
+type Updated struct {
+	Cluster environment.Cluster
+	// DeletionProtection is nil if the update does not change it.
+	DeletionProtection *bool
+	// Parameters contains the sent parameters without the create-only ones.
+	Parameters json.RawMessage
+}
+
+// Update returns the instance's cluster with the parameters of an update, within the bounds of the plan. To change the
+// plan, call Update of the new plan. The machine type is checked against the region, unless the region is empty.
 //
-// Create-only parameters may repeat their values. The second result contains the sent parameters without the
-// create-only ones. The error is of kind invalid and lists the violations.
-func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (environment.Cluster, json.RawMessage, error) {
+// Create-only parameters may repeat their values. The error is of kind invalid and lists the violations.
+func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Updated, error) {
 	changes, violations := p.withoutRepeated(instance, sent)
 
 	given, invalid := p.update.read(changes)
 	if violations = append(violations, invalid...); len(violations) > 0 {
-		return environment.Cluster{}, nil, violations.Err()
+		return Updated{}, violations.Err()
 	}
 
 	cluster := instance.Request.Cluster
@@ -28,7 +35,7 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (envi
 	if p.OwnCluster {
 		cluster.Own = given.applyOwn(cluster.Own, &violations)
 
-		return cluster, changes, violations.Err()
+		return Updated{cluster, given.DeletionProtection, changes}, violations.Err()
 	}
 
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
@@ -43,10 +50,10 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (envi
 	}
 
 	if err := violations.Err(); err != nil {
-		return environment.Cluster{}, nil, err
+		return Updated{}, err
 	}
 
-	return cluster, changes, nil
+	return Updated{cluster, given.DeletionProtection, changes}, nil
 }
 
 // clampNodes moves the limits of the autoscaler into the bounds of the plan. They can be out of bounds if another plan

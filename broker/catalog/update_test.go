@@ -102,12 +102,12 @@ func TestUpdate(t *testing.T) {
 
 			before, _ := json.Marshal(current)
 
-			got, _, err := plan(t, test.plan).Update(orderedAs(current, `{}`), json.RawMessage(test.parameters))
+			got, err := plan(t, test.plan).Update(orderedAs(current, `{}`), json.RawMessage(test.parameters))
 			if err != nil {
 				t.Fatalf("\n%s\nUpdate: %v", test.reason, err)
 			}
 
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got.Cluster); diff != "" {
 				t.Errorf("\n%s\nupdated: -want +got\n%s", test.reason, diff)
 			}
 
@@ -147,7 +147,7 @@ func TestUpdateRejects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, _, err := plan(t, test.plan).Update(orderedAs(made(), `{}`), json.RawMessage(test.parameters))
+			_, err := plan(t, test.plan).Update(orderedAs(made(), `{}`), json.RawMessage(test.parameters))
 			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
 				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
 			}
@@ -182,6 +182,7 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 		// kept are the parameters that remain.
 		kept, wrong string
 	}{
+		"Protection":     {"an updatable parameter", planAWS, aws, `{"deletionProtection":true}`, `{"deletionProtection":true}`, ""},
 		"AsSent":         {"equal to the order", planAWS, aws, `{"zones":["eu-central-1c"],"name":"as sent"}`, `{}`, ""},
 		"WithChange":     {"other parameters change", planAWS, aws, `{"region":"eu-central-1","autoScalerMin":5}`, `{"autoScalerMin":5}`, ""},
 		"AsResolved":     {"equal to what the order resolved to", planAWS, aws, `{"name":"mine","purpose":"development"}`, `{}`, ""},
@@ -208,15 +209,15 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, kept, err := plan(t, test.plan).Update(test.instance, json.RawMessage(test.parameters))
+			updated, err := plan(t, test.plan).Update(test.instance, json.RawMessage(test.parameters))
 
 			switch text := failure.Of(err).Text; {
 			case test.wrong == "" && err != nil:
 				t.Errorf("%s: %v", test.reason, err)
 			case test.wrong != "" && (!failure.Is(err, failure.Invalid) || !strings.Contains(text, test.wrong)):
 				t.Errorf("%s: want an error of kind invalid with %q, got %v", test.reason, test.wrong, err)
-			case string(kept) != test.kept:
-				t.Errorf("%s: %q remain, want %q", test.reason, kept, test.kept)
+			case string(updated.Parameters) != test.kept:
+				t.Errorf("%s: %q remain, want %q", test.reason, updated.Parameters, test.kept)
 			}
 		})
 	}

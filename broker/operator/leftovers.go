@@ -36,8 +36,10 @@ type Cleaner interface {
 
 // listLeftovers returns a page of leftovers, newest first. The filter is that of the list of runtimes.
 func (a *api) listLeftovers(r *http.Request, query operatorserver.Query, filter instances.Filter) (httpserver.Response, error) {
-	if query.Get("state") != "" {
-		return httpserver.Response{}, operatorserver.Invalid("leftovers and state exclude each other.")
+	for _, name := range []string{"state", "labels", "protected"} {
+		if query.Get(name) != "" {
+			return httpserver.Response{}, operatorserver.Invalid("leftovers and " + name + " exclude each other.")
+		}
 	}
 
 	objects := map[string][]operatorapi.OutsideObject{}

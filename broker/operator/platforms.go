@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,7 +14,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -152,7 +149,7 @@ func (a *api) changePlatforms(r *http.Request, action string,
 
 	var changed environment.Instance
 	if err == nil {
-		changed, err = a.storePlatforms(r.Context(), id, auditlog.Entry{Action: action, Reason: reason},
+		changed, err = a.changeInstance(r.Context(), id, auditlog.Entry{Action: action, Reason: reason}, a.Instances.SetPlatforms,
 			func(instance environment.Instance) (environment.Instance, error) {
 				return change(instance, wanted.Platform)
 			})
@@ -172,44 +169,4 @@ func (a *api) changePlatforms(r *http.Request, action string,
 	return httpserver.OK(operatorapi.InstancePlatforms{
 		InstanceID: changed.ID, Platform: changed.Platform, SharedWith: changed.SharedWith,
 	}), nil
-}
-
-// storePlatforms changes an instance in a transaction that also records the entry. It locks the instance first, so that concurrent
-// changes run one after another.
-func (a *api) storePlatforms(ctx context.Context, id string, entry auditlog.Entry,
-	change func(environment.Instance) (environment.Instance, error),
-) (changed environment.Instance, err error) {
-	err = a.DB.InTx(ctx, func(tx storage.Tx) error {
-		present, err := a.Instances.Lock(ctx, tx, id)
-		if err == nil && !present {
-			err = storage.ErrNotFound
-		}
-
-		if err != nil {
-			return err
-		}
-
-		instance, err := a.Instances.Get(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-
-		if changed, err = change(instance); err != nil || slices.Equal(changed.Platforms(), instance.Platforms()) {
-			return err
-		}
-
-		if err := a.Instances.SetPlatforms(ctx, tx, changed); err != nil {
-			return err
-		}
-
-		entry.InstanceID, entry.Status = id, http.StatusOK
-		entry.Before, entry.After = auditlog.Difference(instance.Shown(), changed.Shown())
-
-		return a.Recorder.Record(ctx, tx, entry)
-	})
-	if errors.Is(err, storage.ErrNotFound) {
-		err = operatorserver.NotFound(textNoInstance)
-	}
-
-	return changed, err
 }

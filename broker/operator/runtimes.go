@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,6 +84,15 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		Limit:           query.Page.Size + 1,
 	}
 
+	var err error
+	if filter.Labels, err = environment.ParseLabels(query.Get("labels")); err != nil {
+		return httpserver.Response{}, err //nolint:wrapcheck // of package failure
+	}
+
+	if filter.Protected, err = query.Bool("protected"); err != nil {
+		return httpserver.Response{}, err
+	}
+
 	left, err := query.Bool("leftovers")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -102,12 +112,31 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 
 	list.Data, list.Page, err = operatorserver.ReadList(r.Context(), query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
 		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
+	if err == nil {
+		err = a.addLabels(r.Context(), list.Data)
+	}
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
 		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use one of: %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
 	}
 
 	return httpserver.OK(list), err
+}
+
+// addLabels sets the labels of the runtimes.
+func (a *api) addLabels(ctx context.Context, shown []operatorapi.Runtime) error {
+	ids := make([]string, 0, len(shown))
+	for _, runtime := range shown {
+		ids = append(ids, runtime.InstanceID)
+	}
+
+	labels, err := a.Instances.Labels(ctx, a.DB.Reader(), ids...)
+
+	for i := range shown {
+		shown[i].Labels = labels[shown[i].InstanceID]
+	}
+
+	return err
 }
 
 // GetRuntime returns a runtime with its parameters and the details of its newest operation.
@@ -133,6 +162,13 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 	if sent := catalog.WithoutSecrets(instance.Request.Parameters); len(sent) > 0 {
 		shown.Parameters = sent
 	}
+
+	labels, err := a.Instances.Labels(r.Context(), a.DB.Reader(), instance.ID)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown.Labels = labels[instance.ID]
 
 	events, err := a.Events.OfInstance(r.Context(), instance.ID)
 	if err != nil {
@@ -186,6 +222,7 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 		ProvisionerTenant:     labelUnlessSame(instance.RuntimeTenant()),
 		ProvisionerSubAccount: labelUnlessSame(instance.SubAccountID),
 		MaintenanceVersion:    instance.MaintenanceVersion,
+		DeletionProtection:    instance.DeletionProtection,
 		Status: operatorapi.RuntimeStatus{
 			State:         stateRules().Of(newest),
 			Suspended:     instance.Suspended,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,6 +69,9 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeCluster", broker.upgrade)
 	broker.routes.HandleFunc("POST /runtimes/{id}/renewCredentials", broker.renewCredentials)
 	broker.routes.HandleFunc("GET /credentials", broker.listCredentials)
+	broker.routes.HandleFunc("POST /runtimes/{id}/protect", broker.protect(true))
+	broker.routes.HandleFunc("POST /runtimes/{id}/unprotect", broker.protect(false))
+	broker.routes.HandleFunc("POST /runtimes/{id}/label", broker.label)
 	broker.routes.HandleFunc("POST /runtimes/{id}/{verb}", broker.changePlatforms)
 	broker.routes.HandleFunc("GET /processes", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.ProcessList{Data: scenario.Processes})
@@ -183,13 +187,17 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 }
 
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
-	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers", "labels", "protected") {
 		return
 	}
 
 	var chosen []operatorapi.Runtime
 
 	for _, runtime := range b.runtimes {
+		if r.URL.Query().Get("protected") == "true" && !runtime.DeletionProtection {
+			continue
+		}
+
 		if (runtime.Leftover.ID != "") == (r.URL.Query().Get("leftovers") == "true") && matches(r.URL.Query(), map[string]string{
 			"instance_id": runtime.InstanceID, "name": runtime.Name, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
 			"region": runtime.Region, "platform": runtime.Platform, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
@@ -226,6 +234,44 @@ func (b *fakeBroker) upgrade(w http.ResponseWriter, r *http.Request) {
 	accepted := b.scenario.Upgrade
 	accepted.DryRun = wanted.DryRun
 	answer(w, http.StatusAccepted, accepted)
+}
+
+// protect returns a handler that changes the deletion protection of a runtime.
+func (b *fakeBroker) protect(on bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		index := b.find(r.PathValue("id"))
+		if index < 0 {
+			refuse(w, http.StatusNotFound, "NotFound", "there is no such instance")
+
+			return
+		}
+
+		b.runtimes[index].DeletionProtection = on
+		answer(w, http.StatusOK, operatorapi.InstanceProtection{InstanceID: b.runtimes[index].InstanceID, DeletionProtection: on})
+	}
+}
+
+// label sets and removes labels of a runtime.
+func (b *fakeBroker) label(w http.ResponseWriter, r *http.Request) {
+	var change operatorapi.LabelChange
+
+	index := b.find(r.PathValue("id"))
+	if err := json.NewDecoder(r.Body).Decode(&change); err != nil || index < 0 {
+		refuse(w, http.StatusBadRequest, "BadRequest", "the body or the instance is invalid")
+
+		return
+	}
+
+	labels := map[string]string{}
+	maps.Copy(labels, b.runtimes[index].Labels)
+	maps.Copy(labels, change.Set)
+
+	for _, name := range change.Remove {
+		delete(labels, name)
+	}
+
+	b.runtimes[index].Labels = labels
+	answer(w, http.StatusOK, operatorapi.InstanceLabels{InstanceID: b.runtimes[index].InstanceID, Labels: labels})
 }
 
 // changePlatforms changes the platforms of a runtime.

@@ -73,6 +73,11 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 		{Name: "Dashboard", Value: shown.DashboardURL},
 		{Name: "Created", Value: output.Time(status.CreatedAt)},
 		{Name: "Expires", Value: expires},
+		{Name: "Labels", Value: shownLabels(shown.Labels)},
+	}
+
+	if shown.DeletionProtection {
+		fields = append(fields, output.Field{Name: "Deletion protection", Value: onOrOff(true)})
 	}
 
 	fields = append(fields, lastOperationFields(last, explain.Of(last, now), "ebctl")...)

@@ -105,6 +105,8 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
 	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
+	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")
+	flags.BoolVar(&filter.Protected, "protected", false, "only instances with deletion protection")
 	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
 	completeBy(command, "plan", session.completePlan)
 

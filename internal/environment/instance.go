@@ -45,6 +45,8 @@ type Instance struct {
 	// MaintenanceVersion is the plan's maintenance version that was last applied to the runtime. It is empty for instances that
 	// were created before maintenance versions were introduced.
 	MaintenanceVersion string `db:"maintenance_version" json:"maintenanceVersion,omitempty"`
+	// DeletionProtection rejects requests of platforms to delete the instance after its creation has succeeded.
+	DeletionProtection bool `db:"deletion_protection" json:"deletionProtection,omitempty"`
 	// Suspended reports that the runtime was removed but the instance was kept.
 	Suspended bool `db:"suspended" json:"suspended,omitempty"`
 	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it expired, or zero; an expired
@@ -122,6 +124,7 @@ func (i Instance) Shown() map[string]any {
 
 		"maintenanceVersion": i.MaintenanceVersion,
 		"serviceManager":     cluster.ServiceManager != nil,
+		"deletionProtection": i.DeletionProtection,
 	}
 }
 

@@ -23,6 +23,8 @@ type Update struct {
 	Exclusive string `json:"exclusive,omitempty"`
 	// ExpiresAt is Instance.ExpiresAt after the update.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// DeletionProtection is Instance.DeletionProtection after the update. Nil keeps the value that the instance has when the update is applied.
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 	// Parameters and Context contain the fields that the platform's request sets. Apply merges them into the stored parameters
 	// and context.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
@@ -77,6 +79,10 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 
 	if !instance.Expired() { // the instance may have expired after the update was accepted
 		instance.ExpiresAt = u.ExpiresAt
+	}
+
+	if u.DeletionProtection != nil {
+		instance.DeletionProtection = *u.DeletionProtection
 	}
 
 	instance.Request.Parameters, instance.Request.Context = parameters, context

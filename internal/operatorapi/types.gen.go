@@ -524,6 +524,12 @@ type Expiration struct {
 	Operation string `json:"operation,omitempty,omitzero"`
 }
 
+// InstanceLabels The labels of an instance.
+type InstanceLabels struct {
+	InstanceID string            `json:"instanceID"`
+	Labels     map[string]string `json:"labels"`
+}
+
 // InstancePlatforms The platforms that can use an instance.
 type InstancePlatforms struct {
 	InstanceID string `json:"instanceID"`
@@ -533,6 +539,12 @@ type InstancePlatforms struct {
 
 	// SharedWith The other platforms that can use the instance.
 	SharedWith []string `json:"sharedWith,omitempty,omitzero"`
+}
+
+// InstanceProtection The deletion protection of an instance.
+type InstanceProtection struct {
+	DeletionProtection bool   `json:"deletionProtection"`
+	InstanceID         string `json:"instanceID"`
 }
 
 // Intervention A request to cancel or retry an operation, or to skip a step.
@@ -548,6 +560,15 @@ type Intervention struct {
 type Justification struct {
 	// Reason Recorded with the user's name as one line.
 	Reason string `json:"reason"`
+}
+
+// LabelChange A change of the labels of an instance. Names and values have the syntax of Kubernetes labels.
+type LabelChange struct {
+	// Remove Names of labels to remove. Labels that the instance does not have are ignored.
+	Remove []string `json:"remove,omitempty,omitzero"`
+
+	// Set Labels to add or to replace.
+	Set map[string]string `json:"set,omitempty,omitzero"`
 }
 
 // Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
@@ -908,10 +929,16 @@ type Runtime struct {
 	ClientData   string `json:"clientData,omitempty,omitzero"`
 	DashboardURL string `json:"dashboardURL,omitempty,omitzero"`
 
+	// DeletionProtection Whether the broker rejects requests of platforms to delete the instance.
+	DeletionProtection bool `json:"deletionProtection,omitempty,omitzero"`
+
 	// Events What the broker has done besides operations, newest first. Only on GET /runtimes/{instance_id} of the broker.
 	Events          []Event `json:"events,omitempty,omitzero"`
 	GlobalAccountID string  `json:"globalAccountID"`
 	InstanceID      string  `json:"instanceID"`
+
+	// Labels The labels that operators gave to the instance.
+	Labels map[string]string `json:"labels,omitempty,omitzero"`
 
 	// Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
 	Leftover Leftover `json:"leftover,omitempty,omitzero"`
@@ -1108,8 +1135,14 @@ type PageSize = int
 // Total defines model for total.
 type Total = bool
 
+// Labels The labels of an instance.
+type Labels = InstanceLabels
+
 // Platforms The platforms that can use an instance.
 type Platforms = InstancePlatforms
+
+// Protection The deletion protection of an instance.
+type Protection = InstanceProtection
 
 // OrchestrationOrder Which instances an orchestration upgrades, when, and how many at once.
 type OrchestrationOrder = OrchestrationParameters
@@ -1252,6 +1285,12 @@ type ListRuntimesParams struct {
 	// Plan A plan by its name or ID.
 	Plan string `form:"plan,omitempty" json:"plan,omitempty,omitzero"`
 
+	// Labels Only instances with these labels: NAME or NAME=VALUE, separated by commas.
+	Labels string `form:"labels,omitempty" json:"labels,omitempty,omitzero"`
+
+	// Protected Whether to list only instances with deletion protection.
+	Protected bool `form:"protected,omitempty" json:"protected,omitempty,omitzero"`
+
 	// Leftovers Whether to list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed. Excludes state.
 	Leftovers bool         `form:"leftovers,omitempty" json:"leftovers,omitempty,omitzero"`
 	State     RuntimeState `form:"state,omitempty" json:"state,omitempty,omitzero"`
@@ -1297,14 +1336,23 @@ type RetryOrchestrationJSONRequestBody = OrchestrationRetry
 // GrantPlatformJSONRequestBody defines body for GrantPlatform for application/json ContentType.
 type GrantPlatformJSONRequestBody = PlatformChange
 
+// LabelInstanceJSONRequestBody defines body for LabelInstance for application/json ContentType.
+type LabelInstanceJSONRequestBody = LabelChange
+
 // MovePlatformJSONRequestBody defines body for MovePlatform for application/json ContentType.
 type MovePlatformJSONRequestBody = PlatformChange
+
+// ProtectInstanceJSONRequestBody defines body for ProtectInstance for application/json ContentType.
+type ProtectInstanceJSONRequestBody = Justification
 
 // RenewCredentialsJSONRequestBody defines body for RenewCredentials for application/json ContentType.
 type RenewCredentialsJSONRequestBody = CredentialRenewal
 
 // RevokePlatformJSONRequestBody defines body for RevokePlatform for application/json ContentType.
 type RevokePlatformJSONRequestBody = PlatformChange
+
+// UnprotectInstanceJSONRequestBody defines body for UnprotectInstance for application/json ContentType.
+type UnprotectInstanceJSONRequestBody = Justification
 
 // UpgradeClusterJSONRequestBody defines body for UpgradeCluster for application/json ContentType.
 type UpgradeClusterJSONRequestBody = Upgrade

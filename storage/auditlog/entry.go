@@ -42,6 +42,11 @@ const (
 	ActionGrant  = "grant"
 	ActionRevoke = "revoke"
 	ActionMove   = "move"
+	// ActionLabel changes the labels of an instance.
+	ActionLabel = "label"
+	// ActionProtect and ActionUnprotect change the deletion protection of an instance.
+	ActionProtect   = "protect"
+	ActionUnprotect = "unprotect"
 	// ActionRestore is the restoration of a row that was lost with a part of the database.
 	ActionRestore = "restore"
 	ActionUnbind  = "unbind"

@@ -27,8 +27,10 @@ type Filter struct {
 	Platform string
 	// Plan selects instances by the name or the ID of their plan.
 	Plan string
-	// Suspended selects suspended instances only.
-	Suspended bool
+	// Suspended selects suspended instances only. Protected selects instances with deletion protection only.
+	Suspended, Protected bool
+	// Labels selects instances that meet all conditions.
+	Labels []environment.LabelCondition
 	// Kinds and States select instances by their newest operation.
 	Kinds  []string
 	States []process.State
@@ -59,7 +61,7 @@ type listedRow struct {
 // columns are all columns of an instance except the sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
-	exclusive, maintenance_version, suspended, expires_at, expired_at, platform, shared_with`
+	exclusive, maintenance_version, suspended, expires_at, expired_at, platform, shared_with, deletion_protection`
 
 // List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips
 // index entries instead of rows.
@@ -121,6 +123,15 @@ func (f Filter) where(paged bool) (string, []any) {
 	conditions.Add(f.Platform != "", "instances.platform = ?", f.Platform)
 	conditions.Add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
 	conditions.Add(f.Suspended, "instances.suspended")
+	conditions.Add(f.Protected, "instances.deletion_protection")
+
+	for _, label := range f.Labels {
+		const labelled = "instances.id IN (SELECT instance_id FROM instance_labels WHERE name = ?"
+
+		conditions.Add(label.Exact, labelled+" AND value = ?)", label.Name, label.Value)
+		conditions.Add(!label.Exact, labelled+")", label.Name)
+	}
+
 	conditions.Add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
 	conditions.Add(len(f.States) > 0, operations.InStates(f.States...))
 	conditions.Add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)

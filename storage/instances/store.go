@@ -71,14 +71,14 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at,
-			platform, shared_with
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			platform, shared_with, deletion_protection
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
 			instance.DashboardURL, request, storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
 			nullable(instance.Exclusive), instance.MaintenanceVersion, storage.At(instance.ExpiresAt),
-			instance.Platform, strings.Join(instance.SharedWith, " "),
+			instance.Platform, strings.Join(instance.SharedWith, " "), instance.DeletionProtection,
 		},
 	}, nil
 }
@@ -228,11 +228,11 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	}
 
 	_, err = storage.Exec(ctx, tx, `UPDATE instances SET plan_id = ?, plan_name = ?, global_account_id = ?, subscription_account_id = ?,
-			exclusive = ?, maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, request = ?
+			exclusive = ?, maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, deletion_protection = ?, request = ?
 		WHERE id = ? AND shoot_name = ?`,
 		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, nullable(instance.Exclusive),
-		instance.MaintenanceVersion, instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt), request,
-		instance.ID, instance.ShootName)
+		instance.MaintenanceVersion, instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt),
+		instance.DeletionProtection, request, instance.ID, instance.ShootName)
 
 	return failure.While(err, "updating instance %s", instance.ID)
 }

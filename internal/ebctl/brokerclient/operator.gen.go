@@ -303,6 +303,8 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "ids", params.Ids)
 	set(query, "platform", params.Platform)
 	set(query, "plan", params.Plan)
+	set(query, "labels", params.Labels)
+	set(query, "protected", params.Protected)
 	set(query, "leftovers", params.Leftovers)
 	set(query, "state", params.State)
 	set(query, "cursor", params.Cursor)
@@ -350,11 +352,29 @@ func (c *Client) GrantPlatform(ctx context.Context, instanceID string, body oper
 	})
 }
 
+// LabelInstance calls POST /runtimes/{instance_id}/label: set and remove labels of an instance.
+func (c *Client) LabelInstance(ctx context.Context, instanceID string, body operatorapi.LabelChange) (operatorapi.Labels, error) {
+	return callFor[operatorapi.Labels](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/label", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
 // MovePlatform calls POST /runtimes/{instance_id}/move: move an instance to a platform.
 func (c *Client) MovePlatform(ctx context.Context, instanceID string, body operatorapi.PlatformChange) (operatorapi.Platforms, error) {
 	return callFor[operatorapi.Platforms](ctx, c, request{
 		method: http.MethodPost,
 		path:   fmt.Sprintf("/runtimes/%s/move", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
+// ProtectInstance calls POST /runtimes/{instance_id}/protect: protect an instance from deletion.
+func (c *Client) ProtectInstance(ctx context.Context, instanceID string, body operatorapi.Justification) (operatorapi.Protection, error) {
+	return callFor[operatorapi.Protection](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/protect", url.PathEscape(instanceID)),
 		body:   body,
 	})
 }
@@ -373,6 +393,15 @@ func (c *Client) RevokePlatform(ctx context.Context, instanceID string, body ope
 	return callFor[operatorapi.Platforms](ctx, c, request{
 		method: http.MethodPost,
 		path:   fmt.Sprintf("/runtimes/%s/revoke", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
+// UnprotectInstance calls POST /runtimes/{instance_id}/unprotect: lift the deletion protection of an instance.
+func (c *Client) UnprotectInstance(ctx context.Context, instanceID string, body operatorapi.Justification) (operatorapi.Protection, error) {
+	return callFor[operatorapi.Protection](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/unprotect", url.PathEscape(instanceID)),
 		body:   body,
 	})
 }

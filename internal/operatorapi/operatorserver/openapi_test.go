@@ -68,9 +68,10 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"GET /orchestrations/{orchestration_id}/operations viewer", "GET /orchestrations/{orchestration_id}/operations/{operation_id} viewer",
 		"POST /orchestrations/{orchestration_id}/retry operator", "GET /platforms admin",
 		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
-		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/move admin",
+		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/label operator",
+		"POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/protect operator",
 		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",
-		"POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
+		"POST /runtimes/{instance_id}/unprotect operator", "POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
 		"POST /upgrade/cluster operator", "POST /upgrade/kyma operator",
 	}
 	if diff := cmp.Diff(want, own); diff != "" {

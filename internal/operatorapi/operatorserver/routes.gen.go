@@ -87,12 +87,18 @@ type BrokerHandlers interface {
 	ListBindings(r *http.Request) (httpserver.Response, error)
 	// GrantPlatform handles POST /runtimes/{instance_id}/grant: share an instance with a platform.
 	GrantPlatform(r *http.Request) (httpserver.Response, error)
+	// LabelInstance handles POST /runtimes/{instance_id}/label: set and remove labels of an instance.
+	LabelInstance(r *http.Request) (httpserver.Response, error)
 	// MovePlatform handles POST /runtimes/{instance_id}/move: move an instance to a platform.
 	MovePlatform(r *http.Request) (httpserver.Response, error)
+	// ProtectInstance handles POST /runtimes/{instance_id}/protect: protect an instance from deletion.
+	ProtectInstance(r *http.Request) (httpserver.Response, error)
 	// RenewCredentials handles POST /runtimes/{instance_id}/renewCredentials: renew the kubeconfigs that other systems have of a runtime.
 	RenewCredentials(r *http.Request) (httpserver.Response, error)
 	// RevokePlatform handles POST /runtimes/{instance_id}/revoke: stop sharing an instance with a platform.
 	RevokePlatform(r *http.Request) (httpserver.Response, error)
+	// UnprotectInstance handles POST /runtimes/{instance_id}/unprotect: lift the deletion protection of an instance.
+	UnprotectInstance(r *http.Request) (httpserver.Response, error)
 	// UpgradeCluster handles POST /runtimes/{instance_id}/upgradeCluster: upgrade the cluster of an instance.
 	UpgradeCluster(r *http.Request) (httpserver.Response, error)
 	// UpgradeKyma handles POST /runtimes/{instance_id}/upgradeKyma: upgrade the Kyma of an instance.
@@ -228,7 +234,7 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "leftovers", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "protected", "leftovers", "state", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",
@@ -247,8 +253,16 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.GrantPlatform,
 		},
 		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/label", Role: "operator",
+			serve: to.LabelInstance,
+		},
+		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/move", Role: "admin",
 			serve: to.MovePlatform,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/protect", Role: "operator",
+			serve: to.ProtectInstance,
 		},
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/renewCredentials", Role: "operator",
@@ -257,6 +271,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/revoke", Role: "admin",
 			serve: to.RevokePlatform,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/unprotect", Role: "operator",
+			serve: to.UnprotectInstance,
 		},
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/upgradeCluster", Role: "operator",

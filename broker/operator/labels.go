@@ -1,0 +1,125 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+const (
+	textLabelChange = `The body is invalid. Send {"set": {"name": "value"}, "remove": ["name"]} as JSON.`
+	textNoLabels    = "The body has neither set nor remove."
+	textTooManySet  = "An instance can have at most %d labels."
+)
+
+// LabelInstance sets and removes labels of an instance.
+func (a *api) LabelInstance(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "instance_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	var wanted operatorapi.LabelChange
+	if err := operatorserver.ReadStrictly(r.Body, &wanted, textLabelChange); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if err := checkLabels(wanted); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	labels, err := a.storeLabels(r.Context(), id, wanted)
+	line := a.Log.WithFields(logrus.Fields{logging.User: auth.FromContext(r.Context()).Name, logging.InstanceID: id})
+
+	if err != nil {
+		line.WithError(err).Warn("audit: labels of an instance not changed")
+
+		return httpserver.Response{}, err
+	}
+
+	line.Info("audit: labels of an instance changed")
+
+	return httpserver.OK(operatorapi.InstanceLabels{InstanceID: id, Labels: labels}), nil
+}
+
+// checkLabels rejects labels that no instance can have.
+func checkLabels(wanted operatorapi.LabelChange) error {
+	if len(wanted.Set)+len(wanted.Remove) == 0 {
+		return operatorserver.Invalid(textNoLabels)
+	}
+
+	for name, value := range wanted.Set {
+		if err := environment.CheckLabel(name, value); err != nil {
+			return err //nolint:wrapcheck // of package failure
+		}
+	}
+
+	return nil
+}
+
+// storeLabels changes the labels of an instance, and records the change in the audit log, in one transaction. If nothing changes, it
+// records nothing. It returns all labels of the instance.
+func (a *api) storeLabels(ctx context.Context, id string, wanted operatorapi.LabelChange) (map[string]string, error) {
+	labels := map[string]string{}
+
+	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
+		present, err := a.Instances.Lock(ctx, tx, id)
+		if err == nil && !present {
+			err = storage.ErrNotFound
+		}
+
+		if err != nil {
+			return err
+		}
+
+		found, err := a.Instances.Labels(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		before := found[id]
+		labels = map[string]string{}
+		maps.Copy(labels, before)
+		maps.Copy(labels, wanted.Set)
+
+		for _, name := range wanted.Remove {
+			delete(labels, name)
+		}
+
+		switch {
+		case len(labels) > environment.MaxLabels:
+			return operatorserver.Conflict(fmt.Sprintf(textTooManySet, environment.MaxLabels))
+		case maps.Equal(labels, before):
+			return nil
+		}
+
+		if err := a.Instances.SetLabels(ctx, tx, id, labels); err != nil {
+			return err
+		}
+
+		return a.Recorder.Record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionLabel, InstanceID: id, Status: http.StatusOK,
+			Before: auditlog.Fields{"labels": before}, After: auditlog.Fields{"labels": labels},
+		})
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = operatorserver.NotFound(textNoInstance)
+	}
+
+	return labels, err
+}

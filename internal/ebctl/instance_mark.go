@@ -1,0 +1,133 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newInstanceProtectCommand returns the command that protects an instance from deletion.
+func newInstanceProtectCommand(session *session) *cobra.Command {
+	return newProtectionCommand(session, (*brokerclient.Client).ProtectInstance, cobra.Command{
+		Use:   "protect ID_OR_NAME",
+		Short: "Protect an instance from deletion",
+		Long: "Protect an instance from deletion.\n\nThe broker then rejects requests of platforms to delete the instance, unless its creation has " +
+			"failed. Suspensions and the end of a trial still remove the cluster. The command needs the role operator. The audit log records your " +
+			"name and the reason.",
+	})
+}
+
+// newInstanceUnprotectCommand returns the command that lifts the deletion protection.
+func newInstanceUnprotectCommand(session *session) *cobra.Command {
+	return newProtectionCommand(session, (*brokerclient.Client).UnprotectInstance, cobra.Command{
+		Use:   "unprotect ID_OR_NAME",
+		Short: "Lift the deletion protection of an instance",
+		Long: "Lift the deletion protection of an instance, so that platforms can delete it.\n\nThe command deletes nothing. It needs the role " +
+			"operator. The audit log records your name and the reason.",
+	})
+}
+
+// newProtectionCommand completes a command that changes the deletion protection.
+func newProtectionCommand(session *session,
+	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.Justification) (operatorapi.InstanceProtection, error),
+	command cobra.Command,
+) *cobra.Command {
+	var reason string
+
+	completed := session.onInstance(&command, func(ctx context.Context, instance target, _ []string) error {
+		if strings.TrimSpace(reason) == "" {
+			return usage("--reason is missing: state the reason for other operators")
+		}
+
+		changed, err := send(instance.Client, ctx, instance.InstanceID, operatorapi.Justification{Reason: reason})
+		if err != nil {
+			return fmt.Errorf("changing the deletion protection of instance %s: %w", instance.InstanceID, err)
+		}
+
+		return session.print(changed, output.WithID{ID: changed.InstanceID, Text: output.Fields{
+			{Name: "Instance", Value: changed.InstanceID},
+			{Name: "Deletion protection", Value: onOrOff(changed.DeletionProtection)},
+		}})
+	})
+	completed.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log; required")
+
+	return completed
+}
+
+func onOrOff(on bool) string {
+	if on {
+		return "on"
+	}
+
+	return "off"
+}
+
+// newInstanceLabelCommand returns the command that changes the labels of an instance. Its arguments are those of kubectl label.
+func newInstanceLabelCommand(session *session) *cobra.Command {
+	command := session.onInstance(&cobra.Command{
+		Use:   "label ID_OR_NAME NAME=VALUE|NAME-...",
+		Short: "Set and remove labels of an instance",
+		Long: "Set and remove labels of an instance: NAME=VALUE sets a label, NAME- removes one.\n\nLabels group instances for 'ebctl instance list " +
+			"--label' and for orchestrations. They do not affect the cluster. The command needs the role operator.",
+		Example: "  ebctl instance label my-cluster ring=canary team-",
+	}, func(ctx context.Context, instance target, args []string) error {
+		change, err := readLabels(args[1:])
+		if err != nil {
+			return err
+		}
+
+		labels, err := instance.LabelInstance(ctx, instance.InstanceID, change)
+		if err != nil {
+			return fmt.Errorf("changing the labels of instance %s: %w", instance.InstanceID, err)
+		}
+
+		return session.print(labels, output.WithID{ID: labels.InstanceID, Text: output.Fields{
+			{Name: "Instance", Value: labels.InstanceID},
+			{Name: "Labels", Value: shownLabels(labels.Labels)},
+		}})
+	})
+
+	required := command.Args
+	command.Args = func(command *cobra.Command, args []string) error { return required(command, args[:min(len(args), 2)]) }
+
+	return command
+}
+
+// readLabels parses the arguments NAME=VALUE and NAME-.
+func readLabels(args []string) (operatorapi.LabelChange, error) {
+	change := operatorapi.LabelChange{Set: map[string]string{}}
+
+	for _, arg := range args {
+		name, value, set := strings.Cut(arg, "=")
+		removed, remove := strings.CutSuffix(arg, "-")
+
+		switch {
+		case set:
+			change.Set[name] = value
+		case remove:
+			change.Remove = append(change.Remove, removed)
+		default:
+			return change, usage("%q is neither NAME=VALUE nor NAME-", arg)
+		}
+	}
+
+	return change, nil
+}
+
+// shownLabels returns the labels as NAME=VALUE, separated by commas and sorted by name.
+func shownLabels(labels map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, name+"="+labels[name])
+	}
+
+	return strings.Join(all, ",")
+}

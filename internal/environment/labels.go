@@ -1,0 +1,63 @@
+package environment
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// MaxLabels is the maximum number of labels of an instance, and of conditions of a selector.
+const MaxLabels = 20
+
+// longestLabelName is the length of the longest name with a prefix.
+const longestLabelName = validation.DNS1123SubdomainMaxLength + len("/") + validation.LabelValueMaxLength
+
+// CheckLabel returns an error of kind invalid unless the name and the value have the syntax of Kubernetes labels. The value may be empty.
+func CheckLabel(name, value string) error {
+	if len(name) > longestLabelName || len(value) > validation.LabelValueMaxLength {
+		return failure.New(failure.Invalid, "the name or the value of a label is too long: a value has at most %d characters", validation.LabelValueMaxLength)
+	}
+
+	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+		return failure.New(failure.Invalid, "the label name %q is invalid: %s", name, problems[0])
+	}
+
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return failure.New(failure.Invalid, "the value %q of the label %s is invalid: %s", value, name, problems[0])
+	}
+
+	return nil
+}
+
+// LabelCondition selects instances that have the label, with any value or with the given one.
+type LabelCondition struct {
+	Name string
+	// Value is compared if Exact is set.
+	Value string
+	Exact bool
+}
+
+// ParseLabels parses a selector such as ring=canary,team: conditions that are separated by commas and must all hold. The error is of kind
+// invalid. An empty text has no conditions.
+func ParseLabels(text string) ([]LabelCondition, error) {
+	if text == "" {
+		return nil, nil
+	}
+
+	var conditions []LabelCondition
+
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, exact := strings.Cut(part, "=")
+		if err := CheckLabel(name, value); err != nil {
+			return nil, err
+		}
+
+		if conditions = append(conditions, LabelCondition{name, value, exact}); len(conditions) > MaxLabels {
+			return nil, failure.New(failure.Invalid, "the label selector has more than %d conditions", MaxLabels)
+		}
+	}
+
+	return conditions, nil
+}
