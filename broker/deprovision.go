@@ -84,15 +84,20 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{operation: newest.ID}, nil
 	}
 
+	return a.acceptDeprovision(ctx, tx, r, instance)
+}
+
+// acceptDeprovision accepts the deletion of an instance unless it is protected. It cancels the other operations.
+func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, r request, instance environment.Instance) (outcome, error) {
 	if err := a.checkProtection(ctx, tx, instance); err != nil {
 		return outcome{}, err
 	}
 
-	if _, err := a.Operations.Cancel(ctx, tx, id, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
+	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
 	}
 
-	if err := a.cancelBinds(ctx, tx, id); err != nil {
+	if err := a.cancelBinds(ctx, tx, instance.ID); err != nil {
 		return outcome{}, err
 	}
 

@@ -38,7 +38,7 @@ func TestDeletionProtection(t *testing.T) {
 		b.want("a deletion after it", b.remove(instanceID), 422, code)
 		b.want("the end of the protection", b.patch(instanceID, unprotect), 200)
 
-		if got := b.get(instanceID); got.Body["parameters"].(map[string]any)["deletionProtection"] != false { //nolint:forcetypeassert // the test fails
+		if got := b.get(instanceID); got.Body["parameters"].(map[string]any)["deletionProtection"] != false {
 			b.Errorf("the parameters after the update: %s", got.Raw)
 		}
 

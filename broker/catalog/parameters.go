@@ -92,7 +92,9 @@ func setTo(number, given *int) {
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 // ownParameters returns the parameters that are valid for clusters that tenants bring.
-func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain", paramProtection} }
+func ownParameters() []string {
+	return []string{"name", paramKubeconfig, "shootName", "shootDomain", paramProtection}
+}
 
 // updatable returns the parameters that a plan may allow in updates: those that Gardener can change in a running
 // cluster, the kubeconfig of a cluster that the tenant brings, and the deletion protection.

@@ -44,7 +44,9 @@ func (a *api) setProtection(r *http.Request, action string, protected bool) (htt
 	var changed environment.Instance
 	if err == nil {
 		changed, err = a.changeInstance(r.Context(), id, auditlog.Entry{Action: action, Reason: wanted.Reason}, a.Instances.Update,
-			func(instance environment.Instance) (environment.Instance, error) { return withProtection(instance, protected) })
+			func(instance environment.Instance) (environment.Instance, error) {
+				return withProtection(instance, protected)
+			})
 	}
 
 	line := a.Log.WithFields(logrus.Fields{

@@ -42,20 +42,7 @@ func newRootCommand(session *session) *cobra.Command {
 			newContextDeleteCommand(session),
 		),
 		newCatalogCommand(session),
-		group("instance", "Create, show, change and delete service instances",
-			newInstanceCreateCommand(session),
-			newInstanceGetCommand(session),
-			newInstanceListCommand(session),
-			newInstanceUpdateCommand(session),
-			newInstanceSuspendCommand(session),
-			newInstanceResumeCommand(session),
-			newInstanceExpireCommand(session),
-			newInstanceDeleteCommand(session),
-			newInstanceKubeconfigCommand(session),
-			newInstanceProtectCommand(session),
-			newInstanceUnprotectCommand(session),
-			newInstanceLabelCommand(session),
-		),
+		newInstanceCommand(session),
 		group("binding", "Grant and revoke access to the clusters of instances",
 			newBindingCreateCommand(session),
 			newBindingGetCommand(session),
@@ -115,6 +102,24 @@ func newRootCommand(session *session) *cobra.Command {
 	}
 
 	return root
+}
+
+// newInstanceCommand returns the group of commands about instances.
+func newInstanceCommand(session *session) *cobra.Command {
+	return group("instance", "Create, show, change and delete service instances",
+		newInstanceCreateCommand(session),
+		newInstanceGetCommand(session),
+		newInstanceListCommand(session),
+		newInstanceUpdateCommand(session),
+		newInstanceSuspendCommand(session),
+		newInstanceResumeCommand(session),
+		newInstanceExpireCommand(session),
+		newInstanceDeleteCommand(session),
+		newInstanceKubeconfigCommand(session),
+		newInstanceProtectCommand(session),
+		newInstanceUnprotectCommand(session),
+		newInstanceLabelCommand(session),
+	)
 }
 
 // version is the JSON output of 'ebctl version'.
