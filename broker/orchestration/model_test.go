@@ -1,0 +1,467 @@
+package orchestration_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// modelTarget is an instance in the model. state is a state of lists, and empty before the target is planned.
+type modelTarget struct {
+	id, region, state string
+	notBefore         time.Time
+	busy, deleted     bool
+	// upgrades is the number of upgrades that were ordered.
+	upgrades, retries int
+}
+
+// model is an orchestration without a database: what the state of the orchestration and of each target must be.
+type model struct {
+	state     string
+	conducted bool
+	// done reports that the conductor has seen the end of all targets.
+	done             bool
+	planned          bool
+	workers, regions int
+	targets          []*modelTarget
+	now              time.Time
+}
+
+func (m *model) ended() bool {
+	return slices.Contains([]string{"succeeded", "failed", "canceled"}, m.state)
+}
+
+// in returns the targets in the states.
+func (m *model) in(states ...string) []*modelTarget {
+	var found []*modelTarget
+
+	for _, target := range m.targets {
+		if slices.Contains(states, target.state) {
+			found = append(found, target)
+		}
+	}
+
+	return found
+}
+
+func (m *model) unfinished() int { return len(m.in("pending", "retrying", "in progress")) }
+
+// run is a run of the conductor.
+func (m *model) run() {
+	if m.state == "canceling" {
+		for _, target := range m.in("pending", "retrying") {
+			target.state = "canceled"
+		}
+	} else {
+		if !m.planned {
+			for _, target := range m.targets {
+				if !target.deleted {
+					target.state, target.notBefore = "pending", time.Time{}
+				}
+			}
+
+			m.planned = true
+		}
+
+		m.state = "in progress"
+		m.start()
+	}
+
+	m.done = m.unfinished() == 0
+}
+
+// start starts the targets that are due, the earliest first, while there is room.
+func (m *model) start() {
+	waiting := m.in("pending", "retrying")
+	slices.SortStableFunc(waiting, func(a, b *modelTarget) int { return a.notBefore.Compare(b.notBefore) })
+
+	for _, target := range waiting {
+		running := m.in("in progress")
+		near := slices.DeleteFunc(slices.Clone(running), func(other *modelTarget) bool { return other.region != target.region })
+
+		switch {
+		case target.notBefore.After(m.now) || len(running) >= m.workers || m.regions > 0 && len(near) >= m.regions:
+		case target.deleted:
+			target.state = "canceled"
+		case target.busy:
+			target.notBefore = m.now.Add(time.Minute)
+		default:
+			target.state = "in progress"
+			target.upgrades++
+		}
+	}
+}
+
+func (m *model) end() {
+	m.conducted = false
+
+	switch {
+	case m.state == "canceling":
+		m.state = "canceled"
+	case len(m.in("failed")) > 0:
+		m.state = "failed"
+	default:
+		m.state = "succeeded"
+	}
+}
+
+func (m *model) retry() {
+	failed := m.in("failed")
+	for _, target := range failed {
+		target.state, target.notBefore = "retrying", m.now
+		target.retries++
+	}
+
+	switch {
+	case len(failed) > 0 && m.ended():
+		m.state, m.conducted = "retrying", true
+	case len(failed) > 0 || !m.ended():
+		m.conducted = true
+	case m.state == "failed" && len(m.stats()) == 0: // planned again
+		m.state, m.conducted, m.planned = "pending", true, false
+	case m.state == "failed" && m.unfinished() > 0:
+		m.state, m.conducted = "retrying", true
+	}
+}
+
+func (m *model) abandon() {
+	switch {
+	case m.conducted || m.ended():
+	case m.state == "canceling":
+		m.state = "canceled"
+
+		for _, target := range m.in("pending", "retrying") {
+			target.state = "canceled"
+		}
+	default:
+		m.state = "failed"
+	}
+}
+
+func (m *model) stats() map[string]int {
+	stats := map[string]int{}
+	for _, target := range m.targets {
+		if target.state != "" {
+			stats[target.state]++
+		}
+	}
+
+	return stats
+}
+
+// modeled is an orchestration with its model.
+type modeled struct {
+	*stepped
+
+	want model
+	// prefix is that of the IDs of the instances.
+	prefix string
+
+	// upgrades and updates are the operations that run, by instance.
+	upgrades, updates map[string]process.Record
+}
+
+// newModeled orders an orchestration. It ends what the former run has left. Operations are part of the audit log, so they remain, and each
+// run has other instances.
+func newModeled(f *stepped, run int, t *rapid.T) *modeled {
+	m := &modeled{stepped: f, prefix: fmt.Sprintf("run%d-", run), upgrades: map[string]process.Record{}, updates: map[string]process.Record{}}
+
+	f.tx(func(tx storage.Tx) error {
+		for _, statement := range []string{
+			`DELETE FROM orchestration_targets`, `DELETE FROM orchestrations`, `DELETE FROM instances`,
+			`UPDATE operations SET state = 'canceled', finished_at = updated_at WHERE state IN ('pending', 'in progress')`,
+		} {
+			if _, err := storage.Exec(f.Context(), tx, statement); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+
+	for i := range rapid.IntRange(1, 6).Draw(t, "targets") {
+		target := &modelTarget{id: fmt.Sprint(m.prefix, i), region: fmt.Sprintf("region-%d", i%2)}
+		m.want.targets = append(m.want.targets, target)
+		f.create(target.id, environment.KindProvision, process.Succeeded, func(instance *environment.Instance) { instance.Region = target.region })
+	}
+
+	m.want.workers, m.want.regions = rapid.IntRange(1, 4).Draw(t, "workers"), rapid.IntRange(0, 2).Draw(t, "workers of a region")
+	m.want.state, m.want.conducted, m.want.now = "pending", true, f.clock.Now()
+
+	parameters := all(m.want.workers)
+	parameters.Strategy.Parallel = &fleet.Parallel{Workers: m.want.workers, WorkersPerRegion: m.want.regions}
+	f.id, _ = f.order(parameters)
+
+	return m
+}
+
+// pick draws one of the targets that meet the condition.
+func (m *modeled) pick(t *rapid.T, condition func(*modelTarget) bool) *modelTarget {
+	found := slices.DeleteFunc(slices.Clone(m.want.targets), func(target *modelTarget) bool { return !condition(target) })
+	if len(found) == 0 {
+		t.Skip("no such target")
+	}
+
+	return rapid.SampledFrom(found).Draw(t, "target")
+}
+
+// operation claims the operations of the kind and returns that of the instance.
+func (m *modeled) operation(t *rapid.T, running map[string]process.Record, kind, instanceID string) process.Record {
+	now := m.clock.Now()
+	for _, work := range storagetest.Claim(m, m.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(24 * time.Hour)}, kind) {
+		running[work.Record.InstanceID] = work.Record
+	}
+
+	record, found := running[instanceID]
+	if !found {
+		t.Fatalf("instance %s has no operation of kind %s", instanceID, kind)
+	}
+
+	delete(running, instanceID)
+
+	return record
+}
+
+func (m *modeled) save(t *rapid.T, record process.Record, state process.State) {
+	record.State, record.FinishedAt = state, m.clock.Now()
+	if _, err := m.operations.Save(m.Context(), process.Progress{Record: record, Release: true, Now: m.clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// conductor claims the conductor, whose former lease has expired.
+func (m *modeled) conductor(t *rapid.T) process.Record {
+	if !m.want.conducted {
+		t.Skip("nothing conducts the orchestration")
+	}
+
+	m.pass(2 * time.Minute)
+
+	return m.claim()
+}
+
+func (m *modeled) pass(time time.Duration) {
+	m.want.now = m.want.now.Add(time)
+	m.clock.SetTime(m.want.now)
+}
+
+// actions are the events of the model and of the database.
+func (m *modeled) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"":     m.compare,
+		"run":  m.runConductor,
+		"end":  m.endOrchestration,
+		"time": func(*rapid.T) { m.pass(30 * time.Second) },
+		"the upgrade ends": func(t *rapid.T) {
+			target := m.pick(t, func(target *modelTarget) bool { return target.state == "in progress" })
+			m.endUpgrade(t, target)
+		},
+		"the orchestration runs to its end": m.runToTheEnd,
+		"the tenant updates": func(t *rapid.T) {
+			target := m.pick(t, func(target *modelTarget) bool {
+				return !target.busy && !target.deleted && target.state != "in progress"
+			})
+			m.accept(environment.KindUpdate, environment.Instance{ID: target.id}, process.Pending)
+			target.busy = true
+		},
+		"the update ends": func(t *rapid.T) {
+			target := m.pick(t, func(target *modelTarget) bool { return target.busy })
+			m.save(t, m.operation(t, m.updates, environment.KindUpdate, target.id), process.Succeeded)
+			target.busy = false
+		},
+		"the instance is deleted": func(t *rapid.T) {
+			target := m.pick(t, func(target *modelTarget) bool { return !target.deleted && !target.busy })
+			m.tx(func(tx storage.Tx) error {
+				_, err := storage.Exec(m.Context(), tx, `DELETE FROM instances WHERE id = ?`, target.id)
+
+				return err
+			})
+
+			target.deleted = true
+		},
+		"cancel": func(t *rapid.T) {
+			if err := m.Cancel(m.Context(), m.id); err != nil {
+				t.Fatal(err)
+			}
+
+			if !m.want.ended() && m.want.state != "canceling" {
+				m.want.state, m.want.conducted = "canceling", true
+			}
+		},
+		"retry": m.retryFailed,
+		"the conductor fails": func(t *rapid.T) {
+			m.save(t, m.conductor(t), process.Failed)
+			m.want.conducted = false
+		},
+		"abandoned": func(t *rapid.T) {
+			if _, err := m.EndAbandoned(m.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			m.want.abandon()
+		},
+	}
+}
+
+func (m *modeled) endUpgrade(t *rapid.T, target *modelTarget) {
+	state := rapid.SampledFrom([]process.State{process.Succeeded, process.Failed}).Draw(t, "state")
+
+	m.save(t, m.operation(t, m.upgrades, environment.KindUpgradeCluster, target.id), state)
+	target.state = string(state)
+}
+
+// runToTheEnd ends all operations and runs the conductor until it ends.
+func (m *modeled) runToTheEnd(t *rapid.T) {
+	for m.want.conducted {
+		for _, target := range m.want.targets {
+			if target.busy {
+				m.save(t, m.operation(t, m.updates, environment.KindUpdate, target.id), process.Succeeded)
+				target.busy = false
+			}
+		}
+
+		m.runConductor(t)
+
+		for _, target := range m.want.in("in progress") {
+			m.endUpgrade(t, target)
+		}
+
+		if m.want.done {
+			m.endOrchestration(t)
+		}
+	}
+}
+
+func (m *modeled) runConductor(t *rapid.T) {
+	conductor := m.conductor(t)
+	if err := m.Plan(m.Context(), conductor); err != nil {
+		t.Fatal(err)
+	}
+
+	progress, err := m.Advance(m.Context(), conductor)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if m.want.run(); progress.Done != m.want.done {
+		t.Fatalf("done is %t, want %t", progress.Done, m.want.done)
+	}
+
+	// The time of the next run must not be later than that of a target that can start.
+	if waiting := m.want.in("pending", "retrying"); len(m.want.in("in progress")) == 0 && len(waiting) > 0 && progress.Next.IsZero() {
+		t.Fatal("nothing makes the conductor due")
+	}
+}
+
+// endOrchestration ends the conductor. It fails if targets have become pending since the conductor has seen the end of all.
+func (m *modeled) endOrchestration(t *rapid.T) {
+	if !m.want.done {
+		t.Skip("targets are unfinished")
+	}
+
+	err := m.finish(m.conductor(t))
+
+	if m.want.unfinished() > 0 {
+		if !failure.Is(err, failure.Transient) {
+			t.Fatalf("the end with pending targets: %v", err)
+		}
+
+		return
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m.want.end()
+}
+
+func (m *modeled) retryFailed(t *rapid.T) {
+	_, err := m.Retry(m.Context(), m.id, nil)
+
+	if m.want.state == "canceling" {
+		if !failure.Is(err, failure.Conflict) {
+			t.Fatalf("a retry while the orchestration is being canceled: %v", err)
+		}
+
+		return
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m.want.retry()
+}
+
+// compare compares the model with the database.
+func (m *modeled) compare(t *rapid.T) {
+	orchestration, stats := m.get(m.id)
+	if string(orchestration.State) != m.want.state {
+		t.Fatalf("the state is %s, want %s: %s", orchestration.State, m.want.state, orchestration.Description)
+	}
+
+	if diff := cmp.Diff(m.want.stats(), stats, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("targets -want +got\n%s", diff)
+	}
+
+	upgrades, err := storage.Select[struct {
+		ID    string `db:"instance_id"`
+		Count int    `db:"count"`
+	}](m.Context(), m.db.Reader(), `SELECT instance_id, count(*) AS count FROM operations WHERE kind = 'upgradeCluster' AND instance_id LIKE ?
+		GROUP BY instance_id`, m.prefix+"%")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want, got := map[string]int{}, map[string]int{}
+
+	for _, each := range upgrades {
+		got[each.ID] = each.Count
+	}
+
+	for _, target := range m.want.targets {
+		if target.upgrades > target.retries+1 {
+			t.Fatalf("%s was upgraded %d times and retried %d times", target.id, target.upgrades, target.retries)
+		}
+
+		want[target.id] = target.upgrades
+	}
+
+	maps.DeleteFunc(want, func(_ string, count int) bool { return count == 0 })
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("upgrades -want +got\n%s", diff)
+	}
+
+	conducted, err := m.Conductor.Orchestrations.HasConductor(m.Context(), m.db.Reader(), m.id)
+	if err != nil || conducted != m.want.conducted {
+		t.Fatalf("conducted is %t, want %t: %v", conducted, m.want.conducted, err)
+	}
+}
+
+// TestModel compares orchestrations with a model, under random events.
+func TestModel(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		run := 0
+
+		rapid.Check(f.T, func(t *rapid.T) {
+			run++
+
+			t.Repeat(newModeled(f, run, t).actions())
+		})
+	})
+}
