@@ -71,7 +71,7 @@ operations:
 
 			f := newFixture(t, storagetest.SQLite(t), clock.RealClock{})
 			f.fill(crashTargets)
-			f.failing["i00007"] = true
+			f.setFailing("i00007", true)
 
 			parameters := all(6)
 			parameters.Strategy.Parallel.WorkersPerRegion, parameters.Strategy.Parallel.WorkersPerProvider = 3, 4
@@ -95,7 +95,7 @@ operations:
 					}
 
 					f.wantUpgrades(1)
-					f.failing["i00007"] = false
+					f.setFailing("i00007", false)
 
 					retried, err := f.Retry(f.Context(), id, nil)
 					if err != nil || len(retried.Targets) != 1 {

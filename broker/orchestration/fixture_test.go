@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ type fixture struct {
 	clock       clock.PassiveClock
 	upgradeTime time.Duration
 	failing     map[string]bool
+	// mutex guards the maps: the upgrades of a replica run at the same time.
+	mutex sync.Mutex
 	// most is the maximum number of upgrades that were unfinished at the same time, in all, in a region and at a provider.
 	most map[string]int
 }
@@ -207,13 +210,29 @@ func (f *fixture) upgrades() process.Process[environment.Data] {
 					return process.Await(operation, "upgrading", f.upgradeTime, time.Hour)
 				}
 
-				if f.failing[operation.InstanceID] {
+				if f.fails(operation.InstanceID) {
 					return operation, 0, failure.New(failure.Permanent, "no capacity")
 				}
 
 				return operation, 0, nil
 			}))}},
 	}
+}
+
+// fails reports whether upgrades of the instance fail.
+func (f *fixture) fails(instanceID string) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+
+	return f.failing[instanceID]
+}
+
+// setFailing lets upgrades of the instance fail or succeed.
+func (f *fixture) setFailing(instanceID string, failing bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+
+	f.failing[instanceID] = failing
 }
 
 // count updates most.
@@ -225,9 +244,13 @@ func (f *fixture) count(ctx context.Context) error {
 			WHERE kind = 'upgradeCluster' AND state IN ('pending', 'in progress', 'canceling') GROUP BY `+group)
 		failed = append(failed, err)
 
+		f.mutex.Lock()
+
 		for _, count := range counts {
 			f.most[group] = max(f.most[group], count)
 		}
+
+		f.mutex.Unlock()
 	}
 
 	return errors.Join(failed...)
