@@ -4,6 +4,7 @@ package deployments_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -109,6 +110,8 @@ type fixture struct {
 	calls []string
 	// contents maps the address of a source to manifests.
 	contents map[string]string
+	// unreadable makes Load fail.
+	unreadable bool
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -216,6 +219,10 @@ func (f *fixture) advance(by time.Duration) {
 // Load implements deployments.Content. The text hunter2 is secret.
 func (f *fixture) Load(_ context.Context, release deployments.Release) (deployments.Loaded, error) {
 	loaded, bundle := deployments.Loaded{Masked: []string{"hunter2"}}, release.Bundle
+
+	if f.unreadable {
+		return loaded, errors.New("the content server is away")
+	}
 
 	if bundle.Status.ContentURL == "" {
 		return loaded, fmt.Errorf("the Bundle %s has no contentURL", bundle.Name)

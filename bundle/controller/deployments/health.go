@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 const (
@@ -19,6 +20,8 @@ const (
 	firstPause = time.Second
 	lastPause  = time.Minute
 	quietTime  = 2 * time.Minute
+	// maxProblem is the maximum length of the description of an object.
+	maxProblem = 500
 )
 
 // view returns what the watches know of the installed objects.
@@ -107,13 +110,34 @@ func (p *pass) setHealth(problems []string, watched bool) {
 		return
 	}
 
-	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, strings.Join(problems, "\n"))
+	lines := make([]string, len(problems))
+	for i, problem := range problems {
+		lines[i] = p.describe(problem)
+	}
+
+	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, strings.Join(lines, "\n"))
 
 	for _, problem := range problems {
 		if !watched && strings.HasSuffix(problem, " is missing") {
 			p.memory.bundle = "" // The next pass creates it again.
 		}
 	}
+}
+
+// describe returns a problem as a line for users. Controllers on the cluster, which write the status of objects, may quote Secrets of the Bundle. If
+// these are not known, because the content cannot be read, the line names the object only.
+func (p *pass) describe(problem string) string {
+	if _, known := p.memory.masked[installation(p.status.ActiveBundle, p.activeConfig())]; !known {
+		object, _, _ := strings.Cut(problem, ": ")
+
+		return failure.Printable(object, maxProblem) + ": its status is not shown until the content of the Bundle can be read"
+	}
+
+	for _, texts := range p.memory.masked {
+		problem = secret.MaskIn(problem, texts...)
+	}
+
+	return failure.Printable(problem, maxProblem)
 }
 
 // reachable corrects the condition Installed after the cluster was unreachable.

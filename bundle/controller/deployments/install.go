@@ -188,7 +188,7 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
 	*p.memory = memory{
 		uid: p.memory.uid, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), generation: p.deployment.Generation,
-		checked: p.now(), message: message,
+		checked: p.now(), message: message, masked: p.memory.masked,
 	}
 
 	after, err := p.health(ctx)
@@ -344,6 +344,8 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 	if err != nil {
 		return applier.Content{}, err
 	}
+
+	p.memory.mask(installation(bundle.Name, config), installation(p.status.ActiveBundle, p.activeConfig()), loaded.Masked)
 
 	return applier.Content{
 		Parts: []applier.Part{{

@@ -28,6 +28,19 @@ type memory struct {
 	retry           time.Time
 	terminal        bool
 	failedAt        int64
+	// masked has the texts that messages must not contain, by installation. An installation is missing if its content was not read since the
+	// controller has started.
+	masked map[string][]string
+}
+
+// mask remembers the texts of an installation that messages must not contain, and forgets those of all installations but it and the active one.
+func (m *memory) mask(installation, active string, texts []string) {
+	masked := map[string][]string{installation: texts}
+	if former, known := m.masked[active]; known && active != installation {
+		masked[active] = former
+	}
+
+	m.masked = masked
 }
 
 // remember returns the memory of a BundleDeployment.

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -100,6 +101,69 @@ func TestHealth(t *testing.T) {
 
 	f.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, "Available: 1/2")
 	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "")
+}
+
+// TestSecretsInHealth lets a controller on the cluster quote a Secret in the status of an object. The condition masks it, also while the content cannot
+// be read, and bounds the text of each object.
+func TestSecretsInHealth(t *testing.T) {
+	f := newFixture(t)
+	first, second := f.name+"-a", f.name+"-b"
+	f.create(f.content("1", deploymentManifest(first)+"---\n"+deploymentManifest(second)))
+	f.settle()
+
+	for name, message := range map[string]string{
+		first:  "cannot log in\nwith hunter2, or aHVudGVyMg== " + strings.Repeat("x", 20_000),
+		second: "the second object",
+	} {
+		found := &appsv1.Deployment{}
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, found); err != nil {
+			t.Fatal(err)
+		}
+
+		found.Status = appsv1.DeploymentStatus{ObservedGeneration: found.Generation, Conditions: []appsv1.DeploymentCondition{
+			{Type: "Stalled", Status: corev1.ConditionTrue, Reason: "NoLogin", Message: message},
+		}}
+		if err := f.Status().Update(t.Context(), found); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	message := func() string {
+		return meta.FindStatusCondition(f.deployment().Status.Conditions, v1alpha1.TypeHealthy).Message
+	}
+
+	check := func(reason string, wants ...string) {
+		t.Helper()
+
+		for _, unwanted := range []string{"hunter2", "aHVudGVyMg"} {
+			if strings.Contains(message(), unwanted) {
+				t.Errorf("%s: the message contains %s: %s", reason, unwanted, message())
+			}
+		}
+
+		for _, want := range wants {
+			if !strings.Contains(message(), want) {
+				t.Errorf("%s: the message lacks %q: %s", reason, want, message())
+			}
+		}
+
+		if lines := strings.Split(message(), "\n"); len(lines) != 2 || len(lines[0]) > 600 || len(lines[1]) > 600 {
+			t.Errorf("%s: the message has %d lines, %d characters: %s", reason, len(lines), len(message()), message())
+		}
+	}
+
+	f.settle()
+	check("the content is known", "Deployment default/"+first, "***", "Deployment default/"+second)
+
+	// A new process does not know the Secrets, and cannot read them.
+	f.restart()
+	f.unreadable = true
+	f.settle()
+	check("the content is not known", "Deployment default/"+first+": its status is not shown")
+
+	f.unreadable = false
+	f.settle()
+	check("the content is known again", "***")
 }
 
 // kubeconfig creates or replaces the Secret with the kubeconfig of the target.
