@@ -217,7 +217,11 @@ func (s *session) deleteBundle(ctx context.Context, cluster clusterFlags, name s
 				return "", true, nil
 			}
 
-			return describe(current(found, v1alpha1.TypeInstalled)), false, err
+			if installed := current(found, v1alpha1.TypeInstalled); installed.Reason != "" {
+				return describe(installed), false, err
+			}
+
+			return "waiting until the objects are removed", false, err
 		}); err != nil {
 			return err
 		}

@@ -16,8 +16,11 @@ import (
 // bundleRun contains the flags of 'bundle run'.
 type bundleRun struct {
 	class, targetSecret, server string
-	credentials                 contentFlags
-	waiting                     waiting
+	// targetKubeconfig is a file, whose content is stored in a Secret in the namespace.
+	targetKubeconfig, namespace string
+
+	credentials contentFlags
+	waiting     waiting
 }
 
 // newBundleRunCommand returns the command that installs a folder.
@@ -30,8 +33,9 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
 			"The same folder gives the same archive, so the command can be repeated. Another content is another version. The token needs the ClusterRole\n" +
 			"bundle-uploader.",
-		Example: "  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",
-		Args:    arguments("NAME", "FOLDER"),
+		Example: "  ebctl bundle run my-addon ./my-addon --target-kubeconfig my-runtime.kubeconfig --wait\n" +
+			"  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",
+		Args: arguments("NAME", "FOLDER"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return session.runBundle(command.Context(), *cluster, args[0], args[1], order)
 		},
@@ -44,7 +48,11 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 	flags.StringVar(&order.class, "class", "", "the provisioner class (default that of the BundleDeployment, or "+plainClass+")")
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
+	flags.StringVar(&order.targetKubeconfig, "target-kubeconfig", "",
+		"a file with the kubeconfig of the cluster to install on; it is stored in the Secret NAME-kubeconfig, which is deleted with the BundleDeployment")
+	flags.StringVar(&order.namespace, "namespace", "", "the provisioner's namespace (default that of the kubeconfig's context, or "+provisionerNamespace+")")
 	addBundleWait(command, &order.waiting)
+	command.MarkFlagsMutuallyExclusive("target-secret", "target-kubeconfig")
 
 	return command
 }
@@ -67,11 +75,27 @@ func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, fol
 		return err
 	}
 
+	var kubeconfig []byte
+
+	if order.targetKubeconfig != "" {
+		if kubeconfig, err = targetKubeconfig(order.targetKubeconfig); err != nil {
+			return err
+		}
+
+		order.targetSecret = name + "-kubeconfig"
+	}
+
 	deployment, err := client.store(ctx, name, order, v1alpha1.BundleSource{
 		Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{SHA256: archive.digest},
 	})
 	if err != nil {
 		return err
+	}
+
+	if kubeconfig != nil {
+		if err := client.storeKubeconfig(ctx, s.provisionerNamespace(cluster, order.namespace), deployment, kubeconfig); err != nil {
+			return err
+		}
 	}
 
 	if err := s.uploadTo(ctx, cluster, client, deployment, archive, order); err != nil {

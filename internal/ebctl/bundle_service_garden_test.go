@@ -173,14 +173,15 @@ func TestBundleRun(t *testing.T) {
 	})
 
 	first, second := real.folder(t, "1"), real.folder(t, "2")
-	out := install(first, "--class", real.class, "--wait")
-	wantTexts(t, out, "InstallationSucceeded", "upload", "Unpacked")
+	out := install(first, "--class", real.class, "--target-kubeconfig", kubeconfig, "--namespace", real.namespace, "--wait")
+	wantTexts(t, out, "InstallationSucceeded", "upload", "Unpacked", "the Secret folder-kubeconfig")
 	value("1")
 
 	_, problems := run(ebctl.ExitError, "rollback", "folder")
 	wantTexts(t, problems, "has no former version")
 
-	install(first, "--wait") // changes nothing
+	install(first, "--wait")                                                                   // changes nothing
+	install(first, "--target-kubeconfig", kubeconfig, "--namespace", real.namespace, "--wait") // stores the Secret again
 	install(second, "--wait")
 	value("2")
 
@@ -225,12 +226,20 @@ func TestBundleRun(t *testing.T) {
 func TestBundleRunChangesNothing(t *testing.T) {
 	kubeconfig, provisioner := bundleKubeconfig(t), newProvisioner(t)
 
+	program := filepath.Join(t.TempDir(), "kubeconfig")
+	writeFile(t, program, "{contexts: [{name: a, context: {user: a}}], current-context: a, users: [{name: a, user: {exec: {command: sh, apiVersion: "+
+		"client.authentication.k8s.io/v1, interactiveMode: Never}}}]}")
+
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
 		"no folder":      {[]string{"run", "nothing", filepath.Join(t.TempDir(), "none"), "--token", "t"}, "reading the folder"},
 		"no credentials": {[]string{"run", "nothing", t.TempDir()}, "the kubeconfig has no token"},
+		"a program": {
+			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", program}, "name no program and no file",
+		},
+		"no kubeconfig": {[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", t.TempDir()}, "reading the kubeconfig"},
 	} {
 		_, problems := bundleCommand(t, kubeconfig, ebctl.ExitUsage, c.args...)
 		if !strings.Contains(problems, c.want) {

@@ -44,14 +44,14 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 
 	programs := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "./cmd/ebctl")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "./cmd/ebctl", "./cmd/bundler")
 	build.Dir = root
 
 	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building ebctl: %v\n%s", err, output)
+		t.Fatalf("building ebctl and bundler: %v\n%s", err, output)
 	}
 
-	services := startSandbox(t)
+	services := startSandbox(t, filepath.Join(programs, "bundler"))
 	ran := 0
 
 	for _, page := range pages(t) {
@@ -121,11 +121,11 @@ func commands(t *testing.T, page string) []block {
 	return found
 }
 
-// addresses maps the addresses in the documentation to the addresses of the running sandbox.
+// addresses maps the addresses in the documentation, and the folder of the sandbox, to those of the running sandbox.
 type addresses map[string]string
 
 // startSandbox runs a sandbox until the test ends. Its clusters are ready after a tenth of a second.
-func startSandbox(t *testing.T) addresses {
+func startSandbox(t *testing.T, bundler string) addresses {
 	t.Helper()
 
 	config := sandbox.DefaultConfig()
@@ -139,7 +139,7 @@ func startSandbox(t *testing.T) addresses {
 	ended := make(chan error, 1)
 
 	go func() {
-		err := sandbox.Run(ctx, config, sandbox.Programs{}, writer)
+		err := sandbox.Run(ctx, config, sandbox.Programs{Bundler: "exec " + bundler}, writer)
 		_ = writer.CloseWithError(errors.Join(err, io.EOF))
 		ended <- err
 	}()
@@ -166,7 +166,7 @@ func startSandbox(t *testing.T) addresses {
 		t.Fatalf("the sandbox announced no addresses: %s", announcement)
 	}
 
-	return addresses{"127.0.0.1:8080": match[1], "127.0.0.1:3000": match[2], "127.0.0.1:8071": match[3]}
+	return addresses{"127.0.0.1:8080": match[1], "127.0.0.1:3000": match[2], "127.0.0.1:8071": match[3], ".sandbox/": config.Dir + "/"}
 }
 
 // run prepares and runs the blocks of a page.

@@ -1,0 +1,105 @@
+package ebctl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+const (
+	// provisionerNamespace is the default namespace of the bundle provisioner.
+	provisionerNamespace = "bundle-system"
+	// maxKubeconfig bounds the size of a kubeconfig in bytes.
+	maxKubeconfig = 512 << 10
+)
+
+// provisionerNamespace returns the namespace with the Secrets of the bundle provisioner.
+func (s *session) provisionerNamespace(cluster clusterFlags, given string) string {
+	if given != "" {
+		return given
+	}
+
+	if loaded, err := s.loader(cluster).RawConfig(); err == nil {
+		name := loaded.CurrentContext
+		if cluster.context != "" {
+			name = cluster.context
+		}
+
+		if found := loaded.Contexts[name]; found != nil && found.Namespace != "" {
+			return found.Namespace
+		}
+	}
+
+	return provisionerNamespace
+}
+
+// targetKubeconfig reads a kubeconfig. The provisioner accepts only one that contains its credentials itself, so that is checked first.
+func targetKubeconfig(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, usage("reading the kubeconfig of the target: %w", err)
+	}
+	defer file.Close()
+
+	text, err := io.ReadAll(io.LimitReader(file, maxKubeconfig+1))
+
+	switch {
+	case err != nil:
+		return nil, usage("reading the kubeconfig of the target: %w", err)
+	case len(text) > maxKubeconfig:
+		return nil, usage("the kubeconfig of the target has more than %d bytes", maxKubeconfig)
+	}
+
+	// The error may quote credentials.
+	parsed, err := clientcmd.Load(text)
+	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
+		return nil, usage("the file %s is no kubeconfig with a current context", path)
+	}
+
+	for _, user := range parsed.AuthInfos {
+		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" {
+			return nil, usage("the kubeconfig of the target must contain a token or a certificate itself, and name no program and no file")
+		}
+	}
+
+	return text, nil
+}
+
+// storeKubeconfig stores the kubeconfig of the target of a BundleDeployment, which owns the Secret.
+func (c bundleClient) storeKubeconfig(ctx context.Context, namespace string, deployment v1alpha1.BundleDeployment, kubeconfig []byte) error {
+	name := deployment.Spec.Target.KubeconfigSecretRef.Name
+
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret",
+		"metadata": metav1.ObjectMeta{Name: name, Namespace: namespace, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindBundleDeployment, Name: deployment.Name, UID: deployment.UID,
+		}}},
+		"data": map[string][]byte{"kubeconfig": kubeconfig},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a Secret: %w", err)
+	}
+
+	folder := []string{"/api/v1/namespaces", namespace, "secrets"}
+
+	err = c.api.Post().AbsPath(folder...).SetHeader("Content-Type", "application/json").Body(bytes.NewReader(text)).Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) {
+		err = c.api.Patch(types.MergePatchType).AbsPath(append(folder, name)...).Body(text).Do(ctx).Error()
+	}
+
+	if err != nil {
+		return fmt.Errorf("storing the kubeconfig of the target in the Secret %s/%s: %w", namespace, name, err)
+	}
+
+	return nil
+}
