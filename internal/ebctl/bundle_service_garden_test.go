@@ -102,10 +102,10 @@ func (p realProvisioner) folder(t *testing.T, value string) string {
 
 // TestBundleWithTheProvisioner uploads, installs and reads content with the real provisioner.
 func TestBundleWithTheProvisioner(t *testing.T) {
-	kubeconfig, cluster, real := bundleKubeconfig(t), bundletest.Client(t, bundleAPI), startProvisioner(t)
-	folder := real.folder(t, "1")
+	kubeconfig, cluster, running := bundleKubeconfig(t), bundletest.Client(t, bundleAPI), startProvisioner(t)
+	folder := running.folder(t, "1")
 
-	wait := started(t, kubeconfig, ebctl.ExitOK, "create", "uploaded", "--upload", "--class", real.class, "--wait")
+	wait := started(t, kubeconfig, ebctl.ExitOK, "create", "uploaded", "--upload", "--class", running.class, "--wait")
 	provisioner := newProvisioner(t)
 	deployment := provisioner.deployment("uploaded")
 	bundle := ""
@@ -125,7 +125,7 @@ func TestBundleWithTheProvisioner(t *testing.T) {
 	t.Cleanup(func() { bundletest.Delete(t, cluster, &v1alpha1.Bundle{ObjectMeta: metav1.ObjectMeta{Name: bundle}}) })
 
 	bundletest.Eventually(t, func() string {
-		_, problems, code := bundleRun(t, kubeconfig, append([]string{"push", bundle, folder}, real.access...)...)
+		_, problems, code := bundleRun(t, kubeconfig, append([]string{"push", bundle, folder}, running.access...)...)
 		if code != ebctl.ExitOK {
 			return problems // the address is not reported yet
 		}
@@ -133,18 +133,18 @@ func TestBundleWithTheProvisioner(t *testing.T) {
 		return ""
 	})
 
-	bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"push", bundle, folder, "--server", real.address}, real.access...)...)
+	bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"push", bundle, folder, "--server", running.address}, running.access...)...)
 
 	out, _ := wait()
 	wantTexts(t, out, bundle, "Unpacked", "InstallationSucceeded")
 
-	out, _ = bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"content", bundle}, real.access...)...)
+	out, _ = bundleCommand(t, kubeconfig, ebctl.ExitOK, append([]string{"content", bundle}, running.access...)...)
 	wantTexts(t, out, "manifests/a.yaml")
 }
 
 // TestBundleRun installs a folder, another version of it, and the first one again.
 func TestBundleRun(t *testing.T) {
-	kubeconfig, cluster, real := bundleKubeconfig(t), bundletest.Client(t, bundleAPI), startProvisioner(t)
+	kubeconfig, cluster, running := bundleKubeconfig(t), bundletest.Client(t, bundleAPI), startProvisioner(t)
 	run := func(wantCode int, args ...string) (out, problems string) {
 		t.Helper()
 
@@ -153,7 +153,7 @@ func TestBundleRun(t *testing.T) {
 	install := func(folder string, more ...string) string {
 		t.Helper()
 
-		out, _ := run(ebctl.ExitOK, slices.Concat([]string{"run", "folder", folder}, more, real.access)...)
+		out, _ := run(ebctl.ExitOK, slices.Concat([]string{"run", "folder", folder}, more, running.access)...)
 
 		return out
 	}
@@ -161,7 +161,7 @@ func TestBundleRun(t *testing.T) {
 		t.Helper()
 
 		found := &corev1.ConfigMap{}
-		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: real.namespace, Name: "installed"}, found)
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: running.namespace, Name: "installed"}, found)
 
 		if want == "" && !apierrors.IsNotFound(err) || want != "" && (err != nil || found.Data["value"] != want) {
 			t.Errorf("got %v, %v instead of %q", found.Data, err, want)
@@ -172,16 +172,16 @@ func TestBundleRun(t *testing.T) {
 		bundletest.Delete(t, cluster, &v1alpha1.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "folder"}})
 	})
 
-	first, second := real.folder(t, "1"), real.folder(t, "2")
-	out := install(first, "--class", real.class, "--target-kubeconfig", kubeconfig, "--namespace", real.namespace, "--wait")
+	first, second := running.folder(t, "1"), running.folder(t, "2")
+	out := install(first, "--class", running.class, "--target-kubeconfig", kubeconfig, "--namespace", running.namespace, "--wait")
 	wantTexts(t, out, "InstallationSucceeded", "upload", "Unpacked", "the Secret folder-kubeconfig")
 	value("1")
 
 	_, problems := run(ebctl.ExitError, "rollback", "folder")
 	wantTexts(t, problems, "has no former version")
 
-	install(first, "--wait")                                                                   // changes nothing
-	install(first, "--target-kubeconfig", kubeconfig, "--namespace", real.namespace, "--wait") // stores the Secret again
+	install(first, "--wait")                                                                      // changes nothing
+	install(first, "--target-kubeconfig", kubeconfig, "--namespace", running.namespace, "--wait") // stores the Secret again
 	install(second, "--wait")
 	value("2")
 
@@ -213,7 +213,7 @@ func TestBundleRun(t *testing.T) {
 	run(ebctl.ExitOK, "resume", "folder", "--wait")
 	value("2")
 
-	_, problems = run(ebctl.ExitUsage, slices.Concat([]string{"run", "folder", first, "--target-secret", "other"}, real.access)...)
+	_, problems = run(ebctl.ExitUsage, slices.Concat([]string{"run", "folder", first, "--target-secret", "other"}, running.access)...)
 	wantTexts(t, problems, "installs on another cluster")
 
 	out, _ = run(ebctl.ExitOK, "delete", "folder", "--wait", "-o", "json")
