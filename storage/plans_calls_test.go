@@ -306,6 +306,14 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.Labels": func(ctx context.Context) error {
+			_, err := s.instances.Labels(ctx, s.db.Reader(), "i10", "i11")
+
+			return err
+		},
+		"instances.SetLabels": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.instances.SetLabels(ctx, tx, "i12", map[string]string{"ring": "canary", "team": "a"})
+		}),
 		"instances.Touch": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Touch(ctx, tx, "i10", filledAt)
 
