@@ -60,19 +60,24 @@ func targetKubeconfig(path string) ([]byte, error) {
 		return nil, usage("the kubeconfig of the target has more than %d bytes", maxKubeconfig)
 	}
 
-	// The error may quote credentials.
+	return text, checkTargetKubeconfig(path, text)
+}
+
+// checkTargetKubeconfig rejects a kubeconfig that is malformed, or that refers to programs or files. The error quotes only the path.
+func checkTargetKubeconfig(path string, text []byte) error {
+	// The error of the parser may quote credentials.
 	parsed, err := clientcmd.Load(text)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
-		return nil, usage("the file %s is no kubeconfig with a current context", path)
+		return usage("the file %s is no kubeconfig with a current context", path)
 	}
 
 	for _, user := range parsed.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" {
-			return nil, usage("the kubeconfig of the target must contain a token or a certificate itself, and name no program and no file")
+			return usage("the kubeconfig of the target must contain a token or a certificate itself, and name no program and no file")
 		}
 	}
 
-	return text, nil
+	return nil
 }
 
 // storeKubeconfig stores the kubeconfig of the target of a BundleDeployment, which owns the Secret.

@@ -1,0 +1,2 @@
+ebctl instance create guarded --plan aws --wait
+replace NAME guarded
