@@ -45,6 +45,8 @@ type fixture struct {
 	variables []string
 	replicas  []*replica
 	next      atomic.Uint64
+	// frozen is the replica that a test has stopped, or nil.
+	frozen atomic.Pointer[replica]
 	// leader is the index of the replica that has renewed its lease last.
 	leader atomic.Int64
 }
@@ -104,11 +106,15 @@ func newFixture(t *testing.T, replicas int, onHub bool) *fixture {
 	return f
 }
 
-// server returns the address of the content server of a replica, of each in turn.
+// server returns the address of the content server of a replica, of each in turn. Like a Service of Kubernetes, it leaves out a replica that is
+// not ready, because it is frozen.
 func (f *fixture) server() *url.URL {
-	one := f.replicas[f.next.Add(1)%uint64(len(f.replicas))]
-
-	return &url.URL{Scheme: "https", Host: one.address}
+	for {
+		one := f.replicas[f.next.Add(1)%uint64(len(f.replicas))]
+		if one != f.frozen.Load() {
+			return &url.URL{Scheme: "https", Host: one.address}
+		}
+	}
 }
 
 // targetSecret stores the kubeconfig of the target.

@@ -92,6 +92,7 @@ func TestLeaderFrozen(t *testing.T) {
 			t.Cleanup(release)
 			f.gate.record(point, func() bool {
 				frozen := f.replicas[f.leader.Load()]
+				f.frozen.Store(frozen)
 				frozen.running().Signal(syscall.SIGSTOP)
 				thawed <- frozen
 				<-released
@@ -112,6 +113,7 @@ func TestLeaderFrozen(t *testing.T) {
 
 			release()
 			process.Signal(syscall.SIGCONT)
+			f.frozen.Store(nil)
 			<-process.Ended // It has lost its lease.
 			bundletest.Eventually(f, third)
 		})
