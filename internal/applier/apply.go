@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// concurrency is the number of concurrent dry runs. It bounds the load on the API server of a small cluster.
-const concurrency = 4
+// concurrency is the number of concurrent calls for the objects of one owner. It bounds the load on the API server of a small cluster.
+const concurrency = 8
 
 // part applies one part and, if the content awaits it, checks its health. waiting is "" if the part is ready. Otherwise it names the object
 // that is not ready, and the next call continues. The inventory lists the objects before they are applied and marks the part as applied
@@ -70,9 +71,13 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 		return unknown, err
 	}
 
+	var known comparison
+
 	if skip && entry.lists(content.refs) {
-		changed, err := w.compare(ctx, content.objects)
-		if err == nil && !slices.Contains(changed, true) {
+		known, err = w.compare(ctx, content.objects)
+		if err != nil {
+			known = nil // apply compares each wave, and handles the error of its objects
+		} else if !known.differs(content.objects) {
 			return "", nil
 		}
 	}
@@ -81,7 +86,7 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 		return "", err
 	}
 
-	return w.apply(ctx, content.objects)
+	return w.apply(ctx, content.objects, known)
 }
 
 // intend stores the names of a component's objects before any of them is applied. It also writes if the inventory already
@@ -93,8 +98,9 @@ func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 
 // apply applies the objects of a component in two waves. The first wave contains the objects that others depend on: namespaces,
 // definitions of kinds, cluster roles and classes. The second wave starts when all of these are ready. If an object is not ready
-// yet, waiting names it.
-func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
+// yet, waiting names it. known is the comparison of all objects, or nil. It does not hold for the second wave if the first one changes
+// something: an object may differ in another way under a new definition of its kind.
+func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	var base, rest []*unstructured.Unstructured
 
 	var refs []ref
@@ -107,7 +113,7 @@ func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) 
 		}
 	}
 
-	if waiting, err := w.applyAll(ctx, base); err != nil || waiting != "" {
+	if waiting, err := w.applyAll(ctx, base, known); err != nil || waiting != "" {
 		return waiting, err
 	}
 
@@ -115,67 +121,125 @@ func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) 
 		return waiting, err
 	}
 
-	return w.applyAll(ctx, rest)
+	if known.differs(base) {
+		known = nil
+	}
+
+	return w.applyAll(ctx, rest, known)
 }
 
-// applyAll applies the objects that differ from the cluster, ordered by kind. First all objects pass a dry run, so that a release
-// with an invalid object changes nothing. An object with AnnotationRecreate and a changed immutable field is deleted; the next
-// call creates it again.
-func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
-	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+// applyAll applies the objects that differ from the cluster, ordered by kind. First all objects pass a dry run, unless known has the
+// result, so that a release with an invalid object changes nothing. An object with AnnotationRecreate and a changed immutable field is
+// deleted; the next call creates it again.
+func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
+	if known == nil {
+		if known, err = w.compare(ctx, objects); err != nil {
+			return w.resolve(ctx, err)
+		}
+	}
+
+	changed := slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return !known[object] })
+	slices.SortFunc(changed, func(a, b *unstructured.Unstructured) int {
 		first, second := refOf(a), refOf(b)
 
 		return cmp.Or(compareKinds(first, second), cmp.Compare(first.String(), second.String()))
 	})
 
-	changed, err := w.compare(ctx, objects)
-	if err != nil {
-		return w.resolve(ctx, err)
-	}
+	for len(changed) > 0 {
+		first := refOf(changed[0])
 
-	for i, object := range objects {
-		if !changed[i] {
-			continue
+		end := slices.IndexFunc(changed, func(object *unstructured.Unstructured) bool { return compareKinds(first, refOf(object)) != 0 })
+		if end < 0 {
+			end = len(changed)
 		}
 
-		if err := w.serverSideApply(ctx, object); err != nil {
+		if err := w.applyKind(ctx, changed[:end]); err != nil {
 			return w.resolve(ctx, err)
 		}
 
-		w.see(object)
+		changed = changed[end:]
 	}
 
 	return "", nil
 }
 
+// applyKind applies objects of one kind, some at the same time. It starts none after a failure, and returns when no call is in progress: a
+// call that is canceled could have an effect after the caller has begun to restore the former content.
+func (w *work) applyKind(ctx context.Context, objects []*unstructured.Unstructured) error {
+	var (
+		group  errgroup.Group
+		failed atomic.Bool
+	)
+
+	group.SetLimit(concurrency)
+
+	for _, object := range objects {
+		group.Go(func() error {
+			if failed.Load() {
+				return nil
+			}
+
+			if err := w.serverSideApply(ctx, object); err != nil {
+				failed.Store(true)
+
+				return err
+			}
+
+			w.see(object)
+
+			return nil
+		})
+	}
+
+	return group.Wait() //nolint:wrapcheck // it names the object already
+}
+
+// comparison reports for objects whether applying them would change the cluster.
+type comparison map[*unstructured.Unstructured]bool
+
+// differs reports whether one of the objects differs.
+func (c comparison) differs(objects []*unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool { return c[object] })
+}
+
 // compare reports for each object whether applying it would change the cluster.
-func (w *work) compare(ctx context.Context, objects []*unstructured.Unstructured) ([]bool, error) {
+func (w *work) compare(ctx context.Context, objects []*unstructured.Unstructured) (comparison, error) {
+	present := w.present(ctx, objects)
 	changed := make([]bool, len(objects))
 	group, dryRun := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 
 	for i, object := range objects {
 		group.Go(func() (err error) {
-			changed[i], err = w.differs(dryRun, object)
+			changed[i], err = w.differs(dryRun, object, present[refOf(object)])
 
 			return err
 		})
 	}
 
-	return changed, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err //nolint:wrapcheck // it names the object already
+	}
+
+	result := comparison{}
+	for i, object := range objects {
+		result[object] = changed[i]
+	}
+
+	return result, nil
 }
 
 // differs reports whether applying the object would change the cluster. It compares the current object with the result of a dry
 // run. The comparison avoids writing unchanged objects, which would needlessly trigger controllers and webhooks. An object that the owner
-// must not apply is an error.
-func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+// must not apply is an error. present is the current object if it was read already, or nil.
+func (w *work) differs(ctx context.Context, object, present *unstructured.Unstructured) (bool, error) {
 	dropInvalidCABundle(object)
 
-	present := &unstructured.Unstructured{}
-	present.SetGroupVersionKind(object.GroupVersionKind())
-
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(object), present); ignoreGone(err) != nil {
-		return false, w.objectError(object, err)
+	if present == nil {
+		var err error
+		if present, err = w.read(ctx, object); err != nil {
+			return false, w.objectError(object, err)
+		}
 	}
 
 	if present.GetUID() != "" {

@@ -68,21 +68,23 @@ func (w *work) comparePart(ctx context.Context, part Part) (differences []Differ
 		return nil, nil, failure.New(failure.Transient, "%s", unknown).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 
-	for _, object := range prepared.objects {
-		present := refOf(object).bare()
+	present := w.present(ctx, prepared.objects)
 
-		err := w.client.Get(ctx, refOf(object).key(), present)
-		if ignoreGone(err) != nil {
-			return nil, nil, err
+	for _, object := range prepared.objects {
+		found := present[refOf(object)]
+		if found == nil {
+			if found, err = w.read(ctx, object); err != nil {
+				return nil, nil, err
+			}
 		}
 
-		if err != nil {
+		if found.GetUID() == "" {
 			differences = append(differences, Difference{ActionCreate, refOf(object).String()})
 
 			continue
 		}
 
-		changed, err := w.differs(ctx, object)
+		changed, err := w.differs(ctx, object, found)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -99,10 +101,14 @@ func (w *work) comparePart(ctx context.Context, part Part) (differences []Differ
 func (a *Applier) Unhealthy(ctx context.Context, cluster *Cluster, owner Owner) (problems []string, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		for _, entry := range work.inventory.Entries {
+			known := work.problems(ctx, entry.Objects)
+
 			for _, ref := range entry.Objects {
-				problem, err := work.unhealthy(ctx, ref)
-				if err != nil {
-					return Progress{}, work.explain(err, "the health of "+ref.String()+" cannot be read", Part{})
+				problem, listed := known[ref]
+				if !listed {
+					if problem, err = work.unhealthy(ctx, ref); err != nil {
+						return Progress{}, work.explain(err, "the health of "+ref.String()+" cannot be read", Part{})
+					}
 				}
 
 				if problem != "" {

@@ -26,3 +26,13 @@ func installation(bundle string, config []byte) string {
 
 	return bundle + " " + digits(config)
 }
+
+// place identifies the cluster and the namespace on which the BundleDeployment installs.
+func (p *pass) place() string {
+	place := p.deployment.Spec.InstallNamespace
+	if target := p.deployment.Spec.Target; target != nil {
+		place += " " + target.KubeconfigSecretRef.Name + " " + target.KubeconfigSecretRef.Key
+	}
+
+	return place
+}

@@ -29,7 +29,7 @@ func (p *pass) view() applier.View { return p.watches.Look(p.cluster, p.deployme
 
 // isFresh reports whether an installation was compared with the cluster recently, and nobody has changed its objects since.
 func (p *pass) isFresh(bundle string, config []byte) bool {
-	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.generation != p.deployment.Generation {
+	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.place != p.place() {
 		return false
 	}
 

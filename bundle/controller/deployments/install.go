@@ -38,6 +38,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 
 	if p.deployment.Spec.Suspend {
 		p.watches.Unfollow(p.deployment.Name)
+		p.memory.bundle = "" // the objects are compared when the suspension ends
 		p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
 
 		return 0, nil
@@ -187,7 +188,7 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
 	*p.memory = memory{
-		uid: p.memory.uid, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), generation: p.deployment.Generation,
+		uid: p.memory.uid, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), place: p.place(),
 		checked: p.now(), message: message, masked: p.memory.masked,
 	}
 
@@ -289,7 +290,7 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	case progress.Done:
 		p.watches.Follow(p.cluster, p.deployment.Name, progress.Objects)
 		p.memory.bundle = installation(p.status.ActiveBundle, p.activeConfig())
-		p.memory.generation, p.memory.checked = p.deployment.Generation, p.now()
+		p.memory.place, p.memory.checked = p.place(), p.now()
 	default:
 		return waitInterval, nil
 	}

@@ -10,10 +10,9 @@ import (
 // once more.
 type memory struct {
 	uid types.UID
-	// At checked, the Bundle was compared with the cluster, for a generation of the BundleDeployment.
-	bundle     string
-	generation int64
-	checked    time.Time
+	// At checked, the Bundle was compared with the cluster, in the place that the BundleDeployment had then.
+	bundle, place string
+	checked       time.Time
 	// comparisons is the number of comparisons in a row that changes of objects have caused.
 	comparisons int
 	// message is the message of the condition Installed from then.
