@@ -3,7 +3,7 @@
 package deployments_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,9 +26,9 @@ func TestPivotCalls(t *testing.T) {
 
 		for i := range objects {
 			if i < changed {
-				text.WriteString(f.configMap(fmt.Sprint(i), value))
+				text.WriteString(f.configMap(strconv.Itoa(i), value))
 			} else {
-				text.WriteString(f.configMap(fmt.Sprint(i), "same"))
+				text.WriteString(f.configMap(strconv.Itoa(i), "same"))
 			}
 		}
 
@@ -42,9 +42,16 @@ func TestPivotCalls(t *testing.T) {
 		found = map[string]int{}
 
 		for _, call := range f.calls {
-			if at := strings.Index(call, "/configmaps"); at >= 0 {
-				found[call[:strings.Index(call, " ")]+map[bool]string{true: " list"}[strings.HasSuffix(call, "/configmaps")]]++
+			if !strings.Contains(call, "/configmaps") {
+				continue
 			}
+
+			kind, _, _ := strings.Cut(call, " ")
+			if strings.HasSuffix(call, "/configmaps") {
+				kind += " list"
+			}
+
+			found[kind]++
 		}
 
 		f.calls = nil
