@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -84,15 +85,15 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{operation: newest.ID}, nil
 	}
 
+	if protected(instance, newest) {
+		return outcome{}, unprocessable(codeProtected, textProtected)
+	}
+
 	return a.acceptDeprovision(ctx, tx, r, instance)
 }
 
-// acceptDeprovision accepts the deletion of an instance unless it is protected. It cancels the other operations.
+// acceptDeprovision accepts the deletion of an instance, and cancels its other operations.
 func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, r request, instance environment.Instance) (outcome, error) {
-	if err := a.checkProtection(ctx, tx, instance); err != nil {
-		return outcome{}, err
-	}
-
 	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
 	}
@@ -117,25 +118,13 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, r request, i
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// checkProtection rejects the deletion of a protected instance. The protection begins when the creation has succeeded, so
-// that platforms can remove the rest of a failed creation, and ends when the instance expires, because the cluster is then gone. A failed
-// deletion can always be repeated.
-func (a *api) checkProtection(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
-	if !instance.DeletionProtection || instance.Expired() {
-		return nil
-	}
+// protected reports whether the instance must not be deleted. newest is its newest creation or deletion. The protection begins when the
+// creation has succeeded, so that platforms can remove the rest of a failed creation, and ends when the instance expires, because the cluster
+// is then gone. A failed deletion can always be repeated.
+func protected(instance environment.Instance, newest process.Record) bool {
+	incomplete := newest.Kind == environment.KindProvision && newest.State != process.Succeeded
 
-	past, err := a.Operations.OfInstance(ctx, tx, instance.ID)
-	if err != nil {
-		return err
-	}
-
-	switch environment.PhaseOf(past) {
-	case environment.Creating, environment.CreationFailed, environment.DeletionFailed:
-		return nil
-	default:
-		return unprocessable(codeProtected, textProtected)
-	}
+	return instance.DeletionProtection && !instance.Expired() && !incomplete && newest.Kind != environment.KindDeprovision
 }
 
 // cancelBinds cancels the creation of bindings of the instance, so that requests waiting for them return

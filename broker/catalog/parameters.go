@@ -81,10 +81,10 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.OIDC = given.OIDC.mergeInto(cluster.OIDC)
 }
 
-// setTo sets number to the given value, unless given is nil. Zero is a valid value, for example for maxUnavailable.
-func setTo(number, given *int) {
+// setTo sets field to the given value, unless given is nil. Zero is a valid value, for example for maxUnavailable.
+func setTo[Value any](field, given *Value) {
 	if given != nil {
-		*number = *given
+		*field = *given
 	}
 }
 

@@ -22,9 +22,7 @@ func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Vio
 	resolved.Name = runtimeName(given.Name, instance)
 
 	resolved.DeletionProtection = p.DeletionProtection
-	if given.DeletionProtection != nil {
-		resolved.DeletionProtection = *given.DeletionProtection
-	}
+	setTo(&resolved.DeletionProtection, given.DeletionProtection)
 
 	if p.OwnCluster {
 		resolved.Request.Cluster = environment.Cluster{Own: given.applyOwn(nil, &violations)}
