@@ -6,18 +6,28 @@ import (
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// changeInstance changes an instance in a transaction that also records the entry, with the difference. It locks the instance first, so
-// that concurrent changes run one after another. If change returns an equal instance, changeInstance stores and records nothing.
-func (a *api) changeInstance(ctx context.Context, id string, entry auditlog.Entry,
-	store func(context.Context, storage.Tx, environment.Instance) error,
-	change func(environment.Instance) (environment.Instance, error),
-) (changed environment.Instance, err error) {
-	err = a.DB.InTx(ctx, func(tx storage.Tx) error {
+// readChange returns the ID of the instance in the path, which it also notes for the log, and the body of a request to change the instance.
+// Errors about the body end with shape, which shows a valid one.
+func readChange[Body any](r *http.Request, shape string) (id string, body Body, err error) {
+	if id, err = operatorserver.Segment(r, "instance_id"); err != nil {
+		return "", body, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	return id, body, operatorserver.ReadStrictly(r.Body, &body, shape)
+}
+
+// locked runs work in a transaction that has locked the instance, so that concurrent changes run one after another.
+func (a *api) locked(ctx context.Context, id string, work func(tx storage.Tx) error) error {
+	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
 		present, err := a.Instances.Lock(ctx, tx, id)
 		if err == nil && !present {
 			err = storage.ErrNotFound
@@ -27,6 +37,22 @@ func (a *api) changeInstance(ctx context.Context, id string, entry auditlog.Entr
 			return err
 		}
 
+		return work(tx)
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = operatorserver.NotFound(textNoInstance)
+	}
+
+	return err
+}
+
+// changeInstance changes an instance in a transaction that also records the entry, with the difference. If change returns an equal instance,
+// changeInstance stores and records nothing.
+func (a *api) changeInstance(ctx context.Context, id string, entry auditlog.Entry,
+	store func(context.Context, storage.Tx, environment.Instance) error,
+	change func(environment.Instance) (environment.Instance, error),
+) (changed environment.Instance, err error) {
+	err = a.locked(ctx, id, func(tx storage.Tx) error {
 		instance, err := a.Instances.Get(ctx, tx, id)
 		if err != nil {
 			return err
@@ -49,9 +75,6 @@ func (a *api) changeInstance(ctx context.Context, id string, entry auditlog.Entr
 
 		return a.Recorder.Record(ctx, tx, entry)
 	})
-	if errors.Is(err, storage.ErrNotFound) {
-		err = operatorserver.NotFound(textNoInstance)
-	}
 
 	return changed, err
 }

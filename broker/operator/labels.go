@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -27,15 +26,8 @@ const (
 
 // LabelInstance sets and removes labels of an instance.
 func (a *api) LabelInstance(r *http.Request) (httpserver.Response, error) {
-	id, err := operatorserver.Segment(r, "instance_id")
+	id, wanted, err := readChange[operatorapi.LabelChange](r, textLabelChange)
 	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	httpserver.Note(r.Context(), logging.InstanceID, id)
-
-	var wanted operatorapi.LabelChange
-	if err := operatorserver.ReadStrictly(r.Body, &wanted, textLabelChange); err != nil {
 		return httpserver.Response{}, err
 	}
 
@@ -77,16 +69,7 @@ func checkLabels(wanted operatorapi.LabelChange) error {
 func (a *api) storeLabels(ctx context.Context, id string, wanted operatorapi.LabelChange) (map[string]string, error) {
 	labels := map[string]string{}
 
-	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
-		present, err := a.Instances.Lock(ctx, tx, id)
-		if err == nil && !present {
-			err = storage.ErrNotFound
-		}
-
-		if err != nil {
-			return err
-		}
-
+	err := a.locked(ctx, id, func(tx storage.Tx) error {
 		found, err := a.Instances.Labels(ctx, tx, id)
 		if err != nil {
 			return err
@@ -117,9 +100,6 @@ func (a *api) storeLabels(ctx context.Context, id string, wanted operatorapi.Lab
 			Before: auditlog.Fields{"labels": before}, After: auditlog.Fields{"labels": labels},
 		})
 	})
-	if errors.Is(err, storage.ErrNotFound) {
-		err = operatorserver.NotFound(textNoInstance)
-	}
 
 	return labels, err
 }

@@ -130,15 +130,8 @@ func (a *api) checkPlatform(instance environment.Instance, name string) error {
 func (a *api) changePlatforms(r *http.Request, action string,
 	change func(instance environment.Instance, name string) (environment.Instance, error),
 ) (httpserver.Response, error) {
-	id, err := operatorserver.Segment(r, "instance_id")
+	id, wanted, err := readChange[operatorapi.PlatformChange](r, textPlatformChange)
 	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	httpserver.Note(r.Context(), logging.InstanceID, id)
-
-	var wanted operatorapi.PlatformChange
-	if err := operatorserver.ReadStrictly(r.Body, &wanted, textPlatformChange); err != nil {
 		return httpserver.Response{}, err
 	}
 

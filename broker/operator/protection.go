@@ -28,15 +28,7 @@ func (a *api) UnprotectInstance(r *http.Request) (httpserver.Response, error) {
 // setProtection changes the deletion protection of the instance in the path, and its parameter if the order or an update contained it, so
 // that platforms read the current value. The log has a line for each request.
 func (a *api) setProtection(r *http.Request, action string, protected bool) (httpserver.Response, error) {
-	var wanted operatorapi.Justification
-
-	id, err := operatorserver.Segment(r, "instance_id")
-	if err == nil {
-		httpserver.Note(r.Context(), logging.InstanceID, id)
-
-		err = operatorserver.ReadStrictly(r.Body, &wanted, textJustification)
-	}
-
+	id, wanted, err := readChange[operatorapi.Justification](r, textJustification)
 	if err == nil {
 		wanted.Reason, err = operatorserver.CheckReason(wanted.Reason)
 	}

@@ -29,15 +29,8 @@ func (a *api) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
 
 // upgrade starts an upgrade of the kind. The audit log and the log contain the name of the user.
 func (a *api) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
-	id, err := operatorserver.Segment(r, "instance_id")
+	id, wanted, err := readChange[operatorapi.Upgrade](r, textUpgrade)
 	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	httpserver.Note(r.Context(), logging.InstanceID, id)
-
-	var wanted operatorapi.Upgrade
-	if err := operatorserver.ReadStrictly(r.Body, &wanted, textUpgrade); err != nil {
 		return httpserver.Response{}, err
 	}
 
