@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/kubeconfig"
 )
 
 const (
@@ -72,7 +73,7 @@ func checkTargetKubeconfig(path string, text []byte) error {
 	}
 
 	for _, user := range parsed.AuthInfos {
-		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" {
+		if kubeconfig.RefersOutside(user) {
 			return usage("the kubeconfig of the target must contain a token or a certificate itself, and name no program and no file")
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
@@ -220,7 +221,7 @@ func parseKubeconfig(text []byte) (*rest.Config, error) {
 	}
 
 	for _, user := range parsed.AuthInfos {
-		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" {
+		if kubeconfig.RefersOutside(user) {
 			return nil, errors.New("it must contain a token or a certificate itself, and name no program and no file")
 		}
 	}

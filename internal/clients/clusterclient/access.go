@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
@@ -206,7 +207,7 @@ func restConfig(parsed *clientcmdapi.Config) (*rest.Config, error) {
 	}
 
 	for _, user := range parsed.AuthInfos {
-		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" {
+		if kubeconfig.RefersOutside(user) {
 			return nil, unusable("it refers to programs or files")
 		}
 	}
