@@ -46,8 +46,7 @@ func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Comm
 
 // addBundleWait adds the flags --wait and --wait-timeout of commands that install a Bundle.
 func addBundleWait(command *cobra.Command, waiting *waiting) {
-	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait until the Bundle is installed")
-	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+	addWaitFor(command, waiting, "wait until the Bundle is installed")
 }
 
 // suspendBundle sets spec.suspend, waits if wanted, and prints the state.
@@ -175,8 +174,7 @@ func newBundleDeleteCommand(session *session, cluster *clusterFlags) *cobra.Comm
 		},
 	}
 
-	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait until the objects are removed")
-	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+	addWaitFor(command, &waiting, "wait until the objects are removed")
 
 	return addYes(session, command)
 }

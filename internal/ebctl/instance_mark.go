@@ -95,8 +95,7 @@ func newInstanceLabelCommand(session *session) *cobra.Command {
 		}})
 	})
 
-	required := command.Args
-	command.Args = func(command *cobra.Command, args []string) error { return required(command, args[:min(len(args), 2)]) }
+	command.Args = atLeast(strings.Fields(command.Use)[1:]...)
 
 	return command
 }

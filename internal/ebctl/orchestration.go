@@ -266,17 +266,13 @@ func newOrchestrationCancelCommand(session *session) *cobra.Command {
 
 // newOrchestrationRetryCommand returns the command that retries failed upgrades.
 func newOrchestrationRetryCommand(session *session) *cobra.Command {
-	atLeastOne := func(command *cobra.Command, args []string) error {
-		return arguments("ORCHESTRATION")(command, args[:min(len(args), 1)])
-	}
-
 	return session.onOrchestration(&cobra.Command{
 		Use:   "retry ORCHESTRATION [OPERATION...]",
 		Short: "Retry the failed upgrades of an orchestration, by default all of them",
 		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
 			"Each failed target gets a new operation. If the orchestration has failed because its conductor failed, the command continues it. " +
 			"The command needs the role operator. The audit log records your name.",
-	}, atLeastOne, func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
+	}, atLeast("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
 		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations})
 		if err != nil {
 			return fmt.Errorf("retrying orchestration %s: %w", id, err)

@@ -211,6 +211,13 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// atLeast requires the named arguments and permits more.
+func atLeast(names ...string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		return arguments(names...)(command, args[:min(len(args), len(names))])
+	}
+}
+
 // onInstance completes a command whose first argument is the ID or name of an instance. The command finds the instance and then
 // calls run. The words in the command's Use line, except the first, are its required arguments.
 func (s *session) onInstance(command *cobra.Command, run func(ctx context.Context, instance target, args []string) error) *cobra.Command {
@@ -228,9 +235,14 @@ func (s *session) onInstance(command *cobra.Command, run func(ctx context.Contex
 	return command
 }
 
-// addWait adds the flags --wait and --wait-timeout.
+// addWait adds the flags --wait and --wait-timeout of commands that start an operation.
 func addWait(command *cobra.Command, waiting *waiting) {
-	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait for the end of the operation and show its progress")
+	addWaitFor(command, waiting, "wait for the end of the operation and show its progress")
+}
+
+// addWaitFor adds the flags --wait and --wait-timeout. help is the help text of --wait.
+func addWaitFor(command *cobra.Command, waiting *waiting, help string) {
+	command.Flags().BoolVar(&waiting.wanted, "wait", false, help)
 	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
 }
 
