@@ -93,7 +93,7 @@ type signatures struct {
 // satisfy returns the problem, or an empty text.
 func (s *signatures) satisfy(lists [][]publicKey) string {
 	for _, keys := range lists {
-		problem := "no signature is one of the public keys"
+		problem := "no public key verifies a signature"
 
 		for _, one := range s.all {
 			for _, key := range keys {

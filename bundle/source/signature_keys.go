@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"encoding/pem"
@@ -123,9 +124,7 @@ func (s *imageSource) keysOf(ctx context.Context, verification v1alpha1.ImageVer
 	switch {
 	case verification.ConfigMap != nil:
 		reference := *verification.ConfigMap
-		if reference.Key == "" {
-			reference.Key = defaultKey
-		}
+		reference.Key = cmp.Or(reference.Key, defaultKey)
 
 		object := &corev1.ConfigMap{}
 		if err := s.objects.get(ctx, "ConfigMap", reference.Name, object); err != nil {
@@ -140,9 +139,7 @@ func (s *imageSource) keysOf(ctx context.Context, verification v1alpha1.ImageVer
 		return "the key " + reference.Key + " of the ConfigMap " + reference.Name, []byte(text), nil
 	case verification.Secret != nil:
 		reference := *verification.Secret
-		if reference.Key == "" {
-			reference.Key = defaultKey
-		}
+		reference.Key = cmp.Or(reference.Key, defaultKey)
 
 		data, err := s.objects.secret(ctx, reference.Name, reference.Key)
 

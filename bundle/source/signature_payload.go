@@ -48,7 +48,7 @@ func parseSigstoreBundle(text []byte) signed {
 	return bundle.Envelope
 }
 
-// by implements signed. What is signed is the payload with its type, in the encoding of DSSE.
+// by implements signed. The signature covers the type and the payload, in DSSE encoding.
 func (e envelope) by(key publicKey) bool {
 	encoded := append(fmt.Appendf(nil, "DSSEv1 %d %s %d ", len(e.PayloadType), e.PayloadType, len(e.Payload)), e.Payload...)
 

@@ -13,8 +13,10 @@ import (
 const StateRetrying = "retrying"
 
 // shownState is the current state of a target: that of its upgrade, if the upgrade exists. An upgrade that is accepted is in progress.
-const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state <> 'pending' THEN operations.state
-	WHEN targets.state = 'pending' AND targets.former_ids <> '' THEN '` + StateRetrying + `' ELSE targets.state END`
+const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state <> 'pending' THEN operations.state ELSE ` + ownState + ` END`
+
+// ownState is the current state of a target that is not in progress.
+const ownState = `CASE WHEN targets.state = 'pending' AND targets.former_ids <> '' THEN '` + StateRetrying + `' ELSE targets.state END`
 
 // Filter selects targets. Empty fields select all.
 type Filter struct {
@@ -105,8 +107,8 @@ func (s *Store) Stats(ctx context.Context, tx storage.Tx, id string) (map[string
 	rows, err := storage.Select[struct {
 		State string `db:"shown_state"`
 		Count int    `db:"count"`
-	}](ctx, tx, `SELECT CASE WHEN state = 'pending' AND former_ids <> '' THEN '`+StateRetrying+`' ELSE state END AS shown_state, count(*) AS count
-			FROM orchestration_targets WHERE orchestration_id = ? AND state <> 'in progress' GROUP BY 1
+	}](ctx, tx, `SELECT `+ownState+` AS shown_state, count(*) AS count
+			FROM orchestration_targets AS targets WHERE targets.orchestration_id = ? AND targets.state <> 'in progress' GROUP BY 1
 		UNION ALL SELECT `+shownState+` AS shown_state, count(*) AS count FROM orchestration_targets AS targets
 			LEFT JOIN operations ON operations.id = targets.operation_id
 			WHERE targets.orchestration_id = ? AND targets.state = 'in progress' GROUP BY 1`, id, id)

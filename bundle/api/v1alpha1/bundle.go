@@ -26,7 +26,7 @@ const (
 	ReasonUnpackFailed              = "UnpackFailed"
 	ReasonProcessingFinalizerFailed = "ProcessingFinalizerFailed"
 
-	// ReasonSignatureMissing and ReasonSignatureInvalid are additions: the image has no signature, or none of the public keys.
+	// ReasonSignatureMissing and ReasonSignatureInvalid are additions: the image has no signature, or no signature that a public key verifies.
 	ReasonSignatureMissing = "SignatureMissing"
 	ReasonSignatureInvalid = "SignatureInvalid"
 )
