@@ -3,9 +3,22 @@ package broker_test
 import (
 	"testing"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
+
+// edit changes the row of an instance.
+func (b *fixture) edit(id string, change func(*environment.Instance)) {
+	b.Helper()
+
+	instance := b.stored(id)
+	change(&instance)
+
+	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.instances.Update(b.Context(), tx, instance) }); err != nil {
+		b.Fatal(err)
+	}
+}
 
 // TestDeletionProtection checks that the protection begins with a successful creation and ends with an update.
 func TestDeletionProtection(t *testing.T) {
@@ -44,6 +57,7 @@ func TestDeletionProtection(t *testing.T) {
 
 		deletion := b.want("a deletion without protection", b.remove(instanceID), 202).text("operation")
 		b.move(deletion, process.Failed)
+		b.edit(instanceID, func(instance *environment.Instance) { instance.DeletionProtection = true })
 		b.want("a failed deletion is repeated", b.remove(instanceID), 202)
 	})
 }
@@ -53,13 +67,9 @@ func TestProtectionEndsWithExpiry(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 
-	instance := b.stored(instanceID)
-	instance.DeletionProtection, instance.ExpiredAt = true, b.clock.Now()
-
-	if err := b.options.DB.InTx(t.Context(), func(tx storage.Tx) error { return b.instances.Update(t.Context(), tx, instance) }); err != nil {
-		t.Fatal(err)
-	}
-
+	b.edit(instanceID, func(instance *environment.Instance) {
+		instance.DeletionProtection, instance.ExpiredAt = true, b.clock.Now()
+	})
 	b.want("a deletion", b.remove(instanceID), 202)
 }
 
