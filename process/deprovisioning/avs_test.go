@@ -27,7 +27,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *stepstest.Objects) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = 200 * time.Millisecond
+	config.Timeout = time.Second
 	client := avs.New(config, http.DefaultTransport)
 
 	internal, err := client.CreateInternal(t.Context(), avs.Cluster{InstanceID: instanceID})

@@ -78,12 +78,11 @@ func TestBTPOperatorCleanupRunsIf(t *testing.T) {
 		data environment.Data
 		want bool
 	}{
-		"suspension":           {kind: environment.KindSuspend, data: environment.Data{Instance: withRuntime("r")}, want: true},
-		"without runtime":      {kind: environment.KindSuspend, data: environment.Data{Instance: instance()}},
-		"deletion":             {kind: environment.KindDeprovision, data: environment.Data{Instance: withRuntime("r")}},
-		"deleted subaccount":   {kind: environment.KindDeprovision, data: environment.Data{Instance: withRuntime("r"), SubaccountDeleted: true}, want: true},
-		"a tenant's cluster":   {kind: environment.KindDeprovision, data: environment.Data{Instance: own, SubaccountDeleted: true}, want: true},
-		"cleanup of leftovers": {kind: environment.KindCleanup, data: environment.Data{Instance: withRuntime("r"), SubaccountDeleted: true}},
+		"suspension":         {kind: environment.KindSuspend, data: environment.Data{Instance: withRuntime("r")}, want: true},
+		"without runtime":    {kind: environment.KindSuspend, data: environment.Data{Instance: instance()}},
+		"deletion":           {kind: environment.KindDeprovision, data: environment.Data{Instance: withRuntime("r")}},
+		"deleted subaccount": {kind: environment.KindDeprovision, data: environment.Data{Instance: withRuntime("r"), SubaccountDeleted: true}, want: true},
+		"a tenant's cluster": {kind: environment.KindDeprovision, data: environment.Data{Instance: own, SubaccountDeleted: true}, want: true},
 	}
 
 	for name, c := range cases {
@@ -91,11 +90,16 @@ func TestBTPOperatorCleanupRunsIf(t *testing.T) {
 		stages := map[string]func() bool{
 			environment.KindSuspend:     func() bool { return Suspension(options).Stages[1].Steps[0].When.Met(newOperation(c.data)) },
 			environment.KindDeprovision: func() bool { return Process(options).Stages[1].Steps[0].When.Met(newOperation(c.data)) },
-			environment.KindCleanup:     func() bool { return Cleanup(options).Stages[1].Steps[0].When.Met(newOperation(c.data)) },
 		}
 
 		if got := stages[c.kind](); got != c.want {
 			t.Errorf("%s: the step runs: %t", name, got)
+		}
+	}
+
+	for _, stage := range Cleanup(Options{Runtimes: &fakeRuntimes{}, Kind: ours, Limit: time.Hour}).Stages {
+		if stage.Name == (cleanBTP{}).Name() {
+			t.Error("a cleanup of leftovers has the step, but no runtime")
 		}
 	}
 

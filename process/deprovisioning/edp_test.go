@@ -32,7 +32,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *stepstest.Objects) {
 	t.Cleanup(server.Close)
 
 	config := edp.DefaultConfig()
-	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 200*time.Millisecond
+	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, time.Second
 	client := edp.New(config, http.DefaultTransport)
 
 	if err := client.Register(t.Context(), edp.Tenant{Name: "sub-1", PlatformRegion: "cf-eu10", PlanName: "aws"}); err != nil {

@@ -29,7 +29,7 @@ func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	t.Cleanup(server.Close)
 
 	config := ias.DefaultConfig()
-	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, 200*time.Millisecond
+	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, time.Second
 
 	return simulated, ias.New(config, http.DefaultTransport)
 }
@@ -50,7 +50,7 @@ func TestIASFaults(t *testing.T) {
 			simulator.Fault{Operation: "deleteServiceProvider", Lost: true},
 			"IAS cannot be reached", iasInterval,
 		},
-		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 200ms", iasInterval},
+		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 1s", iasInterval},
 		"Garbled": {
 			"a proxy may answer with HTML",
 			simulator.Fault{Operation: "getCompany", Body: "<html>", Times: lasting},

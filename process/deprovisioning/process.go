@@ -130,7 +130,7 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	btp := stage(cleanBTP{runtimes: options.Runtimes})
 	btp.Steps[0].Skippable = true
 	btp.Steps[0].When = process.Condition[environment.Data]{
-		Text: "a suspension, or the User-Agent of the deletion is accountcleanup-job", Holds: hasServices(kind), Off: kind == environment.KindCleanup,
+		Text: "a suspension, or the User-Agent of the deletion is accountcleanup-job", Holds: hasServices(kind),
 	}
 	btp.Steps[0].Notes = process.Notes{System: "runtime", Limit: cleanupWindow, Optional: true}
 
@@ -155,9 +155,12 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	deleteKyma, checkKyma, deleteSecret := kymaStages(options, stage)
 	deregister, deregistered := reconcilerStages(options, stage)
 
-	stages := []process.Stage[environment.Data]{
-		stage(start(options.Provisionings)),
-		btp,
+	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings))}
+	if kind != environment.KindCleanup { // the runtime of a leftover is gone, or about to be
+		stages = append(stages, btp)
+	}
+
+	stages = append(stages,
 		avs,
 		edp,
 		ias,
@@ -168,7 +171,7 @@ func removing(kind string, options Options, last Step) process.Process[environme
 		remove,
 		check,
 		deleteSecret,
-	}
+	)
 
 	if kind == environment.KindDeprovision { // a suspended instance keeps its account
 		release := stage(releaseSubscription(options.Accounts))

@@ -28,7 +28,7 @@ func newReconciler(t *testing.T) (*fakereconciler.Reconciler, *reconciler.Client
 	t.Cleanup(server.Close)
 
 	config := reconciler.DefaultConfig()
-	config.URL, config.Timeout = server.URL, 200*time.Millisecond
+	config.URL, config.Timeout = server.URL, time.Second
 	client := reconciler.New(config, http.DefaultTransport)
 
 	if _, err := client.Apply(t.Context(), reconciler.Cluster{

@@ -3,6 +3,7 @@ package kymachange
 import (
 	"context"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -20,4 +21,16 @@ func BTPOperatorOverrides() Step {
 
 		return nil
 	})
+}
+
+// WithCredentials returns the condition that adds to another one that the tenant's context has credentials for Service Manager.
+func WithCredentials(condition process.Condition[environment.Data]) process.Condition[environment.Data] {
+	return process.Condition[environment.Data]{
+		Text: condition.Text + "; the context has sm_operator_credentials",
+		Holds: func(operation Operation) bool {
+			update := operation.Data.Update
+
+			return condition.Holds(operation) && update != nil && update.Cluster.ServiceManager != nil
+		},
+	}
 }

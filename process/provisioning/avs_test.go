@@ -32,7 +32,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *httptest.Server) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = 200 * time.Millisecond
+	config.Timeout = time.Second
 
 	return simulated, avs.New(config, http.DefaultTransport), server
 }
@@ -72,7 +72,7 @@ func TestAvSFaults(t *testing.T) {
 		"Slow": {
 			"a slow call may end later",
 			simulator.Fault{Operation: create, Delay: time.Minute},
-			"AvS did not respond within 200ms", avsInterval, true, 0,
+			"AvS did not respond within 1s", avsInterval, true, 0,
 		},
 		"Garbled": {
 			"the ID is unknown",

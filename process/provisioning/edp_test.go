@@ -26,7 +26,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client) {
 	t.Cleanup(server.Close)
 
 	config := edp.DefaultConfig()
-	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 200*time.Millisecond
+	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, time.Second
 
 	return simulated, edp.New(config, http.DefaultTransport)
 }
@@ -63,7 +63,7 @@ func TestEDPFaults(t *testing.T) {
 			simulator.Fault{Operation: "createTenant", Lost: true},
 			"EDP cannot be reached", edpInterval, "",
 		},
-		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "EDP did not respond within 200ms", edpInterval, ""},
+		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "EDP did not respond within 1s", edpInterval, ""},
 		"Garbled": {
 			"the token is no JSON",
 			simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>", Times: lasting},

@@ -137,7 +137,7 @@ func Process(options Options) process.Process[environment.Data] {
 				},
 				{
 					Step:      registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
-					When:      Condition{Text: "not own_cluster, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil},
+					When:      Condition{Text: "not own_cluster, the instance has a subaccount, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil},
 					Skippable: true,
 					Notes: process.Notes{
 						System: "EDP", Creates: "the data tenant of the subaccount, with its metadata", Limit: edpWindow,

@@ -3,9 +3,11 @@ package update
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // TestCredentialsOnly checks which steps an update needs, depending on what it changes.
@@ -67,5 +69,25 @@ func TestInjectCredentials(t *testing.T) {
 	w.silent = errors.New("down")
 	if _, _, err := injectCredentials(w).Run(t.Context(), operation, logging.Discard()); !errors.Is(err, w.silent) {
 		t.Errorf("got %v, want the error of the runtime", err)
+	}
+}
+
+// TestGetKubeconfig checks that an update writes nothing to a runtime that does not respond and does not change its Kyma.
+func TestGetKubeconfig(t *testing.T) {
+	w := newFixture()
+	w.silent = errors.New("down")
+	w.instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}}
+	change := environment.UnchangedUpdate(w.instance)
+	change.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"serverless"}}
+	change.Cluster.ServiceManager = &environment.ServiceManager{ClientID: "client", ClientSecret: "two"}
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"},
+		environment.Data{Instance: w.instance, Update: &change}, time.Time{})
+
+	if _, _, err := run(t, w, "btp-operator", operation); !errors.Is(err, w.silent) {
+		t.Errorf("got %v, want the error of the runtime", err)
+	}
+
+	if w.applied.ClientID != "" || len(w.modules) > 0 {
+		t.Errorf("the update wrote the credentials of %q and ordered %v", w.applied.ClientID, w.modules)
 	}
 }

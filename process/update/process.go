@@ -153,16 +153,28 @@ func kymaStages(options Options) []process.Stage[environment.Data] {
 	resourceChanged := process.Condition[environment.Data]{
 		Text: "the modules, the plan or the account change, Lifecycle Manager installs Kyma", Holds: changesKymaResource,
 	}
+	credentialsChanged := process.Condition[environment.Data]{Text: "the BTP credentials in the context change", Holds: changesCredentials}
+	runtimeChanged := process.Condition[environment.Data]{
+		Text: "the modules or the BTP credentials change; not the modules alone with Lifecycle Manager",
+		Holds: func(operation Operation) bool {
+			return changesCredentials(operation) || kymaChanged.Holds(operation)
+		},
+	}
 	kyma := options.KymaResource
 	kyma.Instance = func(_ context.Context, operation Operation) (environment.Instance, error) {
 		return operation.Data.Changed()
 	}
 
 	return []process.Stage[environment.Data]{
-		{Name: "kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
+		{Name: "btp-operator", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
 			{Step: initKymaVersion(options.Kyma), When: kymaChanged},
+			{Step: getKubeconfig(options.Access), When: runtimeChanged, Notes: process.Notes{System: "runtime"}},
+			{
+				Step: injectCredentials(options.Access), When: credentialsChanged,
+				Notes: process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
+			},
+			{Step: kymachange.BTPOperatorOverrides(), When: kymachange.WithCredentials(kymaChanged)},
 			{Step: kymachange.Overrides(options.Kyma), When: kymaChanged, Notes: process.Notes{System: "control plane"}},
-			{Step: kymachange.BTPOperatorOverrides(), When: kymaChanged},
 			{Step: kymachange.BusolaMigratorOverrides(), When: kymaChanged},
 			{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaOrdered, Notes: process.Notes{System: "Provisioner"}},
 			{
@@ -171,24 +183,19 @@ func kymaStages(options Options) []process.Stage[environment.Data] {
 			},
 			{Step: kymaresource.ApplyKyma(kyma), When: resourceChanged, Notes: process.Notes{System: kymaresource.System}},
 		}},
-		{Name: "check_kyma", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
+		{Name: "btp-operator-check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
 			{
 				Step: checkKyma(options.Waiter), When: kymaOrdered,
 				Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit},
+			},
+			{
+				Step: checkReconcilerState(options.Reconciler), When: kymaReconciled,
+				Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
 			},
 			{
 				Step: kymaresource.CheckKyma(kyma), When: resourceChanged,
 				Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
 			},
 		}},
-		{Name: "btp-operator", Retry: retry, Steps: []process.Task[environment.Data]{{
-			Step:  injectCredentials(options.Access),
-			When:  process.Condition[environment.Data]{Text: "the BTP credentials in the context change", Holds: changesCredentials},
-			Notes: process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
-		}}},
-		{Name: "btp-operator-check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{{
-			Step: checkReconcilerState(options.Reconciler), When: kymaReconciled,
-			Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
-		}}},
 	}
 }

@@ -294,7 +294,7 @@ func TestModules(t *testing.T) {
 		change.Cluster.AutoScalerMax = nodes
 		operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Update: &change}, time.Time{})
 
-		for _, stage := range []string{"cluster", "check", "kyma", "check_kyma", "record"} {
+		for _, stage := range []string{"cluster", "check", "btp-operator", "btp-operator-check", "record"} {
 			var err error
 			if operation, _, err = run(t, w, stage, operation); err != nil {
 				t.Fatalf("%s: %v", stage, err)
@@ -312,5 +312,45 @@ func TestModules(t *testing.T) {
 		if diff := cmp.Diff([]string{"serverless"}, w.instance.Request.Cluster.Kyma.Modules); diff != "" {
 			t.Errorf("%d nodes: the row, -want +got\n%s", nodes, diff)
 		}
+	}
+}
+
+// TestFormerStages continues an update that a replica of the former release began, which had the steps for Kyma in stages of their own.
+// They run again, and repeat the order under the same key.
+func TestFormerStages(t *testing.T) {
+	w := newFixture()
+	w.instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}}
+	w.status.State = provisionerclient.StateSucceeded
+
+	change := environment.UnchangedUpdate(w.instance)
+	change.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"serverless"}}
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Update: &change}, time.Time{})
+
+	for _, stage := range []string{"cluster", "check", "btp-operator"} {
+		var err error
+		if operation, _, err = run(t, w, stage, operation); err != nil {
+			t.Fatalf("%s: %v", stage, err)
+		}
+	}
+
+	operation.FinishedStages = []string{"cluster", "check", "kyma", "check_kyma"}
+
+	for _, stage := range w.process().Stages {
+		if operation.Finished(stage.Name) {
+			continue
+		}
+
+		var err error
+		if operation, _, err = run(t, w, stage.Name, operation); err != nil {
+			t.Fatalf("%s: %v", stage.Name, err)
+		}
+	}
+
+	if diff := cmp.Diff(map[string][]string{"op-2-kyma": {"serverless@1.0.0"}}, w.modules); diff != "" {
+		t.Errorf("upgrades of Kyma, -want +got\n%s", diff)
+	}
+
+	if diff := cmp.Diff([]string{"serverless"}, w.instance.Request.Cluster.Kyma.Modules); diff != "" {
+		t.Errorf("the row, -want +got\n%s", diff)
 	}
 }

@@ -63,7 +63,7 @@ func Process(options Options) process.Process[environment.Data] {
 			{Step: initialization(options.Instances, options.Kyma), Notes: controlPlane},
 			{Step: options.Preemptible(getKubeconfig(options.Access)), When: noDryRun, Skippable: true, Notes: process.Notes{System: "runtime"}},
 			options.BeginMaintenance(),
-			{Step: options.Preemptible(kymachange.BTPOperatorOverrides()), When: overridden},
+			{Step: options.Preemptible(kymachange.BTPOperatorOverrides()), When: kymachange.WithCredentials(overridden)},
 			{Step: options.Preemptible(kymachange.Overrides(options.Kyma)), When: overridden, Notes: controlPlane},
 			{Step: options.Preemptible(kymachange.BusolaMigratorOverrides()), When: overridden},
 			options.SendNotification(),
