@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -215,6 +216,10 @@ func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, r
 		}
 
 		text, err := i.Uploads.Upload(ctx, bundle.Name, packed)
+		if failure.Is(err, failure.Conflict) {
+			err = i.checkConflict(ctx, bundle.Name, err, part.where)
+		}
+
 		if err != nil {
 			known := failure.Of(err)
 
@@ -225,6 +230,25 @@ func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, r
 	}
 
 	return waiting, nil
+}
+
+// checkConflict returns nil if the Bundle has received its content meanwhile: another replica of the Provisioner sent the same. Otherwise it
+// returns the error of the upload.
+func (i *Installer) checkConflict(ctx context.Context, name string, refused error, where string) error {
+	bundle := &v1alpha1.Bundle{}
+
+	err := i.Hub().Get(ctx, client.ObjectKey{Name: name}, bundle)
+
+	switch {
+	case apierrors.IsNotFound(err): // the next call finds another one
+		return nil
+	case err != nil:
+		return explain(err, where)
+	case bundle.Spec.Source.Type == v1alpha1.SourceTypeUpload && !needsContent(bundle):
+		return nil
+	default:
+		return refused
+	}
 }
 
 // needsContent reports whether a Bundle may wait for its upload.

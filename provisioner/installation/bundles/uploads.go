@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,11 @@ import (
 )
 
 const (
-	// uploadTimeout bounds one request to the content server.
+	// uploadTimeout is the default of UploadsOptions.Timeout.
 	uploadTimeout = 30 * time.Second
 	// uploadAttempts is the number of requests in one call while the server responds that another replica accepts uploads.
 	uploadAttempts = 3
-	// largestResponse bounds the response that is read so that the connection can be closed, in bytes.
+	// largestResponse is the maximum number of bytes that are read of a response.
 	largestResponse = 1 << 10
 )
 
@@ -35,6 +36,8 @@ type UploadsOptions struct {
 	TokenFile string
 	// CAFile has the authorities of the server. Empty means those of the system.
 	CAFile string
+	// Timeout bounds one request; 0 means 30 seconds.
+	Timeout time.Duration
 }
 
 // Uploads is the client of the content server of a bundle provisioner.
@@ -59,7 +62,7 @@ func NewUploads(options UploadsOptions) (*Uploads, error) {
 // client returns a client with the current credentials.
 func (u *Uploads) client() (*http.Client, error) {
 	config := &rest.Config{
-		BearerTokenFile: u.options.TokenFile, Timeout: uploadTimeout, TLSClientConfig: rest.TLSClientConfig{CAFile: u.options.CAFile},
+		BearerTokenFile: u.options.TokenFile, Timeout: cmp.Or(u.options.Timeout, uploadTimeout), TLSClientConfig: rest.TLSClientConfig{CAFile: u.options.CAFile},
 	}
 	if u.options.TokenFile == "" {
 		known := u.options.Credentials()
@@ -81,30 +84,42 @@ func (u *Uploads) client() (*http.Client, error) {
 }
 
 // Upload implements Uploader. Only one replica of the bundle provisioner accepts uploads, so it repeats the request a few times: each
-// opens a connection, which may lead to another replica.
+// opens a connection, which may lead to another replica. The kind of an error is Conflict if the Bundle has other content or another source.
 func (u *Uploads) Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error) {
 	client, err := u.client()
 	if err != nil {
-		return "", refusedUpload(failure.Transient, "cannot be sent to the bundle provisioner: an operator must correct APP_KYMA_BUNDLES_TOKEN_FILE or APP_KYMA_BUNDLES_CA_FILE")
+		return "", refusedUpload("cannot be sent to the bundle provisioner: an operator must correct APP_KYMA_BUNDLES_TOKEN_FILE or APP_KYMA_BUNDLES_CA_FILE")
 	}
 
 	for range uploadAttempts {
-		waiting, err = u.put(ctx, client, bundle, archive)
-		if err != nil || waiting == "" {
-			break
+		response, err := u.put(ctx, client, bundle, archive)
+		if err != nil {
+			return "", err
+		}
+
+		waiting, err = response.result()
+		if err != nil || waiting == "" || response.status == http.StatusTooManyRequests {
+			return waiting, err
 		}
 	}
 
-	return waiting, err
+	return waiting, nil
+}
+
+// uploadResponse is a response of the content server.
+type uploadResponse struct {
+	status int
+	// text is the begin of the body.
+	text string
 }
 
 // put sends one request.
-func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, archive []byte) (waiting string, err error) {
+func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, archive []byte) (uploadResponse, error) {
 	address := u.address.JoinPath("uploads", bundle+".tgz").String()
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, bytes.NewReader(archive))
 	if err != nil {
-		return "", refusedUpload(failure.Internal, "cannot be sent to the bundle provisioner: the address is invalid")
+		return uploadResponse{}, failure.Wrap(failure.Internal, err, "the address of the content server is invalid")
 	}
 
 	request.Close = true
@@ -112,28 +127,47 @@ func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, a
 	response, err := client.Do(request)
 	if err != nil {
 		// The error may contain internal addresses: only the log has it.
-		return "", failure.Wrap(failure.Transient, err, "its content cannot be sent to the bundle provisioner: the content server does not respond").
+		return uploadResponse{}, failure.Wrap(failure.Transient, upstream.WithoutURL(err), "its content cannot be sent to the bundle provisioner: the content server does not respond").
 			WithReason(failure.ReasonSystemAway, failure.ComponentBundles)
 	}
 	defer response.Body.Close() //nolint:errcheck // It has been read only.
 
-	_, _ = io.CopyN(io.Discard, response.Body, largestResponse)
+	text, _ := io.ReadAll(io.LimitReader(response.Body, largestResponse)) // The status counts, also if the connection is cut after it.
 
-	switch response.StatusCode {
+	return uploadResponse{response.StatusCode, string(text)}, nil
+}
+
+// result classifies a response.
+func (r uploadResponse) result() (waiting string, err error) {
+	const unsent = "cannot be sent to the bundle provisioner: "
+
+	switch r.status {
 	case http.StatusCreated, http.StatusNoContent:
 		return "", nil
-	case http.StatusServiceUnavailable, http.StatusNotFound:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusNotFound: // Its cache may not have a new Bundle.
 		return "waiting until the bundle provisioner accepts its content", nil
-	case http.StatusRequestEntityTooLarge:
-		return "", refusedUpload(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator raise APP_LIMITS_COMPRESSED_BYTES there")
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return "", refusedUpload(failure.Transient, "cannot be sent to the bundle provisioner: it rejects the token. An operator must bind its user to the ClusterRole bundle-uploader")
+		return "", r.refused(failure.Transient, unsent+"it rejects the token. An operator must bind its user to the ClusterRole bundle-uploader")
+	case http.StatusRequestEntityTooLarge:
+		return "", r.refused(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator raise APP_LIMITS_COMPRESSED_BYTES there")
+	case http.StatusConflict:
+		return "", r.refused(failure.Conflict, unsent+"its Bundle has other content or another source. An operator must delete this Bundle; then retry the operation")
 	default:
-		return "", refusedUpload(failure.Transient, fmt.Sprintf("cannot be sent to the bundle provisioner: the content server responds with status %d", response.StatusCode))
+		kind, text := failure.Permanent, "rejects it with"
+		if r.status == http.StatusRequestTimeout || r.status >= http.StatusInternalServerError {
+			kind, text = failure.Transient, "responds with"
+		}
+
+		return "", r.refused(kind, fmt.Sprintf("%sthe content server %s HTTP status %d %s", unsent, text, r.status, http.StatusText(r.status)))
 	}
 }
 
-// refusedUpload returns the error of a response.
-func refusedUpload(kind failure.Kind, text string) error {
-	return failure.New(kind, "its content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles)
+// refused returns the error of a response. Only operators get what the server says.
+func (r uploadResponse) refused(kind failure.Kind, text string) error {
+	return failure.New(kind, "its content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles).WithDetail(r.text)
+}
+
+// refusedUpload returns the error of a request that cannot be sent.
+func refusedUpload(text string) error {
+	return failure.New(failure.Transient, "its content %s", text).WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
 }
