@@ -26,6 +26,17 @@ func (s stores) eventCalls() map[string]call {
 
 			return err
 		},
+		"events.Begin": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.events.Begin(ctx, tx, "i7", environment.SystemBTPOperator, filledAt)
+		}),
+		"events.Begun": func(ctx context.Context) error {
+			_, err := s.events.Begun(ctx, s.db.Reader(), "i7", environment.SystemBTPOperator)
+
+			return err
+		},
+		"events.End": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.events.End(ctx, tx, "i7", environment.SystemBTPOperator)
+		}),
 		"events.Remove": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.events.Remove(ctx, tx, "i7") }),
 		"events.RemoveBefore": func(ctx context.Context) error {
 			_, err := s.events.RemoveBefore(ctx, filledAt.Add(-60*24*time.Hour), page)

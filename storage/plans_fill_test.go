@@ -51,6 +51,7 @@ func fillTables() []string {
 		`INSERT INTO instance_labels SELECT 'i' || i, 'team', 'team-' || i % 100 FROM sources WHERE i <= 90000 AND i % 10 = 0`,
 		`INSERT INTO instance_events SELECT 'i' || i, 'reconciler', number, 'renewed', '', 1, at, '2030-01-02 03:00'::timestamptz - i * interval '1 minute'
 			FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
+		`INSERT INTO instance_event_intents SELECT 'i' || i, 'btp-operator', at FROM sources WHERE i <= 9000`,
 		`INSERT INTO notifications SELECT 'p' || i, number, 'i' || i, '1', 'create', '2030-01-02 03:00'::timestamptz - i * interval '1 minute', at AS due, at AS began, 1,
 			CASE WHEN i > 200 THEN at END, i > 200 FROM sources, generate_series(1, 2) AS number WHERE i <= 90000`,
 		`INSERT INTO orchestrations SELECT 'o' || i, 'upgradeCluster', CASE WHEN i < 5 THEN 'in progress' ELSE 'succeeded' END, '', '{}', 'user', at AS created, at

@@ -91,7 +91,10 @@ func (s stores) objectCalls() map[string]call {
 			return err
 		},
 		"objects.EndRenewal": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt})
+			return s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt})
+		}),
+		"objects.Reserve": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.objects.Reserve(ctx, tx, cluster, filledAt)
 
 			return err
 		}),

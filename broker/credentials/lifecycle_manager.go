@@ -15,11 +15,10 @@ type ControlPlane interface {
 	// RenewSecret replaces the kubeconfig in a Secret. If there is none, the error is failure.NotFound.
 	RenewSecret(ctx context.Context, ref lifecyclemanager.Ref, kubeconfig secret.String) error
 	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
-	Delete(ctx context.Context, ref lifecyclemanager.Ref) error
 }
 
 // LifecycleManager is a Holder: it has kubeconfigs in Secrets of the control plane. A request for a Secret fails if the Secret is gone, so
-// a renewal excludes no operations.
+// a renewal excludes no operations. Only the creation of a missing Secret does.
 type LifecycleManager struct {
 	Client ControlPlane
 	// Kyma decides which objects a runtime has in the control plane.
@@ -35,34 +34,37 @@ func (LifecycleManager) Title() string { return "Lifecycle Manager" }
 func (LifecycleManager) Limit() time.Duration { return 0 }
 
 // Replace writes the kubeconfig to the Secret, and creates a missing Secret.
-func (l LifecycleManager) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (bool, error) {
-	ref, err := lifecyclemanager.ParseRef(object.Key)
-	if err != nil {
-		return false, err //nolint:wrapcheck // of package failure
-	}
-
-	if err := l.Client.RenewSecret(ctx, ref, kubeconfig); !failure.Is(err, failure.NotFound) {
-		return false, err //nolint:wrapcheck // names the control plane
-	}
-
-	objects, err := l.Kyma.Objects(ctx, instance)
-	if err != nil {
-		return false, err //nolint:wrapcheck // of package failure
-	}
-
-	if objects.Secret != ref {
-		return false, failure.New(failure.Permanent, "the Secret %s is missing, but the Kyma template asks for %s", ref, objects.Secret)
-	}
-
-	return true, l.Client.ApplySecret(ctx, objects, kubeconfig) //nolint:wrapcheck // names the control plane
-}
-
-// Withdraw deletes the Secret.
-func (l LifecycleManager) Withdraw(ctx context.Context, object environment.OutsideObject) error {
+func (l LifecycleManager) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
+	restore func(context.Context) error,
+) error {
 	ref, err := lifecyclemanager.ParseRef(object.Key)
 	if err != nil {
 		return err //nolint:wrapcheck // of package failure
 	}
 
-	return l.Client.Delete(ctx, ref) //nolint:wrapcheck // names the control plane
+	if err := l.Client.RenewSecret(ctx, ref, kubeconfig); !failure.Is(err, failure.NotFound) {
+		return err //nolint:wrapcheck // names the control plane
+	}
+
+	objects, err := l.Kyma.Objects(ctx, instance)
+	if err != nil {
+		return err //nolint:wrapcheck // of package failure
+	}
+
+	if objects.Secret != ref {
+		return failure.New(failure.Permanent, "the Secret %s is missing, but the Kyma template asks for %s", ref, objects.Secret)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, restoreTime)
+	defer cancel()
+
+	if err := restore(ctx); err != nil {
+		return err
+	}
+
+	if err := l.Client.ApplySecret(ctx, objects, kubeconfig); err != nil {
+		return &uncertainError{err}
+	}
+
+	return nil
 }

@@ -44,21 +44,23 @@ func (r Reconciler) Limit() time.Duration { return r.Timeout + readTime }
 
 // Replace sends the cluster with the kubeconfig. The Reconciler takes over a new kubeconfig only with another description, so that is the
 // time of the renewal.
-func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (bool, error) {
+func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
+	_ func(context.Context) error,
+) error {
 	kyma := instance.Request.Cluster.Kyma
 	if object.Key != instance.RuntimeID || !kyma.InstalledBy(environment.InstallerReconciler) || kyma.Version == "" {
-		return false, failure.New(failure.Permanent, "the instance has no Kyma of the Reconciler: its creation has failed, or has another runtime")
+		return failure.New(failure.Permanent, "the instance has no Kyma of the Reconciler: its creation has failed, or has another runtime")
 	}
 
 	var err error
 
 	// The control plane may have other values than at the last operation.
 	if instance.Request.Cluster.Kyma, err = r.Kyma.Complete(ctx, instance); err != nil {
-		return false, err //nolint:wrapcheck // of package failure
+		return err //nolint:wrapcheck // of package failure
 	}
 
 	if instance.Request.Cluster.Kyma, err = r.Kyma.Overrides(ctx, instance); err != nil {
-		return false, err //nolint:wrapcheck // of package failure
+		return err //nolint:wrapcheck // of package failure
 	}
 
 	instance.OverrideServiceManager()
@@ -68,11 +70,8 @@ func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObjec
 
 	_, err = r.Client.Apply(ctx, reconciler.NewCluster(instance, kubeconfig, reconciling.Domain(instance, r.ShootDomain), description))
 	if err != nil && !restclient.NotExecuted(err) {
-		return false, &uncertainError{err}
+		return &uncertainError{err}
 	}
 
-	return false, err //nolint:wrapcheck // names the Reconciler
+	return err //nolint:wrapcheck // names the Reconciler
 }
-
-// Withdraw does nothing: an operation that removes the cluster waits for the renewal.
-func (Reconciler) Withdraw(context.Context, environment.OutsideObject) error { return nil }

@@ -31,6 +31,8 @@ const (
 	concurrency = 5
 	// retryAfter is the time until a failed renewal is repeated. No system can ask for a longer pause, see package restclient.
 	retryAfter = 5 * time.Minute
+	// restoreTime bounds the calls that create a missing kubeconfig.
+	restoreTime = time.Minute
 	// spare is added to the time limit of an exclusive renewal, for clocks that differ and for the last write.
 	spare = 30 * time.Second
 )
@@ -52,10 +54,10 @@ type Holder interface {
 	// Limit bounds a renewal if it excludes operations of the instance, because a late request would replace that of an operation. 0
 	// means that it excludes none.
 	Limit() time.Duration
-	// Replace gives the system the kubeconfig instead of the former one. It reports whether the former one was missing.
-	Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (restored bool, err error)
-	// Withdraw removes a kubeconfig that was restored although an operation has begun to remove it.
-	Withdraw(ctx context.Context, object environment.OutsideObject) error
+	// Replace gives the system the kubeconfig instead of the former one. If the former one is missing, it calls restore before it creates
+	// one, returns its error, and ends its calls within restoreTime.
+	Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
+		restore func(context.Context) error) error
 }
 
 // Renewer renews kubeconfigs. All fields are required.
@@ -140,72 +142,111 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "": // the runtime is being removed, or is left over
-		_, err := r.end(ctx, object, outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
-
-		return err
+		return r.end(ctx, object, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
 	case err != nil:
 		return err
 	}
 
-	outcome, restored, err := r.replace(limited, holder, object, instance)
-	if err != nil {
+	outcome, err := r.replace(limited, holder, object, instance, func(ctx context.Context) error {
+		return r.restore(ctx, &renewal)
+	})
+
+	switch {
+	case errors.Is(err, errRemoved):
+		return r.end(ctx, object, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
+	case err != nil:
 		return r.failed(ctx, holder, renewal, instance, err)
+	default:
+		return r.end(ctx, object, holder.Title(), outcome, environment.Event{
+			Result: resultRenewed, Message: "the kubeconfig for " + holder.Title() + " was renewed",
+		})
 	}
+}
 
-	event := environment.Event{Result: resultRenewed, Message: "the kubeconfig for " + holder.Title() + " was renewed"}
-	if restored {
-		event.Result, event.Message = resultRestored, "the kubeconfig for "+holder.Title()+" was missing and was restored"
-	}
+// errRemoved is the error of a restoration whose object an operation removes.
+var errRemoved = errors.New("an operation removes the object")
 
-	kept, err := r.end(ctx, object, outcome, event)
+// restore reserves the object, so that an operation that removes it waits for the restoration, and stores the intent to restore it. The
+// result of the renewal is recorded as a restoration, also if another replica ends it.
+func (r Renewer) restore(ctx context.Context, renewal *outsideobjects.Renewal) error {
+	until, reserved := r.Clock.Now().Add(restoreTime+spare), false
+
+	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
+		// The intent locks the instance, and a deletion locks the instance before the object.
+		err := r.Events.Begin(ctx, tx, renewal.Object.InstanceID, renewal.Object.System, r.Clock.Now())
+		if err == nil {
+			reserved, err = r.Objects.Reserve(ctx, tx, renewal.Object, until)
+		}
+
+		if err == nil && !reserved {
+			err = errRemoved
+		}
+
+		return err
+	})
 	if err != nil {
 		return err
 	}
 
-	r.Results.count(object.System, event.Result)
+	renewal.Until = until
 
-	if kept || !restored {
-		return nil
-	}
-
-	return holder.Withdraw(ctx, object) //nolint:wrapcheck // names the system
+	return nil
 }
 
-// end records the result of a renewal together with the event, unless the event is empty. It reports false if an operation has changed the
-// record in the meantime.
-func (r Renewer) end(ctx context.Context, object environment.OutsideObject, result outsideobjects.Result, event environment.Event) (kept bool, err error) {
-	err = r.DB.InTx(ctx, func(tx storage.Tx) error {
-		if event.Result != "" {
-			event.InstanceID, event.System, event.LastAt = object.InstanceID, object.System, r.Clock.Now()
+// end records the result of a renewal together with the event, unless the event is empty, and counts a renewal that has succeeded. A renewal
+// after the intent to restore the kubeconfig is a restoration.
+func (r Renewer) end(ctx context.Context, object environment.OutsideObject, title string, result outsideobjects.Result, event environment.Event) error {
+	event.InstanceID, event.System, event.LastAt = object.InstanceID, object.System, r.Clock.Now()
+	succeeded := event.Result == resultRenewed
 
-			// The event locks the instance, and a deletion locks the instance before the object.
+	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
+		if succeeded {
+			begun, err := r.Events.Begun(ctx, tx, object.InstanceID, object.System)
+			if err != nil {
+				return err
+			}
+
+			if begun {
+				event.Result, event.Message = resultRestored, "the kubeconfig for "+title+" was missing and was restored"
+			}
+		}
+
+		// The event locks the instance, and a deletion locks the instance before the intent and the object.
+		if event.Result != "" {
 			if err := r.Events.Record(ctx, tx, event); err != nil {
 				return err
 			}
 		}
 
-		kept, err = r.Objects.EndRenewal(ctx, tx, object, result)
+		if succeeded {
+			if err := r.Events.End(ctx, tx, object.InstanceID, object.System); err != nil {
+				return err
+			}
+		}
 
-		return err
+		return r.Objects.EndRenewal(ctx, tx, object, result)
 	})
+	if err == nil && succeeded {
+		r.Results.count(object.System, event.Result)
+	}
 
-	return kept && err == nil, err
+	return err
 }
 
 // replace issues a kubeconfig and gives it to the system.
 func (r Renewer) replace(ctx context.Context, holder Holder, object environment.OutsideObject, instance environment.Instance,
-) (outsideobjects.Result, bool, error) {
+	restore func(context.Context) error,
+) (outsideobjects.Result, error) {
 	kubeconfig, err := r.Access.AdminKubeconfig(ctx, instance)
 	if err != nil {
-		return outsideobjects.Result{}, false, err //nolint:wrapcheck // names the Provisioner
+		return outsideobjects.Result{}, err //nolint:wrapcheck // names the Provisioner
 	}
 
 	_, until := r.Validity(kubeconfig)
 	issued := environment.NewCredential(r.Clock.Now(), until)
 
-	restored, err := holder.Replace(ctx, object, instance, kubeconfig)
-
-	return outsideobjects.Result{DueAt: issued.RenewAt, IssuedAt: issued.IssuedAt, ExpiresAt: issued.ExpiresAt}, restored, err //nolint:wrapcheck // names the system
+	return outsideobjects.Result{DueAt: issued.RenewAt, IssuedAt: issued.IssuedAt, ExpiresAt: issued.ExpiresAt},
+		holder.Replace(ctx, object, instance, kubeconfig, restore) //nolint:wrapcheck // names the system
 }
 
 // uncertainError is the error of a request that the system may still execute.
@@ -231,9 +272,7 @@ func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjec
 		result.Until = renewal.Until
 	}
 
-	_, err := r.end(ctx, renewal.Object, result, environment.Event{
+	return r.end(ctx, renewal.Object, holder.Title(), result, environment.Event{
 		Result: resultFailed, Message: "renewing the kubeconfig for " + holder.Title() + " failed: " + result.Problem,
 	})
-
-	return err
 }

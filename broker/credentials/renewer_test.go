@@ -350,6 +350,57 @@ func TestRemovalDuringRenewal(t *testing.T) {
 	}
 }
 
+// kill lets the first replica die after the system has got the kubeconfig, and leaves only the second one.
+func (f *fixture) kill() {
+	f.Helper()
+
+	dying, die := context.WithCancel(f.Context())
+	defer die()
+
+	replica := f.replicas[0]
+	replica.Holders = maps.Clone(replica.Holders)
+
+	for system, holder := range replica.Holders {
+		replica.Holders[system] = dyingHolder{holder, die}
+	}
+
+	if err := replica.Renew(dying); err != nil && dying.Err() == nil {
+		f.Fatal(err)
+	}
+
+	f.replicas = f.replicas[1:]
+}
+
+// TestReplicaDiesAfterRestoration checks that a restoration has its event although its replica has not recorded it, and that a deletion of
+// the Secret sees how long the restoration can last.
+func TestReplicaDiesAfterRestoration(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		f.Remove("Secret", "kcp-system", "kubeconfig-r-one")
+		f.clock.Step(10 * time.Second)
+		f.kill()
+
+		if f.expiry() == "" {
+			t.Error("the missing Secret is not restored")
+		}
+
+		f.wantEvents()
+
+		all, err := f.records.OfInstance(t.Context(), "one")
+		if err != nil || len(all) != 1 || all[0].Credential.RenewingUntil.Sub(f.clock.Now()).Round(time.Second) != 90*time.Second {
+			t.Errorf("during the restoration, the records are %+v, %v", all, err)
+		}
+
+		f.run(5 * time.Minute)
+		f.run(validity / 2)
+		f.wantEvents(
+			"renewed: the kubeconfig for Lifecycle Manager was renewed × 1",
+			"restored: the kubeconfig for Lifecycle Manager was missing and was restored × 1",
+		)
+		f.wantResults(1, 1, 0)
+	})
+}
+
 // dyingHolder stops its replica after a request that the system has executed.
 type dyingHolder struct {
 	credentials.Holder
@@ -357,10 +408,12 @@ type dyingHolder struct {
 	die func()
 }
 
-func (h dyingHolder) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String) (bool, error) {
+func (h dyingHolder) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
+	restore func(context.Context) error,
+) error {
 	defer h.die()
 
-	return h.Holder.Replace(ctx, object, instance, kubeconfig)
+	return h.Holder.Replace(ctx, object, instance, kubeconfig, restore)
 }
 
 // TestReplicaDies stops a replica while a kubeconfig is issued, and after the system has got it. The other one renews after the pause.

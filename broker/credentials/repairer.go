@@ -40,8 +40,10 @@ const (
 
 // Runtimes compares and repairs the Secret of the SAP BTP service operator in runtimes.
 type Runtimes interface {
-	// RepairServiceManager writes the credentials if the Secret has other values or is missing, and reports whether it has.
-	RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) (repaired bool, err error)
+	// RepairServiceManager writes the credentials if the Secret has other values or is missing, and reports whether it has. It calls begin
+	// before it writes, and does not write if begin fails.
+	RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager,
+		begin func(context.Context) error) (repaired bool, err error)
 }
 
 // Repairer looks at the Secret of the SAP BTP service operator in all runtimes whose instances have credentials, and repairs those that were
@@ -222,6 +224,14 @@ func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string
 	return outcomes, errors.Join(errs...)
 }
 
+// The texts of events. textFinished is that of a repair whose replica has not recorded its end, so it does not say who has written the Secret.
+const (
+	textRepaired = "the Secret of the BTP service operator had other values than the instance and was repaired"
+	textFinished = "the Secret of the BTP service operator had other values than the instance, and now has the values of the instance"
+	textCurrent  = "the Secret of the BTP service operator has the values of the instance"
+	textFailed   = "checking the Secret of the BTP service operator failed: "
+)
+
 // check checks one instance, and records an event if it has repaired the Secret, if the check has failed, or if the former check had.
 func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outcome, error) {
 	past, err := r.Operations.OfInstance(ctx, r.DB.Reader(), id)
@@ -243,40 +253,76 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 	credentials := *instance.Request.Cluster.ServiceManager
 	fields := logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}
 
-	repaired, err := r.Runtimes.RepairServiceManager(ctx, instance, credentials)
-	if err != nil {
-		if ctx.Err() != nil {
-			return busy, nil //nolint:nilerr // the replica stops, or the batch has taken too long
-		}
+	var beginErr error
 
+	repaired, err := r.Runtimes.RepairServiceManager(ctx, instance, credentials, func(ctx context.Context) error {
+		beginErr = r.begin(ctx, id)
+
+		return beginErr
+	})
+
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return busy, nil //nolint:nilerr // the replica stops, or the batch has taken too long
+	case beginErr != nil:
+		return busy, beginErr
+	case err != nil:
 		r.Results.count(resultFailed)
 		r.Log.WithError(err).WithFields(fields).Info("checking the Secret of the BTP service operator failed; the check is repeated")
 
-		return failed, r.record(ctx, id, resultFailed, "checking the Secret of the BTP service operator failed: "+failure.Of(err).Text)
-	}
+		return r.record(ctx, id, failed, resultFailed, textFailed+failure.Of(err).Text)
+	case repaired:
+		r.Results.count(resultRepaired)
+		r.Log.WithFields(fields).Warn(textRepaired)
 
-	if !repaired {
+		// An update may have changed the credentials since they were read: the next check, soon, sees the newer ones.
+		return r.record(ctx, id, busy, resultRepaired, textRepaired)
+	default:
 		r.Results.count(resultCurrent)
 
-		if failedBefore {
-			err = r.record(ctx, id, resultCurrent, "the Secret of the BTP service operator has the values of the instance")
-		}
-
-		return settled, err
+		return r.current(ctx, id, failedBefore)
 	}
-
-	r.Results.count(resultRepaired)
-	r.Log.WithFields(fields).Warn("the Secret of the BTP service operator had other values than the instance and was repaired")
-
-	// An update may have changed the credentials since they were read: the next check, soon, sees the newer ones.
-	return busy, r.record(ctx, id, resultRepaired, "the Secret of the BTP service operator had other values than the instance and was repaired")
 }
 
-// record records an event. A replica that dies before this call loses the event.
-func (r Repairer) record(ctx context.Context, id, result, message string) error {
+// current records an event if the Secret is current after a failed check, or after a repair whose event was not recorded.
+func (r Repairer) current(ctx context.Context, id string, failedBefore bool) (outcome, error) {
+	begun, err := r.Events.Begun(ctx, r.DB.Reader(), id, environment.SystemBTPOperator)
+
+	switch {
+	case err != nil:
+		return busy, err
+	case begun:
+		return r.record(ctx, id, settled, resultRepaired, textFinished)
+	case failedBefore:
+		return r.record(ctx, id, settled, resultCurrent, textCurrent)
+	default:
+		return settled, nil
+	}
+}
+
+// begin stores the intent to repair the Secret.
+func (r Repairer) begin(ctx context.Context, id string) error {
 	return r.DB.InTx(ctx, func(tx storage.Tx) error {
-		return r.Events.Record(ctx, tx, environment.Event{
-			InstanceID: id, System: environment.SystemBTPOperator, Result: result, Message: message, LastAt: r.Clock.Now(),
-		})
+		return r.Events.Begin(ctx, tx, id, environment.SystemBTPOperator, r.Clock.Now())
 	})
+}
+
+// record records an event, removes the intent to repair the Secret, and returns the outcome. A failed check keeps the intent, because a
+// runtime may still execute a write whose response was lost. If nothing can be recorded, the check is repeated.
+func (r Repairer) record(ctx context.Context, id string, then outcome, result, message string) (outcome, error) {
+	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
+		// The event locks the instance, so it comes before the intent, as in a deletion.
+		if err := r.Events.Record(ctx, tx, environment.Event{
+			InstanceID: id, System: environment.SystemBTPOperator, Result: result, Message: message, LastAt: r.Clock.Now(),
+		}); err != nil || result == resultFailed {
+			return err
+		}
+
+		return r.Events.End(ctx, tx, id, environment.SystemBTPOperator)
+	})
+	if err != nil {
+		return busy, err
+	}
+
+	return then, nil
 }

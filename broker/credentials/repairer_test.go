@@ -31,9 +31,13 @@ type runtimes struct {
 	checked []string
 	// during, if set, is called once in the first check.
 	during func()
+	// lost, if set, is called after each write, whose response is lost.
+	lost func()
 }
 
-func (r *runtimes) RepairServiceManager(_ context.Context, instance environment.Instance, wanted environment.ServiceManager) (bool, error) {
+func (r *runtimes) RepairServiceManager(ctx context.Context, instance environment.Instance, wanted environment.ServiceManager,
+	begin func(context.Context) error,
+) (bool, error) {
 	r.mutex.Lock()
 	during := r.during
 	r.during = nil
@@ -51,85 +55,139 @@ func (r *runtimes) RepairServiceManager(_ context.Context, instance environment.
 		return false, errors.New("the runtime does not respond")
 	}
 
-	former := r.secrets[instance.ID]
-	r.secrets[instance.ID] = wanted.ClientSecret.Reveal().Reveal()
+	secret := wanted.ClientSecret.Reveal().Reveal()
+	if r.secrets[instance.ID] == secret {
+		return false, nil
+	}
 
-	return former != r.secrets[instance.ID], nil
+	if err := begin(ctx); err != nil {
+		return false, err
+	}
+
+	r.secrets[instance.ID] = secret
+
+	if r.lost != nil {
+		r.lost()
+
+		return false, errors.New("the runtime does not respond")
+	}
+
+	return true, nil
+}
+
+// repairFixture has an empty database, and runtimes whose Secrets a repairer checks.
+type repairFixture struct {
+	*testing.T
+	credentials.Repairer
+
+	clock   *clocktesting.FakeClock
+	present *runtimes
+}
+
+func newRepairFixture(t *testing.T, db *storage.DB) *repairFixture {
+	t.Helper()
+
+	keys, clock := storagetest.Keys(t), clocktesting.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+
+	ops, err := operations.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	known, err := instances.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	events, err := instanceevents.Open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	claims, err := reports.Open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	present := &runtimes{secrets: map[string]string{}, away: map[string]bool{}}
+
+	return &repairFixture{t, credentials.Repairer{
+		DB: db, Instances: known, Operations: ops, Events: events, Reports: claims, Runtimes: present,
+		Results: credentials.NewChecks(), Interval: 6 * time.Hour, Clock: clock, Log: logging.Discard(),
+	}, clock, present}
+}
+
+// add adds an instance, with the credentials in its runtime.
+func (f *repairFixture) add(id string, wanted *environment.ServiceManager) {
+	f.Helper()
+
+	instance := environment.Instance{ID: id, ShootName: "c-" + id, RuntimeID: "r-" + id, CreatedAt: f.clock.Now(), UpdatedAt: f.clock.Now()}
+	instance.Request.Cluster.ServiceManager = wanted
+	f.present.secrets[id] = "wanted"
+
+	if err := f.DB.InTx(f.Context(), func(tx storage.Tx) error { return storagetest.Insert(f.Context(), tx, f.Instances, instance) }); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// run advances the clock in steps, runs two replicas in each, and returns the sorted instances that were checked.
+func (f *repairFixture) run(after, step time.Duration) []string {
+	f.Helper()
+
+	f.present.checked = nil
+
+	for range after / step {
+		f.clock.Step(step)
+
+		for range 2 {
+			if err := f.Repair(f.Context()); err != nil {
+				f.Fatal(err)
+			}
+		}
+	}
+
+	slices.Sort(f.present.checked)
+
+	return f.present.checked
+}
+
+// events returns the events of an instance.
+func (f *repairFixture) events(id string) (found []string) {
+	f.Helper()
+
+	recorded, err := f.Events.OfInstance(f.Context(), id)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	for _, event := range recorded {
+		found = append(found, fmt.Sprintf("%s %s × %d", event.System, event.Result, event.Count))
+	}
+
+	return found
 }
 
 // TestRepair checks passes over more runtimes than a batch, with two replicas: repairs, back-off for runtimes that are away, and pauses
 // during operations.
 func TestRepair(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		keys, clock := storagetest.Keys(t), clocktesting.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
-
-		ops, err := operations.Open(t.Context(), db, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		known, err := instances.Open(t.Context(), db, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		events, err := instanceevents.Open(t.Context(), db)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		claims, err := reports.Open(t.Context(), db)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := newRepairFixture(t, db)
+		run, present := f.run, f.present
+		present.away["i05"] = true
 
 		const count = 30
 
-		present := &runtimes{secrets: map[string]string{}, away: map[string]bool{"i05": true}}
-
 		for i := range count {
-			id := fmt.Sprintf("i%02d", i)
-			instance := environment.Instance{ID: id, ShootName: "c-" + id, RuntimeID: "r-" + id, CreatedAt: clock.Now(), UpdatedAt: clock.Now()}
-
-			if i != 7 { // has no credentials
-				instance.Request.Cluster.ServiceManager = &environment.ServiceManager{ClientSecret: "wanted"}
+			wanted := &environment.ServiceManager{ClientSecret: "wanted"}
+			if i == 7 { // has no credentials
+				wanted = nil
 			}
 
-			present.secrets[id] = "wanted"
-
-			if err := db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, known, instance) }); err != nil {
-				t.Fatal(err)
-			}
+			f.add(fmt.Sprintf("i%02d", i), wanted)
 		}
 
 		present.secrets["i03"] = "changed"
-		storagetest.Hold(t, db, ops, environment.KindUpdate, "i09")
-
-		repairer := credentials.Repairer{
-			DB: db, Instances: known, Operations: ops, Events: events, Reports: claims, Runtimes: present,
-			Results: credentials.NewChecks(), Interval: 6 * time.Hour, Clock: clock, Log: logging.Discard(),
-		}
-
-		// run advances the clock in steps, runs two replicas in each, and returns the sorted instances that were checked.
-		run := func(after, step time.Duration) []string {
-			t.Helper()
-
-			present.checked = nil
-
-			for range after / step {
-				clock.Step(step)
-
-				for range 2 {
-					if err := repairer.Repair(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-
-			slices.Sort(present.checked)
-
-			return present.checked
-		}
+		storagetest.Hold(t, db, f.Operations, environment.KindUpdate, "i09")
 
 		if checked := run(time.Minute, 10*time.Second); len(checked) != count-2 || len(slices.Compact(checked)) != count-2 || present.secrets["i03"] != "wanted" {
 			t.Errorf("the first pass checks %v, and the changed Secret has %q", checked, present.secrets["i03"])
@@ -148,9 +206,9 @@ func TestRepair(t *testing.T) {
 		present.during = func() {
 			before := len(present.checked)
 
-			clock.Step(time.Minute)
+			f.clock.Step(time.Minute)
 
-			if err := repairer.Repair(t.Context()); err != nil || len(present.checked) != before {
+			if err := f.Repair(t.Context()); err != nil || len(present.checked) != before {
 				t.Errorf("while a replica checks slow runtimes, another one has checked %v, %v", present.checked, err)
 			}
 		}
@@ -164,13 +222,8 @@ func TestRepair(t *testing.T) {
 		for i := range count {
 			id := fmt.Sprintf("i%02d", i)
 
-			recorded, err := events.OfInstance(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			for _, event := range recorded {
-				got[id] = append(got[id], fmt.Sprintf("%s %s × %d", event.System, event.Result, event.Count))
+			if recorded := f.events(id); len(recorded) > 0 {
+				got[id] = recorded
 			}
 		}
 
@@ -180,4 +233,52 @@ func TestRepair(t *testing.T) {
 			t.Errorf("events: -want +got\n%s", diff)
 		}
 	})
+}
+
+// TestReplicaDiesAfterRepair checks that a repair has its event if the replica dies before it is recorded, or if the response of the runtime
+// is lost.
+func TestReplicaDiesAfterRepair(t *testing.T) {
+	for name, test := range map[string]struct {
+		dies bool
+		want []string
+	}{
+		"Dies": {true, []string{"btp-operator repaired × 1"}},
+		"Lost": {false, []string{"btp-operator repaired × 1", "btp-operator failed × 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+				f := newRepairFixture(t, db)
+				f.add("one", &environment.ServiceManager{ClientSecret: "wanted"})
+				f.run(10*time.Second, 10*time.Second) // claims for the first time
+				f.present.secrets["one"] = "changed"
+
+				dying, die := context.WithCancel(t.Context())
+				defer die()
+
+				f.present.lost = func() {
+					if test.dies {
+						die()
+					}
+				}
+
+				f.clock.Step(10 * time.Second)
+
+				if err := f.Repair(dying); err != nil && dying.Err() == nil {
+					t.Fatal(err)
+				}
+
+				f.present.lost = nil
+
+				if f.present.secrets["one"] != "wanted" {
+					t.Fatal("the Secret is not repaired")
+				}
+
+				f.run(24*time.Hour, 5*time.Minute)
+
+				if diff := cmp.Diff(test.want, f.events("one")); diff != "" {
+					t.Errorf("events: -want +got\n%s", diff)
+				}
+			})
+		})
+	}
 }

@@ -117,6 +117,17 @@ func (deleteKubeconfig) Name() string { return "Delete_Kubeconfig" }
 // Run implements process.Step.
 func (s deleteKubeconfig) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	return s.removal(ctx, operation, log, func(object environment.OutsideObject, ref lifecyclemanager.Ref) error {
+		// A restoration that begins after the object is recorded as removed does nothing, and one that has begun is visible now.
+		present, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, s.kind)
+		if err != nil {
+			return err
+		}
+
+		if present.Credential.RenewingUntil.After(operation.Now()) {
+			return failure.New(failure.Transient, "the Secret with the kubeconfig of the runtime is being restored").
+				WithReason(failure.ReasonInternal, failure.ComponentBroker)
+		}
+
 		if err := s.client.Delete(ctx, ref); err != nil {
 			return err
 		}

@@ -96,6 +96,25 @@ func TestDeletionOfKymaResource(t *testing.T) {
 	}
 }
 
+// TestDeletionDuringRestoration checks that the Secret is deleted after a restoration, which would create it again.
+func TestDeletionDuringRestoration(t *testing.T) {
+	plane, records, steps := handedOver(t)
+	operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
+
+	for i := range records.Records {
+		records.Records[i].Credential.RenewingUntil = began.Add(time.Minute)
+	}
+
+	if _, wait, err := run(t, steps[2], operation); err != nil || wait != kymaInterval || len(plane.Objects("Secret")) != 1 {
+		t.Fatalf("during the restoration, the step runs again after %s, %v, with %d Secrets", wait, err, len(plane.Objects("Secret")))
+	}
+
+	late := process.NewFailingOperation(operation.Record, operation.Data, began, began.Add(time.Minute))
+	if _, wait, err := steps[2].Run(t.Context(), late, logging.Discard()); err != nil || wait > 0 || len(plane.Objects("Secret")) != 0 {
+		t.Errorf("after the restoration, the step runs again after %s, %v, with %d Secrets", wait, err, len(plane.Objects("Secret")))
+	}
+}
+
 // TestDeletionFaults has a case for each row of the table "Removal" in docs/operator/integrations/lifecycle-manager.md.
 func TestDeletionFaults(t *testing.T) {
 	const lasting = -1

@@ -107,9 +107,12 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 	return events, failure.While(err, "reading the events of instance %s", instanceID)
 }
 
-// Remove removes all events of an instance, in the transaction that deletes it, after its row.
+// Remove removes all events and intents of an instance, in the transaction that deletes it, after its row.
 func (s *Store) Remove(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM instance_events WHERE instance_id = ?`, instanceID)
+	if err == nil {
+		_, err = storage.Exec(ctx, tx, `DELETE FROM instance_event_intents WHERE instance_id = ?`, instanceID)
+	}
 
 	return failure.While(err, "removing the events of instance %s", instanceID)
 }

@@ -115,6 +115,52 @@ func TestRecord(t *testing.T) {
 	})
 }
 
+func TestIntents(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+
+		inTx := func(work func(tx storage.Tx) error) {
+			t.Helper()
+
+			if err := db.InTx(t.Context(), work); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		begin := func(id, system string) {
+			t.Helper()
+			inTx(func(tx storage.Tx) error { return f.events.Begin(t.Context(), tx, id, system, began) })
+		}
+
+		want := func(reason, id, system string, want bool) {
+			t.Helper()
+
+			if begun, err := f.events.Begun(t.Context(), db.Reader(), id, system); err != nil || begun != want {
+				t.Errorf("%s: begun %t, %v", reason, begun, err)
+			}
+		}
+
+		for range 2 {
+			begin("one", "btp-operator")
+		}
+
+		begin("one", "lifecycle-manager")
+		begin("gone", "btp-operator")
+		want("stored", "one", "btp-operator", true)
+		want("another instance", "two", "btp-operator", false)
+		want("the instance does not exist", "gone", "btp-operator", false)
+
+		for range 2 {
+			inTx(func(tx storage.Tx) error { return f.events.End(t.Context(), tx, "one", "btp-operator") })
+			want("ended", "one", "btp-operator", false)
+		}
+
+		want("another system", "one", "lifecycle-manager", true)
+		inTx(func(tx storage.Tx) error { return f.events.Remove(t.Context(), tx, "one") })
+		want("the instance is removed", "one", "lifecycle-manager", false)
+	})
+}
+
 func TestLimit(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixture(t, db)

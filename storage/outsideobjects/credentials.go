@@ -92,21 +92,28 @@ func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error)
 	return began && err == nil, failure.While(err, "beginning to renew the credential of instance %s", object.InstanceID)
 }
 
-// EndRenewal records the result of a renewal, and lets operations continue, in the caller's transaction. It reports false if an operation
-// has changed the record in the meantime.
-func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) (bool, error) {
+// Reserve extends the renewal so that it excludes an operation that removes the object, in the caller's transaction: the operation waits for
+// the given time. It reports false if an operation has begun to remove the object.
+func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.OutsideObject, until time.Time) (bool, error) {
+	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichRenewed,
+		storage.At(until), object.InstanceID, object.System, object.Kind, object.Key)
+
+	return changed == 1, failure.While(err, "reserving the credential of instance %s", object.InstanceID)
+}
+
+// EndRenewal records the result of a renewal, and lets operations continue, in the caller's transaction. If an operation has changed the
+// record in the meantime, only the end is recorded.
+func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) error {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
 		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
 		storage.At(result.DueAt), result.Problem, storage.At(result.Until), storage.At(result.IssuedAt), storage.At(result.ExpiresAt),
 		object.InstanceID, object.System, object.Kind, object.Key)
-
-	kept := err == nil && changed == 1
-	if err == nil && !kept {
+	if err == nil && changed == 0 {
 		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichObject,
 			storage.At(result.Until), object.InstanceID, object.System, object.Kind, object.Key)
 	}
 
-	return kept, failure.While(err, "recording the credential of instance %s", object.InstanceID)
+	return failure.While(err, "recording the credential of instance %s", object.InstanceID)
 }
 
 // RequestRenewal makes the credentials of an instance due at once, in the caller's transaction.

@@ -49,8 +49,10 @@ func (a Access) ApplyServiceManager(ctx context.Context, instance environment.In
 }
 
 // RepairServiceManager is ApplyServiceManager for a Secret that may have been changed or deleted: it only writes if a value differs, and
-// reports whether it has written.
-func (a Access) RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) (repaired bool, err error) {
+// reports whether it has written. It calls begin before the first write, and returns its error.
+func (a Access) RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager,
+	begin func(context.Context) error,
+) (repaired bool, err error) {
 	err = a.inRuntime(ctx, instance, func(ctx context.Context, client *rest.RESTClient) error {
 		present, wanted, err := serviceManagerData(ctx, client, instance, credentials)
 		if err != nil {
@@ -63,6 +65,10 @@ func (a Access) RepairServiceManager(ctx context.Context, instance environment.I
 
 		if !repaired {
 			return nil
+		}
+
+		if err := begin(ctx); err != nil {
+			return err
 		}
 
 		return actionError(applyServiceManager(ctx, client, wanted), "write the Secret of the BTP service operator")

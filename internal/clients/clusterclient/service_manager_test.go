@@ -1,6 +1,7 @@
 package clusterclient_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -131,7 +132,7 @@ func TestApplyServiceManager(t *testing.T) {
 }
 
 // TestRepairServiceManager checks that a Secret with the values of the instance is only read, and that any other one is written with its
-// cluster ID.
+// cluster ID, after begin.
 func TestRepairServiceManager(t *testing.T) {
 	complete := map[string][]byte{
 		"clientid": []byte("id-" + sensitive), "clientsecret": []byte("secret-" + sensitive), "sm_url": []byte("https://sm.example.com"),
@@ -141,7 +142,20 @@ func TestRepairServiceManager(t *testing.T) {
 	for name, present := range map[string]map[string][]byte{
 		"current": complete, "missing": nil, "changed": {"clientid": []byte("other"), "cluster_id": []byte("former")},
 	} {
-		var writes []corev1.Secret
+		var (
+			writes []corev1.Secret
+			begun  int
+		)
+
+		begin := func(context.Context) error {
+			begun++
+
+			if len(writes) > 0 {
+				t.Errorf("%s: the Secret was written before the repair began", name)
+			}
+
+			return nil
+		}
 
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -164,9 +178,9 @@ func TestRepairServiceManager(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 
-		repaired, err := clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}).RepairServiceManager(t.Context(), instance(), serviceManager())
-		if err != nil || repaired != (name != "current") || len(writes) != map[bool]int{true: 1}[repaired] {
-			t.Errorf("%s: repaired %t with %d writes, %v", name, repaired, len(writes), err)
+		repaired, err := clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}).RepairServiceManager(t.Context(), instance(), serviceManager(), begin)
+		if err != nil || repaired != (name != "current") || len(writes) != map[bool]int{true: 1}[repaired] || begun != len(writes) {
+			t.Errorf("%s: repaired %t with %d writes, begun %d times, %v", name, repaired, len(writes), begun, err)
 		}
 
 		if name == "changed" && string(writes[0].Data["cluster_id"]) != "former" {
