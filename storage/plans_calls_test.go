@@ -306,6 +306,11 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.GetAll": func(ctx context.Context) error {
+			_, _, err := s.instances.GetAll(ctx, s.db.Reader(), []string{"i10", "i11"})
+
+			return err
+		},
 		"instances.Labels": func(ctx context.Context) error {
 			_, err := s.instances.Labels(ctx, s.db.Reader(), "i10", "i11")
 

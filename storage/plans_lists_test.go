@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/labels"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -75,8 +75,8 @@ func (s stores) listCalls() map[string]call {
 		"being made":      {Kinds: []string{"provision"}, States: underWay},
 		"ready":           {Kinds: []string{"provision", "update", "resume"}, States: []process.State{process.Succeeded}},
 		"protected":       {Protected: true},
-		"of a label":      {Labels: []environment.LabelCondition{{Name: "ring", Value: "canary", Exact: true}, {Name: "team"}}},
-		"of no label":     {Labels: []environment.LabelCondition{{Name: "none"}}},
+		"of a label":      {Labels: []labels.Condition{{Name: "ring", Value: "canary", Exact: true}, {Name: "team"}}},
+		"of no label":     {Labels: []labels.Condition{{Name: "none"}}},
 		"suspended":       {Suspended: true, Kinds: []string{"suspend"}, States: []process.State{process.Succeeded}},
 		"being changed":   {Kinds: []string{"update"}, States: underWay},
 		"being deleted":   {Kinds: []string{"deprovision"}, States: underWay},

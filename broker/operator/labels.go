@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/labels"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
@@ -35,7 +35,7 @@ func (a *api) LabelInstance(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	labels, err := a.storeLabels(r.Context(), id, wanted)
+	stored, err := a.storeLabels(r.Context(), id, wanted)
 	line := a.Log.WithFields(logrus.Fields{logging.User: auth.FromContext(r.Context()).Name, logging.InstanceID: id})
 
 	if err != nil {
@@ -46,7 +46,7 @@ func (a *api) LabelInstance(r *http.Request) (httpserver.Response, error) {
 
 	line.Info("audit: labels of an instance changed")
 
-	return httpserver.OK(operatorapi.InstanceLabels{InstanceID: id, Labels: labels}), nil
+	return httpserver.OK(operatorapi.InstanceLabels{InstanceID: id, Labels: stored}), nil
 }
 
 // checkLabels rejects labels that no instance can have.
@@ -56,7 +56,7 @@ func checkLabels(wanted operatorapi.LabelChange) error {
 	}
 
 	for name, value := range wanted.Set {
-		if err := environment.CheckLabel(name, value); err != nil {
+		if err := labels.Check(name, value); err != nil {
 			return err //nolint:wrapcheck // of package failure
 		}
 	}
@@ -67,7 +67,7 @@ func checkLabels(wanted operatorapi.LabelChange) error {
 // storeLabels changes the labels of an instance, and records the change in the audit log, in one transaction. If nothing changes, it
 // records nothing. It returns all labels of the instance.
 func (a *api) storeLabels(ctx context.Context, id string, wanted operatorapi.LabelChange) (map[string]string, error) {
-	labels := map[string]string{}
+	changed := map[string]string{}
 
 	err := a.locked(ctx, id, func(tx storage.Tx) error {
 		found, err := a.Instances.Labels(ctx, tx, id)
@@ -76,30 +76,30 @@ func (a *api) storeLabels(ctx context.Context, id string, wanted operatorapi.Lab
 		}
 
 		before := found[id]
-		labels = map[string]string{}
-		maps.Copy(labels, before)
-		maps.Copy(labels, wanted.Set)
+		changed = map[string]string{}
+		maps.Copy(changed, before)
+		maps.Copy(changed, wanted.Set)
 
 		for _, name := range wanted.Remove {
-			delete(labels, name)
+			delete(changed, name)
 		}
 
 		switch {
-		case len(labels) > environment.MaxLabels:
-			return operatorserver.Conflict(fmt.Sprintf(textTooManySet, environment.MaxLabels))
-		case maps.Equal(labels, before):
+		case len(changed) > labels.Max:
+			return operatorserver.Conflict(fmt.Sprintf(textTooManySet, labels.Max))
+		case maps.Equal(changed, before):
 			return nil
 		}
 
-		if err := a.Instances.SetLabels(ctx, tx, id, labels); err != nil {
+		if err := a.Instances.SetLabels(ctx, tx, id, changed); err != nil {
 			return err
 		}
 
 		return a.Recorder.Record(ctx, tx, auditlog.Entry{
 			Action: auditlog.ActionLabel, InstanceID: id, Status: http.StatusOK,
-			Before: auditlog.Fields{"labels": before}, After: auditlog.Fields{"labels": labels},
+			Before: auditlog.Fields{"labels": before}, After: auditlog.Fields{"labels": changed},
 		})
 	})
 
-	return labels, err
+	return changed, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/labels"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -123,7 +124,7 @@ func TestLabels(t *testing.T) {
 		}
 
 		many := map[string]string{}
-		for i := range environment.MaxLabels {
+		for i := range labels.Max {
 			many[fmt.Sprint("name", i)] = "x"
 		}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/labels"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
@@ -47,6 +48,9 @@ func stateRules() operatorserver.StateRules {
 		{State: operatorapi.RuntimeStateDeprovisioning, Kinds: []string{environment.KindDeprovision}, States: append(working, process.Succeeded)},
 	}
 }
+
+// StateOf returns the state of a runtime from its newest operation.
+func StateOf(newest process.Record) string { return string(stateRules().Of(newest)) }
 
 // inState restricts the filter to runtimes in the state. If the state is unknown, the error lists the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
@@ -85,7 +89,7 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 	}
 
 	var err error
-	if filter.Labels, err = environment.ParseLabels(query.Get("labels")); err != nil {
+	if filter.Labels, err = labels.Parse(query.Get("labels")); err != nil {
 		return httpserver.Response{}, err //nolint:wrapcheck // of package failure
 	}
 
@@ -130,10 +134,10 @@ func (a *api) addLabels(ctx context.Context, shown []operatorapi.Runtime) error 
 		ids = append(ids, runtime.InstanceID)
 	}
 
-	labels, err := a.Instances.Labels(ctx, a.DB.Reader(), ids...)
+	found, err := a.Instances.Labels(ctx, a.DB.Reader(), ids...)
 
 	for i := range shown {
-		shown[i].Labels = labels[shown[i].InstanceID]
+		shown[i].Labels = found[shown[i].InstanceID]
 	}
 
 	return err
@@ -163,12 +167,12 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 		shown.Parameters = sent
 	}
 
-	labels, err := a.Instances.Labels(r.Context(), a.DB.Reader(), instance.ID)
+	found, err := a.Instances.Labels(r.Context(), a.DB.Reader(), instance.ID)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	shown.Labels = labels[instance.ID]
+	shown.Labels = found[instance.ID]
 
 	events, err := a.Events.OfInstance(r.Context(), instance.ID)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -17,7 +16,6 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/orchestrating"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
@@ -36,9 +34,7 @@ type Conductor struct {
 	// DB is the database of the stores.
 	DB             *storage.DB
 	Orchestrations *orchestrations.Store
-	Instances      *instances.Store
-	Upgrader       upgrade.Upgrader
-	Catalog        *catalog.Catalog
+	Planner        Planner
 	Clock          clock.PassiveClock
 }
 
@@ -73,7 +69,7 @@ func (c Conductor) Advance(ctx context.Context, by process.Record) (progress orc
 		return err
 	})
 	if err == nil {
-		c.Upgrader.Wake()
+		c.Planner.Upgrader.Wake()
 	}
 
 	return progress, err
@@ -173,7 +169,7 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 // startTarget accepts the upgrade of the target and returns the target with its new state. If the instance has another operation, the
 // target stays pending. If the instance can no longer be upgraded, the target ends.
 func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, target environment.Target) (environment.Target, error) {
-	_, err := c.Upgrader.Accept(ctx, tx, upgrade.Order{
+	_, err := c.Planner.Upgrader.Accept(ctx, tx, upgrade.Order{
 		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration), DryRun: orchestration.Parameters.DryRun,
 		OperationID: target.OperationID, PredecessorID: target.FormerID,
 		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID, cmp.Or(orchestration.OrderedBy, "an unauthenticated user")),

@@ -1,7 +1,11 @@
 package orchestration_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +172,44 @@ func TestPlan(t *testing.T) {
 
 		if got, _ := f.get(f.id); got.State != environment.OrchestrationInProgress || got.Description != "Scheduled 2 operations" {
 			f.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestSelectors selects by each field beyond those of Kyma Environment Broker.
+func TestSelectors(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.create("canary", environment.KindProvision, process.Succeeded, func(instance *environment.Instance) {
+			instance.Request.Cluster.Kyma = &environment.Kyma{Version: "2.0.4"}
+		})
+		f.create("old", environment.KindUpdate, process.Failed, func(instance *environment.Instance) {
+			instance.Request.Cluster.KubernetesVersion = "1.33.1"
+		})
+		f.create("changed in SQL", environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
+		f.tx(func(tx storage.Tx) error {
+			_, err := storage.Exec(f.Context(), tx, `UPDATE instances SET shoot_name = 'another' WHERE id = 'changed in SQL'`)
+
+			return errors.Join(err, f.Planner.Upgrader.Instances.SetLabels(f.Context(), tx, "canary", map[string]string{"ring": "canary"}))
+		})
+
+		for name, c := range map[string]struct {
+			reason string
+			target fleet.Target
+			want   string
+		}{
+			"state":      {"the state of the runtime", fleet.Target{State: "failed"}, "old"},
+			"label":      {"a label", fleet.Target{Labels: "ring=canary"}, "canary"},
+			"version":    {"an unreadable instance has no version", fleet.Target{KubernetesVersion: "1.34"}, "canary"},
+			"Kyma":       {"the version of Kyma", fleet.Target{KymaVersion: "2.0"}, "canary"},
+			"percentage": {"all of them", fleet.Target{Percentage: 100, PlanName: "aws"}, "canary changed in SQL old"},
+		} {
+			parameters := all(1)
+			parameters.Targets.Include = []fleet.Target{c.target}
+			f.start(environment.KindUpgradeCluster, parameters)
+
+			if got := strings.Join(slices.Sorted(maps.Keys(f.targets())), " "); got != c.want {
+				f.Errorf("%s: %s: selected %q, want %q", name, c.reason, got, c.want)
+			}
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -87,7 +88,8 @@ func newFixture(t *testing.T, db *storage.DB, clock clock.PassiveClock) *fixture
 	}
 
 	upgrader := upgrade.Upgrader{DB: db, Instances: rows, Operations: f.operations, Catalog: plans, Clock: clock, Wake: func() {}}
-	f.Conductor = orchestration.Conductor{DB: db, Orchestrations: store, Instances: rows, Upgrader: upgrader, Catalog: plans, Clock: clock}
+	planner := orchestration.Planner{Upgrader: upgrader, StateOf: operator.StateOf}
+	f.Conductor = orchestration.Conductor{DB: db, Orchestrations: store, Planner: planner, Clock: clock}
 	f.Orders = orchestration.Orders{
 		DB: db, Orchestrations: store, Operations: f.operations, Recorder: audit.NewRecorder(f.entries, db, clock, logging.Discard()),
 		Wake: func() {}, Clock: clock,
@@ -116,7 +118,9 @@ func (f *fixture) create(id, kind string, state process.State, change func(*envi
 	}
 	change(&instance)
 
-	f.tx(func(tx storage.Tx) error { return storagetest.Insert(f.Context(), tx, f.Instances, instance) })
+	f.tx(func(tx storage.Tx) error {
+		return storagetest.Insert(f.Context(), tx, f.Planner.Upgrader.Instances, instance)
+	})
 	f.accept(kind, instance, state)
 }
 

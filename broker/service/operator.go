@@ -106,9 +106,13 @@ func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
 // conductor returns the part that conducts orchestrations.
 func (s stores) conductor(plans *catalog.Catalog, wake func()) orchestration.Conductor {
 	return orchestration.Conductor{
-		DB: s.db, Orchestrations: s.orchestrations, Instances: s.instances, Upgrader: s.upgrader(plans, wake), Catalog: plans,
-		Clock: clock.RealClock{},
+		DB: s.db, Orchestrations: s.orchestrations, Planner: s.planner(plans, wake), Clock: clock.RealClock{},
 	}
+}
+
+// planner returns the part that selects the targets of orchestrations.
+func (s stores) planner(plans *catalog.Catalog, wake func()) orchestration.Planner {
+	return orchestration.Planner{Upgrader: s.upgrader(plans, wake), StateOf: operator.StateOf}
 }
 
 // orders returns the part that accepts orchestrations.

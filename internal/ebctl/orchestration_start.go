@@ -17,10 +17,10 @@ import (
 
 // orchestrationFlags are the flags of an order. They override the fields of the file.
 type orchestrationFlags struct {
-	file, schedule, version                       string
+	file, schedule, version, fromVersion          string
 	target                                        fleet.Target
 	all, dryRun                                   bool
-	instances, withoutInstances                   []string
+	instances, runtimes, withoutInstances         []string
 	workers, workersPerRegion, workersPerProvider int
 }
 
@@ -41,10 +41,12 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 		Use:   use,
 		Short: "Upgrade " + what + " of many instances",
 		Long: "Upgrade " + what + " of many instances.\n\n" +
-			"The flags --account, --subaccount, --region and --plan select the instances that match all of them; --instance adds instances. " +
+			"The flags --account, --subaccount, --region, --plan, --state, --from-version and --label select the instances that match all of them, " +
+			"and --percentage a part of these; --instance and --runtime add instances. " +
 			"--parameters reads the whole order, with all fields of the operator API, and flags override its fields. " +
 			"The command needs the role operator. The audit log records your name.",
 		Example: "  ebctl orchestration start " + use + " --plan aws --region '^eu-' --workers 10 --dry-run\n" +
+			"  ebctl orchestration start " + use + " --label ring=canary --percentage 10\n" +
 			"  ebctl orchestration start " + use + " --parameters @order.yaml",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -89,6 +91,11 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.target.SubAccount, "subaccount", "", "instances of the subaccounts that match the regular expression")
 	flags.StringVar(&f.target.Region, "region", "", "instances in the provider's regions that match the regular expression")
 	flags.StringVar(&f.target.PlanName, "plan", "", "instances of the plan")
+	flags.StringVar(&f.target.State, "state", "", "instances whose runtimes are in the state: "+strings.Join(fleet.RuntimeStates(), ", "))
+	flags.StringVar(&f.fromVersion, "from-version", "", "instances with the version, as the broker ordered it last; 1.34 includes 1.34.2")
+	flags.StringVar(&f.target.Labels, "label", "", "instances with all the labels, such as ring=canary,team")
+	flags.IntVar(&f.target.Percentage, "percentage", 0, "this part of the instances that the other flags select, at random")
+	flags.StringSliceVar(&f.runtimes, "runtime", nil, "instances with these runtime IDs; repeatable")
 	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
 	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs; repeatable")
 	flags.IntVar(&f.workers, "workers", 0, "how many instances are upgraded at the same time (default 1)")
@@ -97,6 +104,7 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.schedule, "at", "", "the earliest start, such as 2030-01-02T15:04:05Z (default now)")
 	flags.StringVar(&f.version, "version", "", "the version after the upgrade")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "the upgrades only describe what they would do")
+	complete(command, "state", fleet.RuntimeStates()...)
 }
 
 // parameters returns the order. The broker checks it.
@@ -110,10 +118,17 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 		return parameters, usage("--parameters is not an order: %w", errors.New(output.Line(err.Error())))
 	}
 
+	if strings.HasPrefix(kind, "kyma") {
+		f.target.KymaVersion = f.fromVersion
+	} else {
+		f.target.KubernetesVersion = f.fromVersion
+	}
+
 	f.addTargets(&parameters.Targets)
 
 	if len(parameters.Targets.Include) == 0 {
-		return parameters, usage("no instances are selected: use --all, --account, --subaccount, --region, --plan, --instance or --parameters")
+		return parameters, usage("no instances are selected: use --all, --account, --subaccount, --region, --plan, --state, --from-version, --label, " +
+			"--percentage, --instance, --runtime or --parameters")
 	}
 
 	f.override(&parameters, kind)
@@ -127,8 +142,16 @@ func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 		targets.Include = append(targets.Include, fleet.Target{Target: "all"})
 	}
 
+	if part := (fleet.Target{Percentage: f.target.Percentage}); f.target == part && part != (fleet.Target{}) {
+		f.target.Target = "all"
+	}
+
 	if f.target != (fleet.Target{}) {
 		targets.Include = append(targets.Include, f.target)
+	}
+
+	for _, id := range f.runtimes {
+		targets.Include = append(targets.Include, fleet.Target{RuntimeID: id})
 	}
 
 	for _, id := range f.instances {

@@ -2,6 +2,8 @@ package fleet_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -73,16 +75,21 @@ func TestInvalid(t *testing.T) {
 	const all = `"targets":{"include":[{"target":"all"}]}`
 
 	for name, c := range map[string]struct{ body, want string }{
-		"nothing":         {`{}`, "targets.include is missing"},
-		"no include":      {`{"targets":{"exclude":[{"target":"all"}]}}`, "targets.include is missing"},
-		"empty target":    {`{"targets":{"include":[{}]}}`, `targets.include[0]: it is empty`},
-		"empty exclude":   {`{"targets":{"include":[{"target":"all"}],"exclude":[{}]}}`, "targets.exclude[0]: it is empty"},
-		"unknown target":  {`{"targets":{"include":[{"target":"some"}]}}`, `target must be "all"`},
-		"all and a plan":  {`{"targets":{"include":[{"target":"all","planName":"aws"}]}}`, "needs no other field"},
-		"bad expression":  {`{"targets":{"include":[{"region":"("}]}}`, "region is not a regular expression"},
-		"costly":          {`{"targets":{"include":[{"subAccount":"((a{100}){100}){100}"}]}}`, "subAccount is not a regular expression"},
-		"long expression": {`{"targets":{"include":[{"globalAccount":"` + strings.Repeat("a", 257) + `"}]}}`, "globalAccount has 257 bytes"},
-		"long value":      {`{"targets":{"include":[{"shoot":"` + strings.Repeat("a", 257) + `"}]}}`, "257 bytes"},
+		"nothing":          {`{}`, "targets.include is missing"},
+		"no include":       {`{"targets":{"exclude":[{"target":"all"}]}}`, "targets.include is missing"},
+		"empty target":     {`{"targets":{"include":[{}]}}`, `targets.include[0]: it is empty`},
+		"empty exclude":    {`{"targets":{"include":[{"target":"all"}],"exclude":[{}]}}`, "targets.exclude[0]: it is empty"},
+		"unknown target":   {`{"targets":{"include":[{"target":"some"}]}}`, `target must be "all"`},
+		"all and a plan":   {`{"targets":{"include":[{"target":"all","planName":"aws"}]}}`, "allows no other field than percentage"},
+		"percentage":       {`{"targets":{"include":[{"target":"all","percentage":101}]}}`, "percentage must be a number from 1 to 100"},
+		"negative part":    {`{"targets":{"include":[{"target":"all","percentage":-1}]}}`, "percentage must be a number from 1 to 100"},
+		"invalid label":    {`{"targets":{"include":[{"labels":"a,,b"}]}}`, "targets.include[0]: labels: the label name"},
+		"misspelled state": {`{"targets":{"include":[{"target":"all"}],"exclude":[{"state":"fialed"}]}}`, "targets.exclude[0]: state must be one of"},
+		"runtime and part": {`{"targets":{"include":[{"runtimeID":"r","percentage":1}]}}`, "runtimeID decides alone"},
+		"bad expression":   {`{"targets":{"include":[{"region":"("}]}}`, "region is not a regular expression"},
+		"costly":           {`{"targets":{"include":[{"subAccount":"((a{100}){100}){100}"}]}}`, "subAccount is not a regular expression"},
+		"long expression":  {`{"targets":{"include":[{"globalAccount":"` + strings.Repeat("a", 257) + `"}]}}`, "globalAccount has 257 bytes"},
+		"long value":       {`{"targets":{"include":[{"shoot":"` + strings.Repeat("a", 257) + `"}]}}`, "257 bytes"},
 		"many targets": {
 			`{"targets":{"include":[` + strings.Repeat(`{"target":"all"},`, 100) + `{"target":"all"}]}}`, "targets.include has 101 entries",
 		},
@@ -106,9 +113,18 @@ func TestInvalid(t *testing.T) {
 
 func TestSelector(t *testing.T) {
 	candidates := []fleet.Candidate{
-		{GlobalAccount: "ga-1", SubAccount: "sa-1", Region: "eu-west-1", RuntimeID: "r1", PlanName: "aws", Shoot: "c-1", InstanceID: "one"},
-		{GlobalAccount: "ga-1", SubAccount: "sa-2", Region: "westeurope", RuntimeID: "r2", PlanName: "azure", Shoot: "c-2", InstanceID: "two"},
-		{GlobalAccount: "ga-2", SubAccount: "sa-3", Region: "eu-west-1", RuntimeID: "r3", PlanName: "aws", Shoot: "c-3", InstanceID: "three"},
+		{
+			GlobalAccount: "ga-1", SubAccount: "sa-1", Region: "eu-west-1", RuntimeID: "r1", PlanName: "aws", Shoot: "c-1", InstanceID: "one",
+			State: "failed", KubernetesVersion: "1.34.2", KymaVersion: "2.0.0", Labels: map[string]string{"ring": "canary"},
+		},
+		{
+			GlobalAccount: "ga-1", SubAccount: "sa-2", Region: "westeurope", RuntimeID: "r2", PlanName: "azure", Shoot: "c-2", InstanceID: "two",
+			State: "succeeded", KubernetesVersion: "1.34", KymaVersion: "2.0.10", Labels: map[string]string{"ring": "late", "team": ""},
+		},
+		{
+			GlobalAccount: "ga-2", SubAccount: "sa-3", Region: "eu-west-1", RuntimeID: "r3", PlanName: "aws", Shoot: "c-3", InstanceID: "three",
+			State: "succeeded", KubernetesVersion: "1.3",
+		},
 	}
 
 	for name, c := range map[string]struct{ reason, targets, want string }{
@@ -122,12 +138,20 @@ func TestSelector(t *testing.T) {
 		"Shoot":          {"by name", `{"include":[{"shoot":"c-3"}]}`, "three"},
 		"instance":       {"by ID", `{"include":[{"instanceID":"one"},{"instanceID":"two"}]}`, "one two"},
 		"exclude":        {"exclusion wins", `{"include":[{"target":"all"}],"exclude":[{"planName":"azure"},{"shoot":"c-1"}]}`, "three"},
+		"state":          {"the state of the runtime", `{"include":[{"state":"succeeded"}]}`, "two three"},
+		"minor version":  {"the beginning of a version matches, up to a dot", `{"include":[{"kubernetesVersion":"1.34"}]}`, "one two"},
+		"version":        {"a whole version", `{"include":[{"kymaVersion":"2.0.1"},{"kubernetesVersion":"1.34.2"}]}`, "one"},
+		"label":          {"the value of a label", `{"include":[{"labels":"ring=canary"}]}`, "one"},
+		"labels":         {"all conditions must hold", `{"include":[{"labels":"ring,team"}]}`, "two"},
+		"no label":       {"instances without labels do not match", `{"include":[{"target":"all"}],"exclude":[{"labels":"ring"}]}`, "three"},
+		"percentage":     {"a hundred percent", `{"include":[{"planName":"aws","percentage":100}]}`, "one three"},
+		"part of all":    {"target all has parts", `{"include":[{"target":"all","percentage":100}]}`, "one two three"},
 		"exclude of all": {"nothing is left", `{"include":[{"target":"all"}],"exclude":[{"target":"all"}]}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var selected []string
 
-			selector := fleet.NewSelector(read(t, `{"targets":`+c.targets+`}`).Targets)
+			selector := fleet.NewSelector(read(t, `{"targets":`+c.targets+`}`).Targets, "o")
 			for _, candidate := range candidates {
 				if selector.Selects(candidate) {
 					selected = append(selected, candidate.InstanceID)
@@ -138,5 +162,47 @@ func TestSelector(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", c.reason, selected, want)
 			}
 		})
+	}
+}
+
+// TestPercentage selects parts of 10,000 instances: about as many as ordered, always the same of an orchestration, and others of another
+// orchestration. A greater part includes a smaller one.
+func TestPercentage(t *testing.T) {
+	const count = 10_000
+
+	selected := func(orchestrationID string, percentage int) map[string]bool {
+		targets := fleet.Targets{Include: []fleet.Target{{Target: "all", Percentage: percentage}}}
+		selector, found := fleet.NewSelector(targets, orchestrationID), map[string]bool{}
+
+		for i := range count {
+			if id := fmt.Sprint("instance-", i); selector.Selects(fleet.Candidate{InstanceID: id}) {
+				found[id] = true
+			}
+		}
+
+		return found
+	}
+
+	for _, percentage := range []int{1, 10, 50} {
+		found := selected("o1", percentage)
+
+		if want := count * percentage / 100; len(found) < want*8/10 || len(found) > want*12/10 {
+			t.Errorf("%d %%: %d of %d instances", percentage, len(found), count)
+		}
+
+		if !maps.Equal(found, selected("o1", percentage)) {
+			t.Errorf("%d %%: the second selection differs", percentage)
+		}
+
+		if maps.Equal(found, selected("o2", percentage)) {
+			t.Errorf("%d %%: another orchestration selects the same", percentage)
+		}
+
+		larger := selected("o1", percentage+1)
+		for id := range found {
+			if !larger[id] {
+				t.Errorf("%d %% does not include %s of %d %%", percentage+1, id, percentage)
+			}
+		}
 	}
 }

@@ -1,9 +1,15 @@
 package fleet
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/labels"
 )
 
 const (
@@ -13,6 +19,8 @@ const (
 	// the expression.
 	maxPattern = 256
 	maxValue   = 256
+	// maxPercentage is the percentage that selects all instances.
+	maxPercentage = 100
 )
 
 // Targets selects instances: those that an entry of Include matches and no entry of Exclude.
@@ -23,7 +31,7 @@ type Targets struct {
 
 // Target matches instances by all its fields that are not empty. If RuntimeID is set, the other fields are ignored.
 type Target struct {
-	// Target is "all" or empty. "all" matches all instances, and needs no other field.
+	// Target is "all" or empty. "all" matches all instances, and allows no other field than Percentage.
 	Target string `json:"target,omitempty"`
 	// GlobalAccount, SubAccount and Region are regular expressions in the syntax of RE2. They match a part of the value, unless they
 	// have the anchors ^ and $. Region is the region of the cloud provider.
@@ -35,11 +43,29 @@ type Target struct {
 	PlanName   string `json:"planName,omitempty"`
 	Shoot      string `json:"shoot,omitempty"`
 	InstanceID string `json:"instanceID,omitempty"`
+	// State is the state of the runtime, as lists of runtimes show it.
+	State string `json:"state,omitempty"`
+	// KubernetesVersion and KymaVersion are the versions that the broker ordered last, or their beginnings: 1.34 matches 1.34.2.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	KymaVersion       string `json:"kymaVersion,omitempty"`
+	// Labels is a selector in the syntax of labels.Parse.
+	Labels string `json:"labels,omitempty"`
+	// Percentage matches a part of the instances that the other fields match, from 1 to 100. 0 means all. Whether an instance is in
+	// the part depends on its ID and the orchestration alone. A greater percentage includes the instances of a smaller one.
+	Percentage int `json:"percentage,omitempty"`
+}
+
+// RuntimeStates returns the values of Target.State.
+func RuntimeStates() []string {
+	return []string{"provisioning", "succeeded", "failed", "updating", "upgrading", "suspending", "suspended", "resuming", "deprovisioning"}
 }
 
 // Candidate has the fields of an instance that targets match.
 type Candidate struct {
-	GlobalAccount, SubAccount, Region, RuntimeID, PlanName, Shoot, InstanceID string
+	GlobalAccount, SubAccount, Region, RuntimeID, PlanName, Shoot, InstanceID, State string
+
+	KubernetesVersion, KymaVersion string
+	Labels                         map[string]string
 }
 
 // patterns returns the regular expressions of the target by the names of their fields.
@@ -56,8 +82,24 @@ func (t Target) problems() []string {
 		return []string{`it is empty; use {"target": "all"} for all instances`}
 	case t.Target != "" && t.Target != targetAll:
 		problems = append(problems, fmt.Sprintf("target must be %q", targetAll))
-	case t.Target == targetAll && t != Target{Target: targetAll}:
-		problems = append(problems, fmt.Sprintf("target %q needs no other field", targetAll))
+	case t.Target == targetAll && t != Target{Target: targetAll, Percentage: t.Percentage}:
+		problems = append(problems, fmt.Sprintf("target %q allows no other field than percentage", targetAll))
+	}
+
+	if t.Percentage < 0 || t.Percentage > maxPercentage {
+		problems = append(problems, fmt.Sprintf("percentage must be a number from 1 to %d", maxPercentage))
+	}
+
+	if t.State != "" && !slices.Contains(RuntimeStates(), t.State) {
+		problems = append(problems, "state must be one of "+strings.Join(RuntimeStates(), ", "))
+	}
+
+	if t.RuntimeID != "" && t.beyondRuntime() {
+		problems = append(problems, "runtimeID decides alone: state, versions, labels and percentage are not allowed with it")
+	}
+
+	if _, err := labels.Parse(t.Labels); err != nil {
+		problems = append(problems, "labels: "+failure.Of(err).Text)
 	}
 
 	for name, pattern := range t.patterns() {
@@ -68,7 +110,7 @@ func (t Target) problems() []string {
 		}
 	}
 
-	for _, value := range []string{t.RuntimeID, t.PlanName, t.Shoot, t.InstanceID} {
+	for _, value := range []string{t.RuntimeID, t.PlanName, t.Shoot, t.InstanceID, t.State, t.KubernetesVersion, t.KymaVersion} {
 		if len(value) > maxValue {
 			problems = append(problems, fmt.Sprintf("a field has %d bytes, at most %d are allowed", len(value), maxValue))
 		}
@@ -79,19 +121,45 @@ func (t Target) problems() []string {
 	return problems
 }
 
+// beyondRuntime reports whether the target has fields that Kyma Environment Broker does not know. Its other fields are ignored beside
+// RuntimeID.
+func (t Target) beyondRuntime() bool {
+	return t.State != "" || t.byVersion() || t.Labels != "" || t.Percentage != 0
+}
+
+// byVersion reports whether the target matches versions.
+func (t Target) byVersion() bool { return t.KubernetesVersion != "" || t.KymaVersion != "" }
+
+// ByVersion reports whether an entry matches versions. Candidates must have them only then.
+func (t Targets) ByVersion() bool {
+	return slices.ContainsFunc(t.Include, Target.byVersion) || slices.ContainsFunc(t.Exclude, Target.byVersion)
+}
+
+// ByLabel reports whether an entry matches labels. Candidates must have them only then.
+func (t Targets) ByLabel() bool {
+	byLabel := func(target Target) bool { return target.Labels != "" }
+
+	return slices.ContainsFunc(t.Include, byLabel) || slices.ContainsFunc(t.Exclude, byLabel)
+}
+
 // Selector selects instances by Targets.
-type Selector struct{ include, exclude []matcher }
+type Selector struct {
+	include, exclude []matcher
+	// seed is the ID of the orchestration.
+	seed string
+}
 
 // matcher is a target with its compiled regular expressions, which are nil if they are empty.
 type matcher struct {
 	Target
 
 	globalAccount, subAccount, region *regexp.Regexp
+	labels                            []labels.Condition
 }
 
-// NewSelector compiles the targets, which must be valid: see Parameters.Complete.
-func NewSelector(targets Targets) Selector {
-	return Selector{include: matchers(targets.Include), exclude: matchers(targets.Exclude)}
+// NewSelector compiles the targets of the orchestration. They must be valid: see Parameters.Complete.
+func NewSelector(targets Targets, orchestrationID string) Selector {
+	return Selector{include: matchers(targets.Include), exclude: matchers(targets.Exclude), seed: orchestrationID}
 }
 
 func matchers(targets []Target) []matcher {
@@ -105,7 +173,12 @@ func matchers(targets []Target) []matcher {
 
 	compiled := make([]matcher, 0, len(targets))
 	for _, target := range targets {
-		compiled = append(compiled, matcher{target, compile(target.GlobalAccount), compile(target.SubAccount), compile(target.Region)})
+		conditions, _ := labels.Parse(target.Labels)
+
+		compiled = append(compiled, matcher{
+			Target: target, globalAccount: compile(target.GlobalAccount), subAccount: compile(target.SubAccount), region: compile(target.Region),
+			labels: conditions,
+		})
 	}
 
 	return compiled
@@ -113,9 +186,22 @@ func matchers(targets []Target) []matcher {
 
 // Selects reports whether the targets select the instance.
 func (s Selector) Selects(candidate Candidate) bool {
-	matches := func(matcher matcher) bool { return matcher.matches(candidate) }
+	matches := func(matcher matcher) bool {
+		return matcher.matches(candidate) && (matcher.Percentage == 0 || Rank(s.seed, candidate.InstanceID) < uint64(matcher.Percentage)*(ranks/maxPercentage)) //nolint:gosec // from 1 to 100
+	}
 
 	return slices.ContainsFunc(s.include, matches) && !slices.ContainsFunc(s.exclude, matches)
+}
+
+// ranks is the number of different ranks.
+const ranks = 1_000_000
+
+// Rank orders the instances of an orchestration at random, but always in the same way. It returns a number below 1,000,000. Equal ranks
+// are possible.
+func Rank(orchestrationID, instanceID string) uint64 {
+	sum := sha256.Sum256([]byte(orchestrationID + "/" + instanceID))
+
+	return binary.BigEndian.Uint64(sum[:]) % ranks
 }
 
 func (m matcher) matches(candidate Candidate) bool {
@@ -128,7 +214,9 @@ func (m matcher) matches(candidate Candidate) bool {
 	}
 
 	return found(m.globalAccount, candidate.GlobalAccount) && found(m.subAccount, candidate.SubAccount) && found(m.region, candidate.Region) &&
-		equal(m.PlanName, candidate.PlanName) && equal(m.Shoot, candidate.Shoot) && equal(m.InstanceID, candidate.InstanceID)
+		equal(m.PlanName, candidate.PlanName) && equal(m.Shoot, candidate.Shoot) && equal(m.InstanceID, candidate.InstanceID) &&
+		equal(m.State, candidate.State) && version(m.KubernetesVersion, candidate.KubernetesVersion) && version(m.KymaVersion, candidate.KymaVersion) &&
+		!slices.ContainsFunc(m.labels, func(condition labels.Condition) bool { return !condition.Matches(candidate.Labels) })
 }
 
 func found(pattern *regexp.Regexp, value string) bool {
@@ -136,3 +224,8 @@ func found(pattern *regexp.Regexp, value string) bool {
 }
 
 func equal(wanted, value string) bool { return wanted == "" || wanted == value }
+
+// version reports whether the version is the wanted one, or begins with it and a dot.
+func version(wanted, value string) bool {
+	return equal(wanted, value) || strings.HasPrefix(value, wanted+".")
+}

@@ -768,7 +768,7 @@ type OrchestrationRetry struct {
 	OperationIDs []string `json:"operationIDs,omitempty,omitzero"`
 }
 
-// OrchestrationTarget Matches instances by all its fields. If runtimeID is present, the others are ignored. At least one field is required.
+// OrchestrationTarget Matches instances by all its fields. If runtimeID is present, the other fields of Kyma Environment Broker are ignored, and others are rejected. At least one field is required.
 type OrchestrationTarget = fleet.Target
 
 // OutsideObject An object that an instance has in another system.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/labels"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -30,7 +31,7 @@ type Filter struct {
 	// Suspended selects suspended instances only. Protected selects instances with deletion protection only.
 	Suspended, Protected bool
 	// Labels selects instances that meet all conditions.
-	Labels []environment.LabelCondition
+	Labels []labels.Condition
 	// Kinds and States select instances by their newest operation.
 	Kinds  []string
 	States []process.State
@@ -85,6 +86,30 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	}
 
 	return listed, nil
+}
+
+// GetAll returns the instances with the IDs, by ID. unreadable has the errors of those whose rows were changed outside of the broker or
+// cannot be decrypted. Instances that do not exist are in neither. The database limits the number of IDs; a page of a list never reaches
+// this limit.
+func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found map[string]environment.Instance, unreadable map[string]error, err error) {
+	found, unreadable = map[string]environment.Instance{}, map[string]error{}
+	if len(ids) == 0 {
+		return found, unreadable, nil
+	}
+
+	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+`, request FROM instances WHERE instances.id IN (?)`, ids)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading instances: %w", err)
+	}
+
+	for _, row := range rows {
+		if found[row.ID], err = s.instance(row); err != nil {
+			delete(found, row.ID)
+			unreadable[row.ID] = err
+		}
+	}
+
+	return found, unreadable, nil
 }
 
 // Count returns the number of instances that the filter selects, on all pages.

@@ -221,6 +221,27 @@ func TestListReturnsTheNewestOperation(t *testing.T) {
 	})
 }
 
+// TestGetAll reads several instances with their requests. A row that was changed outside of the broker does not hide the others.
+func TestGetAll(t *testing.T) {
+	each(t, func(s fixture) {
+		inTx(s.T, s.db, func(tx storage.Tx) {
+			if _, err := storage.Exec(s.Context(), tx, `UPDATE instances SET shoot_name = 'another' WHERE id = 'b'`); err != nil {
+				s.Error(err)
+			}
+		})
+
+		found, unreadable, err := s.store.GetAll(s.Context(), s.db.Reader(), []string{"a", "b", "missing"})
+		if err != nil || len(found) != 1 || len(unreadable) != 1 || unreadable["b"] == nil {
+			s.Fatalf("found %v, unreadable %v, %v", found, unreadable, err)
+		}
+
+		got, err := s.store.Get(s.Context(), s.db.Reader(), "a")
+		if diff := cmp.Diff(got, found["a"]); diff != "" || err != nil {
+			s.Errorf("read one and read several differ, %v, -one +several:\n%s", err, diff)
+		}
+	})
+}
+
 func TestPages(t *testing.T) {
 	each(t, func(s fixture) {
 		filter := instances.Filter{Limit: 2, Plan: "plan"}

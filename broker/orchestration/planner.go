@@ -1,0 +1,146 @@
+package orchestration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/broker/upgrade"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+// planPage is the number of instances that one query reads.
+const planPage = 1000
+
+// Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
+type Planner struct {
+	Upgrader upgrade.Upgrader
+	// StateOf returns the state of a runtime that fleet.Target.State selects, from the newest operation.
+	StateOf func(newest process.Record) string
+}
+
+// targets returns the selected instances.
+func (p Planner) targets(ctx context.Context, orchestration environment.Orchestration) ([]environment.Target, error) {
+	var (
+		targets  []environment.Target
+		selector = fleet.NewSelector(orchestration.Parameters.Targets, orchestration.ID)
+		filter   = instances.Filter{Limit: planPage}
+	)
+
+	for {
+		page, err := p.Upgrader.Instances.List(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+
+		candidates, err := p.candidates(ctx, orchestration.Parameters.Targets, page)
+		if err != nil {
+			return nil, err
+		}
+
+		for i, listed := range page {
+			if selector.Selects(candidates[i]) {
+				targets = append(targets, p.target(orchestration, listed))
+			}
+		}
+
+		if len(page) < planPage {
+			return targets, nil
+		}
+
+		last := page[len(page)-1].Instance
+		filter.Before, filter.BeforeID = last.CreatedAt, last.ID
+	}
+}
+
+// candidates returns the fields of the instances that the targets match. It reads labels, and decrypts versions, only if a target matches
+// them.
+func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []instances.Listed) (_ []fleet.Candidate, err error) {
+	var (
+		labels   map[string]map[string]string
+		complete map[string]environment.Instance
+		ids      = make([]string, 0, len(page))
+	)
+
+	for _, listed := range page {
+		ids = append(ids, listed.Instance.ID)
+	}
+
+	if targets.ByLabel() {
+		if labels, err = p.Upgrader.Instances.Labels(ctx, p.reader(), ids...); err != nil {
+			return nil, err
+		}
+	}
+
+	if targets.ByVersion() {
+		if complete, _, err = p.Upgrader.Instances.GetAll(ctx, p.reader(), ids); err != nil {
+			return nil, err
+		}
+	}
+
+	candidates := make([]fleet.Candidate, 0, len(page))
+
+	for _, listed := range page {
+		instance, cluster := listed.Instance, complete[listed.Instance.ID].Request.Cluster
+		candidate := fleet.Candidate{
+			GlobalAccount: instance.GlobalAccountID, SubAccount: instance.SubAccountID, Region: instance.Region, RuntimeID: instance.RuntimeID,
+			PlanName: instance.PlanName, Shoot: instance.ShootName, InstanceID: instance.ID, State: p.StateOf(listed.Operation),
+			KubernetesVersion: cluster.KubernetesVersion, Labels: labels[instance.ID],
+		}
+
+		if cluster.Kyma != nil {
+			candidate.KymaVersion = cluster.Kyma.Version
+		}
+
+		candidates = append(candidates, candidate)
+	}
+
+	return candidates, nil
+}
+
+// reader returns the database for reads.
+func (p Planner) reader() storage.Tx { return p.Upgrader.DB.Reader() }
+
+// target returns the target for the instance, which is left out if there is nothing to upgrade.
+func (p Planner) target(orchestration environment.Orchestration, listed instances.Listed) environment.Target {
+	target := environment.Target{
+		OrchestrationID: orchestration.ID, InstanceID: listed.Instance.ID, OperationID: uuid.NewString(), State: environment.TargetPending,
+		Provider: listed.Instance.Provider, Region: listed.Instance.Region, NotBefore: orchestration.Parameters.Strategy.ScheduleTime,
+	}
+
+	if why := p.obstacle(orchestration.Kind, listed); why != "" {
+		target.State, target.Description = environment.TargetLeftOut, why
+	}
+
+	return target
+}
+
+// obstacle returns why the instance cannot be upgraded, or an empty string.
+func (p Planner) obstacle(kind string, listed instances.Listed) string {
+	instance, newest := listed.Instance, listed.Operation
+	plan, known := p.Upgrader.Catalog.ByID(instance.PlanID)
+
+	switch {
+	case instance.Provider == "":
+		return "The cluster belongs to the tenant, who also upgrades it."
+	case slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend}, newest.Kind):
+		return "The runtime is being removed or was removed."
+	case instance.Suspended:
+		return "The instance is suspended and has no runtime."
+	case slices.Contains([]string{environment.KindProvision, environment.KindResume}, newest.Kind) && newest.State != process.Succeeded,
+		instance.RuntimeID == "":
+		return "The runtime is not complete."
+	case !known:
+		return fmt.Sprintf("The catalog no longer has plan %s.", instance.PlanName)
+	case kind == environment.KindUpgradeKyma && !plan.InstallsKyma():
+		return fmt.Sprintf("Plan %s does not install Kyma.", instance.PlanName)
+	default:
+		return ""
+	}
+}

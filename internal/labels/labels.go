@@ -1,0 +1,71 @@
+// Package labels checks labels of instances, and selects instances by them.
+package labels
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// Max is the maximum number of labels of an instance, and of conditions of a selector.
+const Max = 20
+
+// longestName is the length of the longest name with a prefix.
+const longestName = validation.DNS1123SubdomainMaxLength + len("/") + validation.LabelValueMaxLength
+
+// Check returns an error of kind invalid unless the name and the value have the syntax of Kubernetes labels. The value may be empty.
+func Check(name, value string) error {
+	if len(name) > longestName || len(value) > validation.LabelValueMaxLength {
+		return failure.New(failure.Invalid, "the name or the value of a label is too long: a value has at most %d characters", validation.LabelValueMaxLength)
+	}
+
+	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+		return failure.New(failure.Invalid, "the label name %q is invalid: %s", name, problems[0])
+	}
+
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return failure.New(failure.Invalid, "the value %q of the label %s is invalid: %s", value, name, problems[0])
+	}
+
+	return nil
+}
+
+// Condition selects instances that have the label, with any value or with the given one.
+type Condition struct {
+	Name string
+	// Value is compared if Exact is set.
+	Value string
+	Exact bool
+}
+
+// Matches reports whether the labels meet the condition.
+func (c Condition) Matches(labels map[string]string) bool {
+	value, found := labels[c.Name]
+
+	return found && (!c.Exact || value == c.Value)
+}
+
+// Parse parses a selector such as ring=canary,team: conditions that are separated by commas and must all hold. The error is of kind
+// invalid. An empty text has no conditions.
+func Parse(text string) ([]Condition, error) {
+	if text == "" {
+		return nil, nil
+	}
+
+	var conditions []Condition
+
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, exact := strings.Cut(part, "=")
+		if err := Check(name, value); err != nil {
+			return nil, err
+		}
+
+		if conditions = append(conditions, Condition{name, value, exact}); len(conditions) > Max {
+			return nil, failure.New(failure.Invalid, "the label selector has more than %d conditions", Max)
+		}
+	}
+
+	return conditions, nil
+}
