@@ -2,6 +2,7 @@ package deprovisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
@@ -155,12 +156,9 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	deleteKyma, checkKyma, deleteSecret := kymaStages(options, stage)
 	deregister, deregistered := reconcilerStages(options, stage)
 
-	stages := []process.Stage[environment.Data]{stage(start(options.Provisionings))}
-	if kind != environment.KindCleanup { // the runtime of a leftover is gone, or about to be
-		stages = append(stages, btp)
-	}
-
-	stages = append(stages,
+	stages := []process.Stage[environment.Data]{
+		stage(start(options.Provisionings)),
+		btp,
 		avs,
 		edp,
 		ias,
@@ -171,7 +169,11 @@ func removing(kind string, options Options, last Step) process.Process[environme
 		remove,
 		check,
 		deleteSecret,
-	)
+	}
+
+	if kind == environment.KindCleanup { // the runtime of a leftover is gone, or about to be
+		stages = slices.DeleteFunc(stages, func(each process.Stage[environment.Data]) bool { return each.Name == btp.Name })
+	}
 
 	if kind == environment.KindDeprovision { // a suspended instance keeps its account
 		release := stage(releaseSubscription(options.Accounts))
