@@ -16,7 +16,7 @@ type Progress struct {
 	Objects []Object
 }
 
-// Content is what an owner wants to have on a cluster.
+// Content contains the objects that an owner wants to have on a cluster, and rules for their installation.
 type Content struct {
 	// Parts are applied in this order. All of them are checked before the first one is applied.
 	Parts []Part

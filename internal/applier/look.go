@@ -18,7 +18,7 @@ const (
 	ActionDelete = "delete"
 )
 
-// Difference is what an apply would do to an object.
+// Difference names an object that an apply would change, and the kind of the change.
 type Difference struct {
 	Action string
 	// Object is the kind and name of the object.

@@ -45,7 +45,7 @@ type stored struct {
 	name   string
 	secret *corev1.Secret
 	rest   []string
-	// content is what the Secrets contain, still packed.
+	// content has the data of the Secrets, still packed.
 	content []byte
 }
 

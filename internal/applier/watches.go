@@ -34,7 +34,7 @@ type watchedCluster struct {
 	objects map[string][]Object
 }
 
-// View is what the watches know of the objects of a BundleDeployment.
+// View describes the objects of a BundleDeployment as far as the watches have received their state.
 type View struct {
 	// Complete reports whether all objects are watched, and all changes that Follow knows of have been received. If it is false, the
 	// other fields are incomplete.

@@ -139,7 +139,7 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 	return operation, 0, r.Objects.SetObject(ctx, operation.Record, object)
 }
 
-// RenewalInProgress is what operators read while an operation waits for a renewal.
+// RenewalInProgress is the message of an operation that waits for a renewal.
 const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
 
 // AwaitRenewal returns how long a renewal of the kubeconfig of the Reconciler can still be in progress. The caller must have written the

@@ -75,7 +75,7 @@ type BundleSpec struct {
 	Source               BundleSource `json:"source"`
 }
 
-// BundleStatus is what the provisioner last observed.
+// BundleStatus describes the content that the provisioner has unpacked, or the reason why it has not.
 type BundleStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`

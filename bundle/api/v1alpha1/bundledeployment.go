@@ -184,7 +184,7 @@ type Dependency struct {
 	Name string `json:"name"`
 }
 
-// BundleDeploymentStatus is what the provisioner last observed.
+// BundleDeploymentStatus describes the installed Bundle and the state of its objects, as last observed.
 type BundleDeploymentStatus struct {
 	// ActiveBundle names the Bundle whose objects are installed. It changes when the objects of another Bundle are installed.
 	//

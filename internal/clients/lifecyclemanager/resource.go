@@ -38,7 +38,7 @@ const (
 // defaultTemplate is the Kyma resource of plans whose configuration contains none.
 const defaultTemplate = "apiVersion: operator.kyma-project.io/v1beta2\nkind: Kyma\n"
 
-// Settings are what a plan says about the Kyma resource of its runtimes.
+// Settings configure the Kyma resource of the runtimes of a plan.
 type Settings struct {
 	// Template is a Kyma resource as YAML; empty for an empty resource of version v1beta2.
 	Template string
