@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -196,6 +197,7 @@ func measureBundles(s *scope) {
 
 	b := s.startBundler()
 	idle, _ := b.memory()
+	calls := b.calls()
 	cpu := s.cpuOf(b.command.Process.Pid)
 
 	var sources []v1alpha1.BundleSource
@@ -219,7 +221,7 @@ func measureBundles(s *scope) {
 	}
 
 	s.check(group.Wait())
-	b.until(250*time.Millisecond, func() bool { return b.allInstalled(deployments, deployments+alone) })
+	b.until(time.Second, func() bool { return b.allInstalled(deployments, deployments+alone) })
 
 	took := time.Since(start)
 	used := s.cpuOf(b.command.Process.Pid) - cpu
@@ -231,6 +233,9 @@ func measureBundles(s *scope) {
 	resident, peak := b.memory()
 
 	s.add(report.Figure{Name: name + "all installed", Unit: "s"}, took.Seconds())
+	s.add(report.Figure{
+		Name: name + "calls to the API server per BundleDeployment, with two Bundles and one object", Note: methods(calls, b.calls(), deployments),
+	}, total(calls, b.calls())/deployments)
 	s.add(report.Figure{Name: name + "CPU time of the bundler per BundleDeployment, with two Bundles", Unit: "ms"}, milliseconds(used)/deployments)
 	s.add(report.Figure{Name: name + "resident memory of the bundler at rest", Unit: "MiB", Note: fmt.Sprintf("%.0f without Bundles", idle/mebibyte)}, resident/mebibyte)
 	s.add(report.Figure{Name: name + "resident memory of the bundler at its peak", Unit: "MiB"}, peak/mebibyte)
@@ -242,23 +247,97 @@ func measureBundles(s *scope) {
 
 	time.Sleep(rest)
 
-	after, total := b.calls(), 0.0
+	after := b.calls()
 
-	var methods []string
+	s.add(report.Figure{
+		Name: name + "calls to the API server per minute at rest", Note: methods(before, after, rest.Minutes()) + "; the lease takes 30 PUT",
+	}, total(before, after)/rest.Minutes())
+	s.add(report.Figure{Name: name + "CPU time of the bundler per minute at rest", Unit: "s"},
+		(s.cpuOf(b.command.Process.Pid)-cpu).Seconds()/rest.Minutes())
+
+	const objects = 3*deployments + alone // with the Bundle and the ConfigMap of each BundleDeployment
+
+	s.addWithFloor(report.Figure{
+		Name: name + "objects per second until all are installed", Note: "floor: server-side apply PATCHes that create the same objects",
+	}, objects/took.Seconds(), objects/b.creation(deployments, alone, sources).Seconds())
+}
+
+// creation creates the objects of measureBundles by server-side apply, with a class that nobody serves, and returns how long that takes.
+func (b *bundler) creation(deployments, alone int, sources []v1alpha1.BundleSource) time.Duration {
+	b.Helper()
+
+	const foreign = "floor"
+
+	var group errgroup.Group
+	group.SetLimit(clients)
+
+	apply := func(object client.Object) {
+		group.Go(func() error {
+			text, err := json.Marshal(object)
+			if err != nil {
+				return err
+			}
+
+			applied := &unstructured.Unstructured{}
+			if err := json.Unmarshal(text, &applied.Object); err != nil {
+				return err
+			}
+
+			delete(applied.Object, "status")
+			unstructured.RemoveNestedField(applied.Object, "spec", "config") // null if it is empty
+
+			return b.Apply(b.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("bench"))
+		})
+	}
+	kind := func(name string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: name}
+	}
+	start := time.Now()
+
+	for i := range deployments {
+		made := deployment(fmt.Sprintf("floor-%d", i), sources[i])
+		made.TypeMeta, made.Spec.ProvisionerClassName = kind("BundleDeployment"), foreign
+		apply(made)
+		apply(&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("floor-%d", i)}, Data: map[string]string{"key": "value"},
+		})
+	}
+
+	for i := range deployments + alone {
+		apply(&v1alpha1.Bundle{
+			TypeMeta: kind("Bundle"), ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("floor-%d", i)},
+			Spec: v1alpha1.BundleSpec{ProvisionerClassName: foreign, Source: sources[i%deployments]},
+		})
+	}
+
+	b.check(group.Wait())
+
+	return time.Since(start)
+}
+
+// total returns the number of calls between two results of bundler.calls.
+func total(before, after map[string]float64) (sum float64) {
+	for method, count := range after {
+		sum += count - before[method]
+	}
+
+	return sum
+}
+
+// methods lists the calls between two results of bundler.calls by method, divided by a number.
+func methods(before, after map[string]float64, by float64) string {
+	var lines []string
 
 	for method, count := range after {
-		if perMinute := (count - before[method]) / rest.Minutes(); perMinute > 0 {
-			methods = append(methods, fmt.Sprintf("%s %.0f", method, perMinute))
-			total += perMinute
+		if more := count - before[method]; more > 0 {
+			lines = append(lines, fmt.Sprintf("%s %.3g", method, more/by))
 		}
 	}
 
-	slices.Sort(methods)
-	s.add(report.Figure{
-		Name: name + "calls to the API server per minute at rest", Note: strings.Join(methods, ", ") + "; the lease takes 30 of each GET and PUT",
-	}, total)
-	s.add(report.Figure{Name: name + "CPU time of the bundler per minute at rest", Unit: "s"},
-		(s.cpuOf(b.command.Process.Pid)-cpu).Seconds()/rest.Minutes())
+	slices.Sort(lines)
+
+	return strings.Join(lines, ", ")
 }
 
 // measurePivot compares the pivot of a bundle with a patch of each of its objects, one after another.
