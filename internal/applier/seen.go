@@ -16,6 +16,24 @@ type Object struct {
 	version uint64
 	// digest covers the fields that are compared. It is empty for kinds of which only metadata are watched: each write is a change.
 	digest string
+	// problem describes why the object did not work then.
+	problem string
+}
+
+// Problems describes the installed objects that did not work when Apply compared or applied them. known is false if it has not read one of
+// them, such as a namespace that an earlier call created.
+func (p Progress) Problems() (problems []string, known bool) {
+	for _, object := range p.Objects {
+		if object.version == 0 {
+			return nil, false
+		}
+
+		if object.problem != "" {
+			problems = append(problems, object.problem)
+		}
+	}
+
+	return problems, len(p.Objects) > 0
 }
 
 // see records the state of an object that has the wanted content.
@@ -28,7 +46,7 @@ func (w *work) see(object *unstructured.Unstructured) {
 	}
 
 	found := refOf(object)
-	w.seen[found] = Object{found, number(object.GetResourceVersion()), digestOf(object)}
+	w.seen[found] = Object{found, number(object.GetResourceVersion()), digestOf(object), problemOf(found, object)}
 }
 
 // objects returns all objects of the inventory.

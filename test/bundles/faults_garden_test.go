@@ -56,6 +56,25 @@ func (g *gate) found() []string {
 	return slices.Clone(g.points)
 }
 
+// sofar returns the points in their order, and continues to count.
+func (g *gate) sofar() []string {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	return slices.Clone(g.points)
+}
+
+// forget returns the points in their order, and begins to count again.
+func (g *gate) forget() []string {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	points := g.points
+	g.points, g.seen = nil, map[string]int{}
+
+	return points
+}
+
 // pass counts a point. It returns false if the caller has been killed at it.
 func (g *gate) pass(name string) bool {
 	if !g.matches(name) {

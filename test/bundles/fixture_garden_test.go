@@ -55,8 +55,8 @@ type fixture struct {
 func (f *fixture) class() string         { return "plain-" + f.name }
 func (f *fixture) registryClass() string { return "registry-" + f.name }
 
-// newFixture starts a number of replicas. Those of more than one elect a leader.
-func newFixture(t *testing.T, replicas int, onHub bool) *fixture {
+// newFixture starts a number of replicas with additional variables. Those of more than one elect a leader.
+func newFixture(t *testing.T, replicas int, onHub bool, variables ...string) *fixture {
 	t.Helper()
 
 	f := &fixture{
@@ -96,6 +96,7 @@ func newFixture(t *testing.T, replicas int, onHub bool) *fixture {
 		"APP_BUNDLES_PLAIN_CLASS=" + f.class(), "APP_BUNDLES_REGISTRY_CLASS=" + f.registryClass(), "APP_DEPLOYMENTS_PLAIN_CLASS=" + f.class(),
 		"APP_DEPLOYMENTS_HEALTH_INTERVAL=1s", "APP_DEPLOYMENTS_DRIFT_INTERVAL=2s", "STORE_FAULTS=" + f.gate.store(t),
 	}
+	f.variables = append(f.variables, variables...)
 
 	t.Cleanup(f.cleanUp)
 

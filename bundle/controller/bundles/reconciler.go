@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/controller/ownwrites"
 )
 
 // Finalizer keeps a deleted Bundle until its upload is removed and no attempt to unpack it is in progress.
@@ -30,6 +31,8 @@ const (
 	maxMessage = 4 << 10
 	// action is the action of events.
 	action = "Unpack"
+	// waitingForWorker is the message of a Bundle whose next attempt waits.
+	waitingForWorker = "waiting for a free worker"
 )
 
 // reconciler writes the status of Bundles.
@@ -43,6 +46,8 @@ type reconciler struct {
 	uploadURL func(name string) string
 	// cleanUp removes what the replica keeps of a deleted Bundle.
 	cleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
+	// written has the writes to Bundles.
+	written ownwrites.Writes
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -54,6 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.client.Get(ctx, request.NamespacedName, bundle); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.unpacker.forget(request.Name)
+			r.written.Forget(request.Name)
 
 			return reconcile.Result{}, nil
 		}
@@ -63,6 +69,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 	if _, ours := r.unpacker.formats[bundle.Spec.ProvisionerClassName]; !ours {
 		return reconcile.Result{}, nil
+	}
+
+	if r.written.Missing(bundle) {
+		return reconcile.Result{RequeueAfter: ownwrites.Pause}, nil
 	}
 
 	if !bundle.DeletionTimestamp.IsZero() {
@@ -115,7 +125,7 @@ func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) 
 	case attempt.state == stateQueued && attempt.failures > 0, attempt.state == stateRunning && attempt.failures > 0:
 		r.keep(bundle) // the message of the last attempt helps more than that of this one
 	case attempt.state == stateQueued:
-		set(bundle, v1alpha1.PhasePending, metav1.ConditionFalse, v1alpha1.ReasonUnpackPending, "waiting for a free worker")
+		set(bundle, v1alpha1.PhasePending, metav1.ConditionFalse, v1alpha1.ReasonUnpackPending, waitingForWorker)
 	case attempt.state == stateRunning:
 		set(bundle, v1alpha1.PhaseUnpacking, metav1.ConditionFalse, v1alpha1.ReasonUnpacking, "fetching the content")
 	case attempt.outcome.err != nil:
@@ -175,7 +185,7 @@ func set(bundle *v1alpha1.Bundle, phase v1alpha1.Phase, status metav1.ConditionS
 	})
 }
 
-// writeStatus writes the status and an event if the status has changed.
+// writeStatus writes the status if it has changed, and an event for each new result. Progress has no event.
 func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.Bundle) (changed bool, err error) {
 	if equality.Semantic.DeepEqual(former.Status, bundle.Status) {
 		return false, nil
@@ -185,10 +195,13 @@ func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.B
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
 
+	r.written.Record(bundle)
+
 	before := meta.FindStatusCondition(former.Status.Conditions, v1alpha1.TypeUnpacked)
 	after := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
 
-	if before != nil && before.Reason == after.Reason && before.Message == after.Message {
+	same := before != nil && before.Reason == after.Reason && before.Message == after.Message
+	if same || after.Reason == v1alpha1.ReasonUnpacking || after.Message == waitingForWorker {
 		return true, nil
 	}
 
@@ -233,6 +246,8 @@ func (r *reconciler) setFinalizer(ctx context.Context, bundle *v1alpha1.Bundle, 
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("changing the finalizer: %w", err)
 	}
+
+	r.written.Record(bundle)
 
 	return nil
 }

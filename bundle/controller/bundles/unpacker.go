@@ -21,6 +21,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
+// reportAfter is the time after which the status of a Bundle says that it is being unpacked. Most attempts are shorter, and their result is the
+// next status.
+const reportAfter = 500 * time.Millisecond
+
 // Source fetches content.
 type Source interface {
 	// Fetch writes the content of the Bundle with the name into a folder. It returns the source with everything pinned. If pending is not
@@ -226,10 +230,12 @@ func (u *Unpacker) work(ctx context.Context, bundle *v1alpha1.Bundle, current *j
 
 	u.metrics.busy.Inc()
 	u.set(func() { current.state = stateRunning })
-	u.report(bundle.Name)
 
 	start := time.Now()
+	running := time.AfterFunc(reportAfter, func() { u.report(bundle.Name) })
 	result := u.attempt(ctx, bundle)
+
+	running.Stop()
 	<-u.slots
 	u.metrics.busy.Dec()
 

@@ -63,7 +63,8 @@ func (f *fixture) start() {
 		f.Fatal(err)
 	}
 
-	f.options.Client, f.options.Reader = cluster.GetClient(), cluster.GetAPIReader()
+	f.lists = &lists{Client: cluster.GetClient()}
+	f.options.Client, f.options.Reader = f.lists, cluster.GetAPIReader()
 	f.options.Now = time.Now
 	f.restart()
 

@@ -1,6 +1,8 @@
 package deployments
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,7 +38,9 @@ func (p *pass) begin() {
 func (p *pass) set(name string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: failure.Shorten(message, maxMessage),
-		ObservedGeneration: p.deployment.Generation, LastTransitionTime: metav1.NewTime(p.now()),
+		ObservedGeneration: p.deployment.Generation,
+		// The API server stores whole seconds. With a fraction, the stored status would differ from this one, and be written again.
+		LastTransitionTime: metav1.NewTime(p.now().Truncate(time.Second)),
 	})
 }
 

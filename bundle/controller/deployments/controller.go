@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/controller/ownwrites"
 	"github.com/environment-broker/environment-broker/internal/applier"
 )
 
@@ -91,10 +92,14 @@ type Reconciler struct {
 	watches  *applier.Watches
 	changes  *changes
 	pivots   *prometheus.CounterVec
+	// written has the writes to BundleDeployments.
+	written ownwrites.Writes
 
 	mu sync.Mutex
 	// memory has the names of BundleDeployments as keys.
 	memory map[string]*memory
+	// needing maps what BundleDeployments need to their names.
+	needing map[need]map[string]bool
 }
 
 // New returns a Reconciler.
@@ -112,7 +117,7 @@ func New(options Options) (*Reconciler, error) {
 	changes := newChanges()
 	made := &Reconciler{
 		Options: options, applier: applier.New(applier.Options{Now: options.Now}), clusters: found, watches: applier.NewWatches(changes.report),
-		changes: changes, memory: map[string]*memory{},
+		changes: changes, memory: map[string]*memory{}, needing: map[need]map[string]bool{},
 	}
 
 	return made, made.register(options.Registry)
@@ -128,6 +133,8 @@ type pass struct {
 	memory  *memory
 	owner   applier.Owner
 	cluster *applier.Cluster
+	// applied is the result of Apply in this pass, if there was one.
+	applied applier.Progress
 	// unsafe reports whether the desired Bundle has an unsafe change of a definition.
 	unsafe atomic.Bool
 }
@@ -146,12 +153,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
+	if r.written.Missing(deployment) {
+		return reconcile.Result{RequeueAfter: ownwrites.Pause}, nil
+	}
+
 	if deployment.Spec.ProvisionerClassName != r.Class {
 		return reconcile.Result{}, r.letGo(ctx, deployment)
 	}
 
 	pass := &pass{
-		Reconciler: r, deployment: deployment, status: deployment.Status.DeepCopy(), memory: r.remember(deployment.Name, deployment.UID),
+		Reconciler: r, deployment: deployment, status: deployment.Status.DeepCopy(), memory: r.remember(deployment),
 		owner: applier.BundleDeployment(deployment.Name),
 	}
 	pass.begin()
@@ -171,9 +182,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 
 	after, err := pass.install(ctx)
-	err = errors.Join(err, pass.write(ctx))
+	if err := errors.Join(err, pass.write(ctx)); err != nil {
+		return reconcile.Result{}, err
+	}
 
-	return reconcile.Result{RequeueAfter: after}, err
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // write stores the status if it has changed.
@@ -183,9 +196,11 @@ func (p *pass) write(ctx context.Context) error {
 	}
 
 	p.deployment.Status = *p.status.DeepCopy()
-	if err := p.Client.Status().Update(ctx, p.deployment); err != nil {
-		return fmt.Errorf("updating the status of BundleDeployment %s: %w", p.deployment.Name, client.IgnoreNotFound(err))
+	if err := client.IgnoreNotFound(p.Client.Status().Update(ctx, p.deployment)); err != nil {
+		return fmt.Errorf("updating the status of BundleDeployment %s: %w", p.deployment.Name, err)
 	}
+
+	p.written.Record(p.deployment)
 
 	return nil
 }
@@ -219,6 +234,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.B
 	}
 
 	deployment.ResourceVersion = written.ResourceVersion
+	r.written.Record(written)
 
 	return nil
 }

@@ -108,6 +108,8 @@ type fixture struct {
 	order  []string
 	// calls are all calls of the controller but watches.
 	calls []string
+	// lists is the client of a running controller.
+	lists *lists
 	// contents maps the address of a source to manifests.
 	contents map[string]string
 	// unreadable makes Load fail.

@@ -75,7 +75,7 @@ func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	if !view.Complete {
 		var err error
 
-		problems, err = p.applier.Unhealthy(ctx, p.cluster, p.owner)
+		problems, err = p.unhealthy(ctx)
 
 		switch {
 		case err != nil && applier.Unreachable(err):
@@ -99,6 +99,15 @@ func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	default:
 		return spread(p.ResyncInterval), nil
 	}
+}
+
+// unhealthy describes the installed objects that do not work. It reads them, unless this pass has already.
+func (p *pass) unhealthy(ctx context.Context) ([]string, error) {
+	if problems, known := p.applied.Problems(); known {
+		return problems, nil
+	}
+
+	return p.applier.Unhealthy(ctx, p.cluster, p.owner) //nolint:wrapcheck // health classifies the error
 }
 
 // setHealth sets the condition Healthy.

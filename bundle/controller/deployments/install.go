@@ -153,9 +153,15 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 		return waitInterval, nil
 	}
 
-	p.watches.Follow(p.cluster, p.deployment.Name, progress.Objects)
+	p.follow(progress)
 
 	return p.installed(ctx, found, progress.Message)
+}
+
+// follow watches the applied objects.
+func (p *pass) follow(applied applier.Progress) {
+	p.applied = applied
+	p.watches.Follow(p.cluster, p.deployment.Name, applied.Objects)
 }
 
 // interrupted records an error that may be temporary.
@@ -188,7 +194,7 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
 	*p.memory = memory{
-		uid: p.memory.uid, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), place: p.place(),
+		uid: p.memory.uid, needs: p.memory.needs, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), place: p.place(),
 		checked: p.now(), message: message, masked: p.memory.masked,
 	}
 
@@ -288,7 +294,7 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	case err != nil:
 		return p.interrupted(err)
 	case progress.Done:
-		p.watches.Follow(p.cluster, p.deployment.Name, progress.Objects)
+		p.follow(progress)
 		p.memory.bundle = installation(p.status.ActiveBundle, p.activeConfig())
 		p.memory.place, p.memory.checked = p.place(), p.now()
 	default:

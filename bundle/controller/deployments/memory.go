@@ -4,12 +4,16 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// memory is what the controller remembers of a BundleDeployment. It is lost when the controller restarts, which then checks the cluster
-// once more.
+// memory contains the progress of the work on a BundleDeployment. It is lost when the controller restarts, which then compares the objects
+// again.
 type memory struct {
 	uid types.UID
+	// needs are the objects whose changes concern the BundleDeployment.
+	needs []need
 	// At checked, the Bundle was compared with the cluster, in the place that the BundleDeployment had then.
 	bundle, place string
 	checked       time.Time
@@ -42,41 +46,49 @@ func (m *memory) mask(installation, active string, texts []string) {
 	m.masked = masked
 }
 
-// remember returns the memory of a BundleDeployment.
-func (r *Reconciler) remember(name string, uid types.UID) *memory {
+// remember returns the memory of a BundleDeployment, and records what it needs.
+func (r *Reconciler) remember(deployment *v1alpha1.BundleDeployment) *memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if r.memory[name] == nil || r.memory[name].uid != uid {
-		r.memory[name] = &memory{uid: uid}
+	known := r.memory[deployment.Name]
+	if known == nil || known.uid != deployment.UID {
+		r.forgetNeeds(deployment.Name)
+
+		known = &memory{uid: deployment.UID}
+		r.memory[deployment.Name] = known
 	}
 
-	return r.memory[name]
+	r.recordNeeds(deployment, known)
+
+	return known
 }
 
 // forget drops what the controller keeps of a BundleDeployment.
 func (r *Reconciler) forget(name string) {
 	r.mu.Lock()
+	r.forgetNeeds(name)
 	delete(r.memory, name)
 	r.mu.Unlock()
 
+	r.written.Forget(name)
 	r.watches.Unfollow(name)
 	r.clusters.release(name)
 }
 
-// retryNow makes the next attempt of a failed BundleDeployment due, and reports whether there was a failure.
-func (r *Reconciler) retryNow(name string) bool {
+// retryOthers makes the next attempts of all failed BundleDeployments but one due, and returns their names.
+func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	known := r.memory[name]
-	if known == nil || known.failed == "" {
-		return false
+	for name, known := range r.memory {
+		if name != but && known.failed != "" {
+			known.retry = time.Time{}
+			names = append(names, name)
+		}
 	}
 
-	known.retry = time.Time{}
-
-	return true
+	return names
 }
 
 // mayRetry reports whether an attempt at an installation is due.

@@ -41,7 +41,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	}
 
 	secrets := &metav1.PartialObjectMetadata{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindSecret))
 
 	return ctrl.NewControllerManagedBy(manager).
 		Named("bundledeployment-"+r.Class).
@@ -100,40 +100,29 @@ func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconc
 }
 
 // dependents returns the BundleDeployments of this class that may wait for a change of another one: those that depend on it, and, when it is
-// deleted, those that could not be installed, because it may have held one of their objects.
-func (r *Reconciler) dependents(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
-	list := &v1alpha1.BundleDeploymentList{}
-	if r.Client.List(ctx, list) != nil {
-		return nil
+// deleted, those that could not be installed, because it may have held one of their objects. It is called for each change of each
+// BundleDeployment, so it does not read them all.
+func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reconcile.Request {
+	names := r.neededBy(need{kind: v1alpha1.KindBundleDeployment, name: changed.GetName()})
+	if !changed.GetDeletionTimestamp().IsZero() {
+		names = append(names, r.retryOthers(changed.GetName())...)
 	}
 
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.Spec.ProvisionerClassName != r.Class || other.Name == changed.GetName() {
-			continue
-		}
-
-		depends := slices.Contains(other.Spec.DependsOn, v1alpha1.Dependency{Name: changed.GetName()})
-		if depends || !changed.GetDeletionTimestamp().IsZero() && r.retryNow(other.Name) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
-		}
-	}
-
-	return requests
+	return requestsFor(names)
 }
 
 // targeting returns the BundleDeployments of this class whose kubeconfig is in a Secret.
-func (r *Reconciler) targeting(ctx context.Context, secret client.Object) (requests []reconcile.Request) {
-	list := &v1alpha1.BundleDeploymentList{}
-	if secret.GetNamespace() != r.Namespace || r.Client.List(ctx, list) != nil {
+func (r *Reconciler) targeting(_ context.Context, secret client.Object) []reconcile.Request {
+	if secret.GetNamespace() != r.Namespace {
 		return nil
 	}
 
-	for i := range list.Items {
-		one := &list.Items[i]
-		if one.Spec.ProvisionerClassName == r.Class && one.Spec.Target != nil && one.Spec.Target.KubeconfigSecretRef.Name == secret.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(one)})
-		}
+	return requestsFor(r.neededBy(need{kind: kindSecret, name: secret.GetName()}))
+}
+
+func requestsFor(names []string) (requests []reconcile.Request) {
+	for _, name := range names {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
 	}
 
 	return requests

@@ -1,0 +1,68 @@
+// Package ownwrites lets controllers detect that their cache has not received their last write yet.
+//
+// A pass over an older state would repeat work, compute another status, and fail with a conflict when it writes that.
+package ownwrites
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// Pause is the time after which a controller looks at the cache again.
+	Pause = 50 * time.Millisecond
+	// maxDelay is the time after which a cache that lacks a write is used nevertheless: in a cluster that was restored from a backup, resource
+	// versions are lower than before.
+	maxDelay = 10 * time.Second
+)
+
+// Writes has the last write of a controller to each object of a kind without namespaces. The zero value has none. It is safe for concurrent use.
+type Writes struct {
+	mutex sync.Mutex
+	last  map[string]write
+}
+
+type write struct {
+	version uint64
+	at      time.Time
+}
+
+// Record records the response to a write.
+func (w *Writes) Record(written client.Object) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+
+	if w.last == nil {
+		w.last = map[string]write{}
+	}
+
+	w.last[written.GetName()] = write{version(written), time.Now()}
+}
+
+// Missing reports whether an object is older than the last recorded write.
+func (w *Writes) Missing(cached client.Object) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+
+	last := w.last[cached.GetName()]
+
+	return version(cached) < last.version && time.Since(last.at) < maxDelay
+}
+
+// Forget drops the write to an object that no longer exists.
+func (w *Writes) Forget(name string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+
+	delete(w.last, name)
+}
+
+// version returns the resource version as a number. Kubernetes guarantees that those of a kind can be compared.
+func version(object client.Object) uint64 {
+	number, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+
+	return number
+}

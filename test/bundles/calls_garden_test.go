@@ -1,0 +1,141 @@
+//go:build garden
+
+package bundles
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
+)
+
+// TestCalls counts the calls of a bundler to its API server, without watches and leases, from the creation of BundleDeployments until all are
+// installed. At rest there are none.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+
+	const number, interval = 6, 20 * time.Millisecond
+
+	f := newFixture(t, 1, true, fmt.Sprintf("APP_DEPLOYMENTS_HEALTH_INTERVAL=%s", interval), fmt.Sprintf("APP_DEPLOYMENTS_DRIFT_INTERVAL=%s", interval))
+
+	f.gate.record("", nil)
+	f.quiet(100 * interval)
+	f.calls()
+
+	for i := range number {
+		deployment := &v1alpha1.BundleDeployment{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", f.name, i), Labels: map[string]string{"test": f.name}},
+			Spec: v1alpha1.BundleDeploymentSpec{
+				ProvisionerClassName: f.class(), Template: f.template(f.class(), f.image(strconv.Itoa(i), f.single(i))),
+			},
+		}
+
+		t.Cleanup(func() { bundletest.Delete(f, f.hub, deployment) })
+		f.create(deployment)
+	}
+
+	bundletest.Eventually(f, func() string { return f.allHealthy(number) })
+	f.quiet(100 * interval)
+
+	calls, sum := f.calls(), 0
+
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		t.Logf("%.1f %s", float64(calls[name])/number, name)
+		sum += calls[name]
+	}
+
+	if each := float64(sum) / number; each > maxCalls {
+		t.Errorf("%.1f calls for each BundleDeployment with its Bundle and one object, more than %d", each, maxCalls)
+	}
+
+	// The objects go with their BundleDeployments.
+	if err := f.hub.DeleteAllOf(t.Context(), &v1alpha1.BundleDeployment{}, client.MatchingLabels{"test": f.name}); err != nil {
+		t.Fatal(err)
+	}
+
+	bundletest.Eventually(f, func() string { return f.allHealthy(0) })
+	f.quiet(100 * interval)
+}
+
+// maxCalls is the highest permitted mean number of calls for a BundleDeployment from its creation to rest.
+const maxCalls = 20
+
+// single returns a bundle with one object.
+func (f *fixture) single(number int) fstest.MapFS {
+	return fstest.MapFS{"manifests/object.yaml": {Data: fmt.Appendf(nil,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-%d, namespace: default}\n", f.name, number)}}
+}
+
+// allHealthy returns "" if a number of BundleDeployments exist, and all are installed and healthy.
+func (f *fixture) allHealthy(number int) string {
+	f.Helper()
+
+	list := &v1alpha1.BundleDeploymentList{}
+	if err := f.hub.List(f.Context(), list, client.MatchingLabels{"test": f.name}); err != nil {
+		return err.Error()
+	}
+
+	for _, each := range list.Items {
+		for _, condition := range []string{v1alpha1.TypeInstalled, v1alpha1.TypeHealthy} {
+			if !meta.IsStatusConditionTrue(each.Status.Conditions, condition) {
+				return fmt.Sprintf("%s is not %s: %+v", each.Name, condition, each.Status)
+			}
+		}
+	}
+
+	if len(list.Items) != number {
+		return fmt.Sprintf("there are %d BundleDeployments", len(list.Items))
+	}
+
+	return ""
+}
+
+// quiet waits until the bundler has made no call for a time.
+func (f *fixture) quiet(pause time.Duration) {
+	f.Helper()
+
+	since, before := time.Now(), len(f.gate.sofar())
+
+	bundletest.Eventually(f, func() string {
+		points := f.gate.sofar()
+		if len(points) == before && time.Since(since) > pause {
+			return ""
+		}
+
+		if len(points) > before {
+			since = time.Now()
+		}
+
+		recent := points[before:]
+		before = len(points)
+
+		return fmt.Sprintf("the bundler still makes calls: %v", recent)
+	})
+}
+
+// calls returns the numbers of calls to the hub since the last call, by name.
+func (f *fixture) calls() map[string]int {
+	f.Helper()
+
+	found := map[string]int{}
+
+	for _, point := range f.gate.forget() {
+		name, _, _ := strings.Cut(point, " #")
+		if call, received := strings.CutSuffix(name, " received"); received && strings.HasPrefix(call, "hub ") {
+			found[call]++
+		}
+	}
+
+	return found
+}
