@@ -50,32 +50,43 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *stepstest.Objects) {
 	return simulated, client, records
 }
 
-// TestAvSFaults has a case for each row of the table "Removal" in docs/operator/integrations/avs.md.
+// TestAvSFaults checks when a fault repeats the removal, and what it leaves after the window.
+//
+//faults:table avs.md#removal
 func TestAvSFaults(t *testing.T) {
-	const lasting = -1
+	const (
+		interval = 10 * time.Second
+		lasting  = -1
+		remove   = "deleteEvaluation"
+		unlink   = "removeFromParent"
+	)
 
 	cases := map[string]struct {
 		reason   string
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"Away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, avsInterval},
-		"Unlinked": {"a removal whose response was lost is repeated", simulator.Fault{Operation: "removeFromParent", Lost: true}, avsInterval},
-		"Lost":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: "deleteEvaluation", Lost: true}, avsInterval},
-		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, avsInterval},
-		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, avsInterval},
-		"401":      {"a token that ended early is replaced", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusUnauthorized}, 0},
-		"Rejected": {"the new token is rejected, too", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusUnauthorized, Times: 2}, avsInterval},
-		"403":      {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, avsInterval},
-		"408":      {"AvS has not read the whole request", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusRequestTimeout}, avsInterval},
-		"409":      {"AvS may be busy with the evaluation", simulator.Fault{Operation: "deleteEvaluation", Status: http.StatusConflict}, avsInterval},
-		"429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, avsInterval},
-		"400":      {"only one text of 400 means that nothing is left to do", simulator.Fault{Operation: "removeFromParent", Status: http.StatusBadRequest}, avsInterval},
+		"is away, slow, or its response is lost/away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is away, slow, or its response is lost/slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"is away, slow, or its response is lost/unlinked": {"a removal whose response was lost is repeated", simulator.Fault{Operation: unlink, Lost: true}, interval},
+		"is away, slow, or its response is lost/removed":  {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"the token endpoint returns no token":             {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
+		"401/once":                                        {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
+		"401/again":                                       {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
+		"403":                                             {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"429, 503 with Retry-After/429":                   {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"429, 503 with Retry-After/503":                   {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"408, 409, 400, 500 and other statuses/408":       {"AvS has not read the whole request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
+		"408, 409, 400, 500 and other statuses/409":       {"AvS may be busy with the evaluation", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
+		"408, 409, 400, 500 and other statuses/400":       {"only one text of 400 means that nothing is left to do", simulator.Fault{Operation: unlink, Status: http.StatusBadRequest}, interval},
+		"408, 409, 400, 500 and other statuses/500":       {"AvS may recover", simulator.Fault{Operation: unlink, Status: http.StatusInternalServerError}, interval},
+		"408, 409, 400, 500 and other statuses/503":       {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client, records := newAvS(t)
 			simulated.ExpireTokens()
 			simulated.Inject(c.fault)
@@ -90,6 +101,19 @@ func TestAvSFaults(t *testing.T) {
 			if wait > 0 {
 				if len(records.Records) == 0 {
 					t.Errorf("%s: the records are gone before the evaluations", c.reason)
+				}
+
+				c.fault.Times = lasting
+				simulated.Inject(c.fault)
+
+				if _, wait, err := runLate(t, step, stored(t, first.Data), 5*time.Minute); err != nil || wait != 0 {
+					t.Errorf("%s: after the window, the step runs again after %s, %v", c.reason, wait, err)
+				}
+
+				for _, record := range records.Records {
+					if record.State != environment.OutsideLeftOver {
+						t.Errorf("%s: after the window, the records are %v", c.reason, records.Lines())
+					}
 				}
 
 				simulated.Reset()
@@ -136,6 +160,11 @@ func TestAvSBreaker(t *testing.T) {
 	}
 }
 
+// TestAvSIsEmptyAlready removes evaluations that AvS does not have any more. It then rejects their removal from their parents with 400, and
+// answers 404 to their deletions.
+//
+//faults:row avs.md#removal 404
+//faults:row avs.md#removal 400 with the text does not contain subevaluation
 func TestAvSIsEmptyAlready(t *testing.T) {
 	simulated, client, records := newAvS(t)
 	for _, object := range records.Records {
@@ -151,7 +180,23 @@ func TestAvSIsEmptyAlready(t *testing.T) {
 	}
 }
 
+// TestAvSNoJSON checks that the response to a deletion needs no body.
+//
+//faults:row avs.md#removal returns no JSON
+func TestAvSNoJSON(t *testing.T) {
+	simulated, client, records := newAvS(t)
+	simulated.Inject(simulator.Fault{Operation: "deleteEvaluation", Body: "<html>", Times: 2})
+
+	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
+
+	if len(records.Records) != 0 {
+		t.Errorf("left over: %v", records.Lines())
+	}
+}
+
 // TestAvSLeftOvers checks what stays when a removal is given up, and that it does not keep the others from being removed.
+//
+//faults:row avs.md#removal the ID of the evaluation is unknown
 func TestAvSLeftOvers(t *testing.T) {
 	simulated, client, records := newAvS(t)
 
@@ -178,6 +223,9 @@ func TestAvSLeftOvers(t *testing.T) {
 	}
 }
 
+// TestAvSWithoutACall checks when the step calls AvS at all.
+//
+//faults:row avs.md#removal is switched off
 func TestAvSWithoutACall(t *testing.T) {
 	simulated, client, records := newAvS(t)
 	before := len(simulated.Calls())

@@ -43,11 +43,14 @@ func newEvaluation(client *avs.Client, objects Objects, external bool) createEva
 	}
 }
 
-// TestAvSFaults has a case for each row of the table "Creation" in docs/operator/integrations/avs.md.
+// TestAvSFaults checks what a fault shows, when the creation is repeated, and what it leaves after its window.
+//
+//faults:table avs.md#creation
 func TestAvSFaults(t *testing.T) {
 	const (
-		lasting = -1
-		create  = "createEvaluation"
+		interval    = 30 * time.Second
+		create      = "createEvaluation"
+		credentials = "an operator must correct APP_AVS_OAUTH_TOKEN_ENDPOINT, APP_AVS_OAUTH_CLIENT_ID, APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD"
 	)
 
 	cases := map[string]struct {
@@ -59,79 +62,97 @@ func TestAvSFaults(t *testing.T) {
 		uncertain bool
 		exists    int
 	}{
-		"Lost": {
+		"the response is lost, or the connection breaks/lost": {
 			"AvS recognizes no repeated request",
 			simulator.Fault{Operation: create, Lost: true},
-			"AvS cannot be reached", avsInterval, true, 1,
+			"AvS cannot be reached", interval, true, 1,
 		},
-		"Unsent": {
+		"the response is lost, or the connection breaks/broken": {
 			"a connection that breaks does not tell whether the request arrived",
 			simulator.Fault{Operation: create, Unsent: true},
-			"AvS cannot be reached", avsInterval, true, 0,
+			"AvS cannot be reached", interval, true, 0,
 		},
-		"Slow": {
+		"is slow": {
 			"a slow call may end later",
 			simulator.Fault{Operation: create, Delay: time.Minute},
-			"AvS did not respond within 1s", avsInterval, true, 0,
+			"AvS did not respond within 1s", interval, true, 0,
 		},
-		"Garbled": {
+		"returns no JSON, or no ID/no JSON": {
 			"the ID is unknown",
 			simulator.Fault{Operation: create, Body: "<html>"},
-			"AvS could not create the evaluation: it returned a response that is not the expected JSON", avsInterval, true, 0,
+			"AvS could not create the evaluation: it returned a response that is not the expected JSON", interval, true, 0,
 		},
-		"Without ID": {
+		"returns no JSON, or no ID/no ID": {
 			"the ID is unknown",
 			simulator.Fault{Operation: create, Body: "{}"},
-			"AvS could not create the evaluation: its response has no ID", avsInterval, true, 0,
+			"AvS could not create the evaluation: its response has no ID", interval, true, 0,
 		},
-		"502": {
+		"502 or 504, of a gateway/502": {
 			"a gateway may have lost the response",
 			simulator.Fault{Operation: create, Status: http.StatusBadGateway},
-			"AvS could not create the evaluation: it returned HTTP status 502 Bad Gateway", avsInterval, true, 0,
+			"AvS could not create the evaluation: it returned HTTP status 502 Bad Gateway", interval, true, 0,
 		},
-		"504": {
+		"502 or 504, of a gateway/504": {
 			"a gateway may have lost the response",
 			simulator.Fault{Operation: create, Status: http.StatusGatewayTimeout},
-			"AvS could not create the evaluation: it returned HTTP status 504 Gateway Timeout", avsInterval, true, 0,
+			"AvS could not create the evaluation: it returned HTTP status 504 Gateway Timeout", interval, true, 0,
 		},
-		"Token": {
+		"the token endpoint returns no token": {
 			"without a token, no request is sent",
 			simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"},
-			"the token endpoint of AvS returned no token", avsInterval, false, 0,
+			"the token endpoint of AvS returned no token", interval, false, 0,
 		},
-		"401": {
+		"the token endpoint returns 400, 401 or 403/400": {
 			"an operator can correct the credentials",
-			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
-			"the token endpoint of AvS rejects our credentials: an operator must correct APP_AVS_OAUTH_TOKEN_ENDPOINT, APP_AVS_OAUTH_CLIENT_ID, " +
-				"APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD", avsInterval, false, 0,
+			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusBadRequest},
+			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
 		},
-		"403": {
+		"the token endpoint returns 400, 401 or 403/401": {
+			"an operator can correct the credentials",
+			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized},
+			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
+		},
+		"401 or 403 with a new token/401": {
+			"an operator can correct the credentials",
+			simulator.Fault{Operation: create, Status: http.StatusUnauthorized, Times: 2},
+			"AvS rejects our credentials with HTTP status 401: " + credentials, interval, false, 0,
+		},
+		"401 or 403 with a new token/403": {
 			"an operator can correct the rights",
 			simulator.Fault{Operation: create, Status: http.StatusForbidden},
-			"AvS rejects our credentials with HTTP status 403: an operator must correct APP_AVS_OAUTH_TOKEN_ENDPOINT, APP_AVS_OAUTH_CLIENT_ID, " +
-				"APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD", avsInterval, false, 0,
+			"AvS rejects our credentials with HTTP status 403: " + credentials, interval, false, 0,
 		},
-		"429": {
+		"429, 503 with Retry-After/429": {
 			"the pause that the system asks for counts",
 			simulator.Fault{Operation: create, Status: http.StatusTooManyRequests, RetryAfter: 42},
 			"AvS could not create the evaluation: it returned HTTP status 429 Too Many Requests", 42 * time.Second, false, 0,
 		},
-		"500": {
+		"429, 503 with Retry-After/503": {
+			"the pause that the system asks for counts, up to five minutes",
+			simulator.Fault{Operation: create, Status: http.StatusServiceUnavailable, RetryAfter: 3600},
+			"AvS could not create the evaluation: it returned HTTP status 503 Service Unavailable", 5 * time.Minute, false, 0,
+		},
+		"408, 500 and other statuses above/503": {
+			"an overloaded system can recover",
+			simulator.Fault{Operation: create, Status: http.StatusServiceUnavailable},
+			"AvS could not create the evaluation: it returned HTTP status 503 Service Unavailable", interval, false, 0,
+		},
+		"408, 500 and other statuses above/500": {
 			"AvS has not created it",
 			simulator.Fault{Operation: create, Status: http.StatusInternalServerError},
-			"AvS could not create the evaluation: it returned HTTP status 500 Internal Server Error", avsInterval, false, 0,
+			"AvS could not create the evaluation: it returned HTTP status 500 Internal Server Error", interval, false, 0,
 		},
-		"408": {
+		"408, 500 and other statuses above/408": {
 			"AvS has not read the whole request",
 			simulator.Fault{Operation: create, Status: http.StatusRequestTimeout},
-			"AvS could not create the evaluation: it returned HTTP status 408 Request Timeout", avsInterval, false, 0,
+			"AvS could not create the evaluation: it returned HTTP status 408 Request Timeout", interval, false, 0,
 		},
-		"409": {
+		"409, 400 and other statuses/409": {
 			"another attempt would be rejected as well",
 			simulator.Fault{Operation: create, Status: http.StatusConflict},
 			"AvS could not create the evaluation: it rejects the request with HTTP status 409 Conflict", 0, false, 0,
 		},
-		"400": {
+		"409, 400 and other statuses/400": {
 			"another attempt would be rejected as well",
 			simulator.Fault{Operation: create, Status: http.StatusBadRequest},
 			"AvS could not create the evaluation: it rejects the request with HTTP status 400 Bad Request", 0, false, 0,
@@ -140,6 +161,8 @@ func TestAvSFaults(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client, _ := newAvS(t)
 			simulated.Inject(c.fault)
 
@@ -166,6 +189,7 @@ func TestAvSFaults(t *testing.T) {
 					t.Errorf("%s: %d evaluations, records -want +got\n%s", c.reason, len(simulated.Evaluations()), diff)
 				}
 
+				wantEnd(t, c.fault, external)
 				simulated.Reset()
 				runStage(t, process.NewOperation(first.Record, first.Data, began), step, step)
 
@@ -182,17 +206,50 @@ func TestAvSFaults(t *testing.T) {
 	}
 }
 
+// wantEnd checks that the creation of an internal evaluation fails after its window, and that an operation continues without an external
+// one.
+func wantEnd(t *testing.T, fault simulator.Fault, external bool) {
+	t.Helper()
+
+	simulated, client, _ := newAvS(t)
+	fault.Times = -1
+	simulated.Inject(fault)
+
+	window := 10 * time.Minute
+	if external {
+		window = 20 * time.Minute
+	}
+
+	late := process.NewFailingOperation(newOperation().Record, newOperation().Data, began, began.Add(window))
+
+	_, wait, err := newEvaluation(client, stepstest.New(), external).Run(t.Context(), late, logging.Discard())
+	if wait != 0 || (err == nil) != external || err != nil && failure.Is(err, failure.Transient) {
+		t.Errorf("external %t, after the window: runs again after %s, %v", external, wait, err)
+	}
+}
+
+// TestAvSAway stops the server.
+//
+//faults:row avs.md#creation is away: no connection
 func TestAvSAway(t *testing.T) {
 	_, client, server := newAvS(t)
 	server.Close()
 
-	objects := stepstest.New()
-	if _, wait, err := newEvaluation(client, objects, false).Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != avsInterval {
-		t.Errorf("without a connection: %s, %v", wait, err)
+	if _, err := client.CreateInternal(t.Context(), avs.Cluster{}); err == nil || failure.Of(err).Text != "AvS cannot be reached" {
+		t.Errorf("shows %v", err)
 	}
 
-	if len(objects.Records) != 0 {
-		t.Errorf("no request was sent, but the records are %v", objects.Lines())
+	for _, external := range []bool{false, true} {
+		objects := stepstest.New()
+		step := newEvaluation(client, objects, external)
+
+		if _, wait, err := step.Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != avsInterval {
+			t.Errorf("%s without a connection: %s, %v", step.Name(), wait, err)
+		}
+
+		if len(objects.Records) != 0 {
+			t.Errorf("no request was sent, but the records are %v", objects.Lines())
+		}
 	}
 }
 
@@ -232,6 +289,9 @@ func TestAvSBreaker(t *testing.T) {
 	}
 }
 
+// TestAvSTokenExpires ends the token of the client between two creations.
+//
+//faults:row avs.md#creation 401 because a token has ended early
 func TestAvSTokenExpires(t *testing.T) {
 	simulated, client, _ := newAvS(t)
 
@@ -342,38 +402,49 @@ func (c clusters) Cluster(context.Context, string, string) (provisionerclient.Cl
 	return provisionerclient.Cluster{Name: "c-1234567", Region: "eu-central-1"}, c.err
 }
 
-// TestAvSTags has a case for each row of the table "Tags" in docs/operator/integrations/avs.md.
+// TestAvSTags checks when a fault repeats the step, and that the tags are complete afterwards and never double.
+//
+//faults:table avs.md#tags
 func TestAvSTags(t *testing.T) {
-	const lasting = -1
+	const (
+		interval = 30 * time.Second
+		lasting  = -1
+		get      = "getEvaluation"
+		add      = "addTag"
+	)
 
-	tags := []avs.Tag{{Content: "c-1234567", ClassID: 11, ClassName: "class-11"}, {Content: "eu-central-1", ClassID: 13, ClassName: "class-13"}}
+	all := []avs.Tag{{Content: "c-1234567", ClassID: 11, ClassName: "class-11"}, {Content: "eu-central-1", ClassID: 13, ClassName: "class-13"}}
 
 	cases := map[string]struct {
 		reason   string
 		fault    simulator.Fault
-		err      error
+		err      error // of the Provisioner
 		wantWait time.Duration
 		want     []avs.Tag
 	}{
-		"None":        {"AvS works", simulator.Fault{Operation: "none"}, nil, 0, tags},
-		"Lost":        {"a tag whose response was lost is not added again", simulator.Fault{Operation: "addTag", Lost: true}, nil, avsInterval, tags},
-		"Slow":        {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, avsInterval, tags},
-		"Garbled":     {"a proxy may answer with HTML", simulator.Fault{Operation: "getEvaluation", Body: "<html>"}, nil, avsInterval, tags},
-		"401":         {"a token that ended early is replaced", simulator.Fault{Operation: "getEvaluation", Status: http.StatusUnauthorized}, nil, 0, tags},
-		"Rejected":    {"the new token is rejected, too", simulator.Fault{Operation: "getEvaluation", Status: http.StatusUnauthorized, Times: 2}, nil, avsInterval, tags},
-		"Away":        {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, avsInterval, tags},
-		"400":         {"AvS may reject a tag", simulator.Fault{Operation: "addTag", Status: http.StatusBadRequest, Times: lasting}, nil, 0, nil},
-		"403":         {"an operator can correct the rights", simulator.Fault{Operation: "addTag", Status: http.StatusForbidden}, nil, avsInterval, tags},
-		"408":         {"a gateway may have lost the request", simulator.Fault{Operation: "addTag", Status: http.StatusRequestTimeout}, nil, avsInterval, tags},
-		"503":         {"an overloaded system can recover", simulator.Fault{Operation: "addTag", Status: http.StatusServiceUnavailable}, nil, avsInterval, tags},
-		"409":         {"AvS may reject a tag", simulator.Fault{Operation: "addTag", Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
-		"429":         {"the pause of the system counts", simulator.Fault{Operation: "addTag", Status: http.StatusTooManyRequests, RetryAfter: 42}, nil, 42 * time.Second, tags},
-		"Gone":        {"somebody has removed the evaluation", simulator.Fault{Operation: "getEvaluation", Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
-		"Provisioner": {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "away"), avsInterval, tags},
+		"is away, slow, returns no JSON, or its response is lost/away":    {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/no JSON": {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/lost":    {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
+		"returns no JSON to the addition of a tag":                        {"AvS may answer with a text", simulator.Fault{Operation: add, Body: "<html>"}, nil, 0, all[1:]},
+		"401/once":  {"a token that ended early is replaced", simulator.Fault{Operation: get, Status: http.StatusUnauthorized}, nil, 0, all},
+		"401/again": {"the new token is rejected, too", simulator.Fault{Operation: get, Status: http.StatusUnauthorized, Times: 2}, nil, interval, all},
+		"403":       {"an operator can correct the rights", simulator.Fault{Operation: add, Status: http.StatusForbidden}, nil, interval, all},
+		"404: somebody has removed the evaluation": {"nothing is left to tag", simulator.Fault{Operation: get, Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
+		"409, 400 and other statuses/409":          {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
+		"409, 400 and other statuses/400":          {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusBadRequest, Times: lasting}, nil, 0, nil},
+		"429, 503 with Retry-After/429":            {"the pause of the system counts", simulator.Fault{Operation: add, Status: http.StatusTooManyRequests, RetryAfter: 42}, nil, 42 * time.Second, all},
+		"429, 503 with Retry-After/503":            {"at most five minutes", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, nil, 5 * time.Minute, all},
+		"408, 500 and above/408":                   {"a gateway may have lost the request", simulator.Fault{Operation: add, Status: http.StatusRequestTimeout}, nil, interval, all},
+		"408, 500 and above/500":                   {"AvS may recover", simulator.Fault{Operation: get, Status: http.StatusInternalServerError}, nil, interval, all},
+		"408, 500 and above/503":                   {"an overloaded system can recover", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable}, nil, interval, all},
+		"the Provisioner is away":                  {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "away"), interval, all},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client, _ := newAvS(t)
 			objects := stepstest.New()
 			runStage(t, newOperation(), newEvaluation(client, objects, false))
@@ -384,8 +455,15 @@ func TestAvSTags(t *testing.T) {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 
-			step.clusters = clusters{}
 			if c.wantWait > 0 {
+				c.fault.Times = lasting
+				simulated.Inject(c.fault)
+
+				late := process.NewFailingOperation(newOperation().Record, newOperation().Data, began, began.Add(20*time.Minute))
+				runStage(t, late, step) // the operation continues without the tags
+				simulated.Reset()
+
+				step.clusters = clusters{}
 				runStage(t, newOperation(), step, step)
 			}
 

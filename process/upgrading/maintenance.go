@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -27,7 +28,7 @@ func beginMaintenance(maintenance Maintenance) Step {
 	return process.StepFunc("AVS_Set_Maintenance",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			if err := maintenance.Begin(ctx, operation.Record); err != nil {
-				return process.RetryOperationWithoutFail(operation, "", err, beginInterval, maintenanceWindow)
+				return process.RetryOperationWithoutFail(operation, "", err, restclient.RetryAfter(err, beginInterval), maintenanceWindow)
 			}
 
 			return operation, 0, nil
@@ -44,7 +45,7 @@ func endMaintenance(maintenance Maintenance) Step {
 			}
 
 			if err := maintenance.End(ctx, operation.Record); err != nil {
-				return process.RetryOperationWithoutFail(operation, "", err, endInterval, maintenanceWindow)
+				return process.RetryOperationWithoutFail(operation, "", err, restclient.RetryAfter(err, endInterval), maintenanceWindow)
 			}
 
 			return operation, 0, nil
