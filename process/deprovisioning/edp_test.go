@@ -42,30 +42,44 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *stepstest.Objects) {
 	return simulated, client, stepstest.New(registration(instanceID, environment.OutsideCreated))
 }
 
-// TestEDPFaults has a case for each row of the table "Deregistration" in docs/operator/integrations/edp.md.
+// TestEDPFaults checks when a fault repeats the removal, and what it leaves after the window.
+//
+//faults:table edp.md#deregistration
 func TestEDPFaults(t *testing.T) {
-	const lasting = -1
+	const (
+		lasting  = -1
+		interval = 10 * time.Second
+		remove   = "deleteTenant"
+	)
 
 	cases := map[string]struct {
 		reason   string
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"Away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, edpInterval},
-		"Lost":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: "deleteTenant", Lost: true}, edpInterval},
-		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, edpInterval},
-		"Garbled":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, edpInterval},
-		"429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"401":      {"a token may have ended early", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, edpInterval},
-		"408":      {"a gateway may have lost the request", simulator.Fault{Operation: "deleteTenant", Status: http.StatusRequestTimeout}, edpInterval},
-		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, edpInterval},
-		"Denied":   {"an operator can correct the credentials", simulator.Fault{Status: http.StatusForbidden}, edpInterval},
-		"Rejected": {"a registration that began before may have added metadata", simulator.Fault{Status: http.StatusBadRequest}, edpInterval},
-		"Gone":     {"an object that does not exist is removed", simulator.Fault{Status: http.StatusNotFound, Times: lasting}, 0},
+		"is away, slow, or its response is lost/away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is away, slow, or its response is lost/slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"is away, slow, or its response is lost/lost":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"the token endpoint returns no token, or 401/no":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
+		"the token endpoint returns no token, or 401/401": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, interval},
+		"401/once":                        {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
+		"401/again":                       {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
+		"403":                             {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"404":                             {"an object that does not exist is removed", simulator.Fault{Status: http.StatusNotFound, Times: lasting}, 0},
+		"429, 503 with Retry-After/429":   {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"429, 503 with Retry-After/503":   {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"408, 500 and above/408":          {"a gateway may have lost the request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
+		"408, 500 and above/500":          {"EDP may recover", simulator.Fault{Operation: remove, Status: http.StatusInternalServerError}, interval},
+		"408, 500 and above/503":          {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
+		"409, 400 and other statuses/409": {"a registration that began before may have added metadata", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
+		"409, 400 and other statuses/400": {"a registration that began before may have added metadata", simulator.Fault{Status: http.StatusBadRequest}, interval},
+		"returns no JSON":                 {"only the status counts", simulator.Fault{Operation: remove, Body: "<html>"}, 0},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client, objects := newEDP(t)
 			simulated.ExpireTokens()
 			simulated.Inject(c.fault)
@@ -83,6 +97,14 @@ func TestEDPFaults(t *testing.T) {
 				}
 
 				return
+			}
+
+			c.fault.Times = lasting
+			simulated.Inject(c.fault)
+
+			if _, wait, err := runLate(t, step, stored(t, first.Data), 5*time.Minute); err != nil || wait != 0 ||
+				objects.Of(environment.KindDataTenant).State != environment.OutsideLeftOver {
+				t.Errorf("%s: after the window, the step returns %s, %v, with %v", c.reason, wait, err, objects.Lines())
 			}
 
 			simulated.Reset()
@@ -121,6 +143,9 @@ func TestEDPIsRemovedWithTheLastInstance(t *testing.T) {
 	}
 }
 
+// TestEDPWithoutACall checks when the step calls EDP at all.
+//
+//faults:row edp.md#deregistration is switched off
 func TestEDPWithoutACall(t *testing.T) {
 	simulated, client, objects := newEDP(t)
 	before := len(simulated.Calls())

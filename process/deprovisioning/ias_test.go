@@ -34,9 +34,14 @@ func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	return simulated, ias.New(config, http.DefaultTransport)
 }
 
-// TestIASFaults has a case for each row of the table in docs/operator/integrations/ias.md.
+// TestIASFaults checks what a fault shows, when the removal is repeated, and what it leaves after the window.
+//
+//faults:table ias.md#identity-authentication
 func TestIASFaults(t *testing.T) {
-	const lasting = -1
+	const (
+		lasting  = -1
+		interval = 5 * time.Second
+	)
 
 	cases := map[string]struct {
 		reason   string
@@ -44,57 +49,69 @@ func TestIASFaults(t *testing.T) {
 		wantText string
 		wantWait time.Duration
 	}{
-		"Away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "IAS cannot be reached", iasInterval},
-		"Lost": {
+		"is away, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "IAS cannot be reached", interval},
+		"is away, or its response is lost/lost": {
 			"a removal whose response was lost is repeated",
 			simulator.Fault{Operation: "deleteServiceProvider", Lost: true},
-			"IAS cannot be reached", iasInterval,
+			"IAS cannot be reached", interval,
 		},
-		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 1s", iasInterval},
-		"Garbled": {
+		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 1s", interval},
+		"returns no JSON": {
 			"a proxy may answer with HTML",
 			simulator.Fault{Operation: "getCompany", Body: "<html>", Times: lasting},
-			"IAS could not list the service providers: it returned a response that is not the expected JSON", iasInterval,
+			"IAS could not list the service providers: it returned a response that is not the expected JSON", interval,
 		},
-		"401": {
+		"401, 403/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
-			"IAS rejects our credentials with HTTP status 401: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", iasInterval,
+			"IAS rejects our credentials with HTTP status 401: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", interval,
 		},
-		"403": {
+		"401, 403/403": {
 			"an operator can correct the rights",
 			simulator.Fault{Status: http.StatusForbidden, Times: lasting},
-			"IAS rejects our credentials with HTTP status 403: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", iasInterval,
+			"IAS rejects our credentials with HTTP status 403: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", interval,
 		},
-		"408": {
+		"408, 500 and above/408": {
 			"a gateway may have lost the request",
 			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusRequestTimeout, Times: lasting},
-			"IAS could not remove the service provider: it returned HTTP status 408 Request Timeout", iasInterval,
+			"IAS could not remove the service provider: it returned HTTP status 408 Request Timeout", interval,
 		},
-		"400": {
+		"409, 400 and other statuses/400": {
 			"whatever its error, a removal is repeated",
 			simulator.Fault{Operation: "getCompany", Status: http.StatusBadRequest, Times: lasting},
-			"IAS could not list the service providers: it rejects the request with HTTP status 400 Bad Request", iasInterval,
+			"IAS could not list the service providers: it rejects the request with HTTP status 400 Bad Request", interval,
 		},
-		"429": {
+		"429, 503 with Retry-After/429": {
 			"the pause that the system asks for counts",
 			simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},
 			"IAS could not list the service providers: it returned HTTP status 429 Too Many Requests", 42 * time.Second,
 		},
-		"503": {
+		"429, 503 with Retry-After/503": {
+			"at most five minutes",
+			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusServiceUnavailable, RetryAfter: 3600, Times: lasting},
+			"IAS could not remove the service provider: it returned HTTP status 503 Service Unavailable", 5 * time.Minute,
+		},
+		"408, 500 and above/500": {
+			"IAS may recover",
+			simulator.Fault{Operation: "getCompany", Status: http.StatusInternalServerError, Times: lasting},
+			"IAS could not list the service providers: it returned HTTP status 500 Internal Server Error", interval,
+		},
+		"408, 500 and above/503": {
 			"an overloaded system can recover",
 			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusServiceUnavailable, Times: lasting},
-			"IAS could not remove the service provider: it returned HTTP status 503 Service Unavailable", iasInterval,
+			"IAS could not remove the service provider: it returned HTTP status 503 Service Unavailable", interval,
 		},
-		"409": {
+		"409, 400 and other statuses/409": {
 			"another change may be in progress",
 			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusConflict, Times: lasting},
-			"IAS could not remove the service provider: it rejects the request with HTTP status 409 Conflict", iasInterval,
+			"IAS could not remove the service provider: it rejects the request with HTTP status 409 Conflict", interval,
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client := newIAS(t)
 			objects := stepstest.New()
 			step := deregisterIAS{client: client, objects: objects}
@@ -117,6 +134,16 @@ func TestIASFaults(t *testing.T) {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 
+			c.fault.Times = lasting
+			simulated.Inject(c.fault)
+
+			removed := len(simulated.Holds()) == 1 // although the response was lost
+
+			if _, wait, err := runLate(t, step, stored(t, first.Data), 5*time.Minute); err != nil || wait != 0 ||
+				(objects.Of(environment.KindServiceProvider).State == environment.OutsideLeftOver) == removed {
+				t.Errorf("%s: after the window, the step returns %s, %v, with %v", c.reason, wait, err, objects.Lines())
+			}
+
 			simulated.Reset()
 			done(t, step, newOperation(stored(t, first.Data)))
 			done(t, step, newOperation(stored(t, first.Data)))
@@ -127,11 +154,30 @@ func TestIASFaults(t *testing.T) {
 			}
 		})
 	}
+}
 
-	simulated, client := newIAS(t)
-	simulated.Inject(simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusNotFound})
+// TestIASDone checks which responses to the removal of a service provider end the step.
+//
+//faults:table ias.md#identity-authentication
+func TestIASDone(t *testing.T) {
+	cases := map[string]simulator.Fault{
+		"404 of the service provider":    {Operation: "deleteServiceProvider", Status: http.StatusNotFound},
+		"returns no JSON to the removal": {Operation: "deleteServiceProvider", Body: "<html>"},
+	}
 
-	if err := client.Remove(t.Context(), instanceID); err != nil {
-		t.Errorf("a service provider that is gone is removed: %v", err)
+	for name, fault := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			simulated, client := newIAS(t)
+			simulated.Inject(fault)
+
+			objects := stepstest.New()
+			done(t, deregisterIAS{client: client, objects: objects}, newOperation(environment.Data{Instance: instance()}))
+
+			if diff := cmp.Diff([]string{"getCompany", "deleteServiceProvider"}, simulated.Operations()); diff != "" || len(objects.Records) != 0 {
+				t.Errorf("records %v, calls -want +got\n%s", objects.Lines(), diff)
+			}
+		})
 	}
 }

@@ -112,6 +112,11 @@ func TestAvSFaults(t *testing.T) {
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized},
 			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
 		},
+		"the token endpoint returns 400, 401 or 403/403": {
+			"an operator can correct the credentials",
+			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusForbidden},
+			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
+		},
 		"401 or 403 with a new token/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: create, Status: http.StatusUnauthorized, Times: 2},

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
@@ -45,68 +46,95 @@ func edpOperation() Operation {
 	return operation
 }
 
-// TestEDPFaults has a case for each row of the table "Registration" in docs/operator/integrations/edp.md.
+// TestEDPFaults checks what a fault shows, when the registration is repeated, and how the operation continues after the window.
+//
+//faults:table edp.md#registration
 func TestEDPFaults(t *testing.T) {
-	const lasting = -1
+	const (
+		lasting     = -1
+		interval    = 10 * time.Second
+		window      = 30 * time.Minute
+		create      = "createTenant"
+		add         = "createMetadata"
+		credentials = ": an operator must correct APP_EDP_AUTH_URL, APP_EDP_NAMESPACE and APP_EDP_SECRET"
+		could       = "EDP could not register the subaccount: it "
+	)
 
 	cases := map[string]struct {
 		reason   string
 		fault    simulator.Fault
 		wantText string
-		wantWait time.Duration
-		// wantKind is the kind of the error if the registration is required and cannot be retried.
-		wantKind failure.Kind
+		wantWait time.Duration // zero: the limit counts as reached
 	}{
-		"Away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "EDP cannot be reached", edpInterval, ""},
-		"Lost": {
-			"a registration whose response was lost is completed",
-			simulator.Fault{Operation: "createTenant", Lost: true},
-			"EDP cannot be reached", edpInterval, "",
+		"is away, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true}, "EDP cannot be reached", interval},
+		"is away, or its response is lost/lost": {"a registration whose response was lost is completed", simulator.Fault{Operation: add, Lost: true}, "EDP cannot be reached", interval},
+		"is slow":                               {"a call has a timeout", simulator.Fault{Delay: time.Minute}, "EDP did not respond within 1s", interval},
+		"the token endpoint returns no token": {
+			"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of EDP returned no token", interval,
 		},
-		"Slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "EDP did not respond within 1s", edpInterval, ""},
-		"Garbled": {
-			"the token is no JSON",
-			simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>", Times: lasting},
-			"the token endpoint of EDP returned no token", edpInterval, "",
-		},
-		"401": {
+		"the token endpoint returns 400, 401 or 403/400": {
 			"an operator can correct the credentials",
-			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
-			"the token endpoint of EDP rejects our credentials: an operator must correct APP_EDP_AUTH_URL, APP_EDP_NAMESPACE and APP_EDP_SECRET", edpInterval, "",
+			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusBadRequest},
+			"the token endpoint of EDP rejects our credentials" + credentials, interval,
 		},
-		"403": {
+		"the token endpoint returns 400, 401 or 403/401": {
+			"an operator can correct the credentials",
+			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized},
+			"the token endpoint of EDP rejects our credentials" + credentials, interval,
+		},
+		"the token endpoint returns 400, 401 or 403/403": {
+			"an operator can correct the credentials",
+			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusForbidden},
+			"the token endpoint of EDP rejects our credentials" + credentials, interval,
+		},
+		"401 or 403 with a new token/401": {
+			"an operator can correct the credentials",
+			simulator.Fault{Operation: create, Status: http.StatusUnauthorized},
+			"EDP rejects our credentials with HTTP status 401" + credentials, interval,
+		},
+		"401 or 403 with a new token/403": {
 			"an operator can correct the rights",
-			simulator.Fault{Operation: "createTenant", Status: http.StatusForbidden, Times: lasting},
-			"EDP rejects our credentials with HTTP status 403: an operator must correct APP_EDP_AUTH_URL, APP_EDP_NAMESPACE and APP_EDP_SECRET", edpInterval, "",
+			simulator.Fault{Operation: create, Status: http.StatusForbidden},
+			"EDP rejects our credentials with HTTP status 403" + credentials, interval,
 		},
-		"408": {
-			"a gateway may have lost the request",
-			simulator.Fault{Operation: "createTenant", Status: http.StatusRequestTimeout, Times: lasting},
-			"EDP could not register the subaccount: it returned HTTP status 408 Request Timeout", edpInterval, "",
+		"404: another instance has just removed the registration": {
+			"the next attempt creates it again", simulator.Fault{Operation: add, Status: http.StatusNotFound}, could + "rejects the request with HTTP status 404 Not Found", interval,
 		},
-		"429": {
+		"429, 503 with Retry-After/429": {
 			"the pause that the system asks for counts",
-			simulator.Fault{Operation: "createTenant", Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting},
-			"EDP could not register the subaccount: it returned HTTP status 429 Too Many Requests", 42 * time.Second, "",
+			simulator.Fault{Operation: create, Status: http.StatusTooManyRequests, RetryAfter: 42},
+			could + "returned HTTP status 429 Too Many Requests", 42 * time.Second,
 		},
-		"503": {
-			"an overloaded system can recover",
-			simulator.Fault{Operation: "createMetadata", Status: http.StatusServiceUnavailable, Times: lasting},
-			"EDP could not register the subaccount: it returned HTTP status 503 Service Unavailable", edpInterval, "",
+		"429, 503 with Retry-After/503": {
+			"at most five minutes",
+			simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable, RetryAfter: 3600},
+			could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute,
 		},
-		"400": {
+		"408, 500 and above/408": {
+			"a gateway may have lost the request", simulator.Fault{Operation: create, Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", interval,
+		},
+		"408, 500 and above/500": {
+			"EDP may recover", simulator.Fault{Operation: create, Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", interval,
+		},
+		"408, 500 and above/503": {
+			"an overloaded system can recover", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable}, could + "returned HTTP status 503 Service Unavailable", interval,
+		},
+		"400 and other statuses/400": {
+			"another attempt would be rejected as well", simulator.Fault{Operation: create, Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", 0,
+		},
+		"400 and other statuses/422": {
 			"another attempt would be rejected as well",
-			simulator.Fault{Operation: "createTenant", Status: http.StatusBadRequest, Times: lasting},
-			"EDP could not register the subaccount: it rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent,
+			simulator.Fault{Operation: add, Status: http.StatusUnprocessableEntity},
+			could + "rejects the request with HTTP status 422 Unprocessable Entity", 0,
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			simulated, client := newEDP(t)
-			objects := stepstest.New()
-			step := registerEDP{client: client, objects: objects, required: true}
+			t.Parallel()
 
+			c.fault.Times = lasting
+			simulated, client := newEDP(t)
 			simulated.Inject(c.fault)
 
 			if err := client.Register(t.Context(), edp.Tenant{Name: "sub-1"}); err == nil || failure.Of(err).Text != c.wantText {
@@ -116,27 +144,29 @@ func TestEDPFaults(t *testing.T) {
 			}
 
 			simulated, client = newEDP(t)
-			step.client = client
 			simulated.Inject(c.fault)
 
-			_, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard())
-			if wait != c.wantWait || failure.Is(err, failure.Permanent) != (c.wantKind != "") {
-				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
-			}
+			objects := stepstest.New()
+			required, optional := registerEDP{client: client, objects: objects, required: true}, registerEDP{client: client, objects: objects}
+			late := process.NewFailingOperation(edpOperation().Record, edpOperation().Data, began, began.Add(window))
 
-			if objects.Of(environment.KindDataTenant).State != environment.OutsideCreating {
-				t.Errorf("%s: the object is recorded as %q", c.reason, objects.Of(environment.KindDataTenant).State)
-			}
+			for _, step := range []registerEDP{required, optional} {
+				_, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard())
+				if wait != c.wantWait || failure.Is(err, failure.Permanent) != (c.wantWait == 0 && step.required) {
+					t.Fatalf("%s: required %t, runs again after %s, %v", c.reason, step.required, wait, err)
+				}
 
-			if c.wantKind != "" { // without the registration, the operation continues if it is not required
-				step.required = false
-				runStage(t, edpOperation(), step)
+				if _, wait, err := step.Run(t.Context(), late, logging.Discard()); wait != 0 || failure.Is(err, failure.Permanent) != step.required {
+					t.Errorf("%s: required %t, after the window: runs again after %s, %v", c.reason, step.required, wait, err)
+				}
 
-				return
+				if state := objects.Of(environment.KindDataTenant).State; state != environment.OutsideCreating {
+					t.Errorf("%s: the object is recorded as %q", c.reason, state)
+				}
 			}
 
 			simulated.Reset()
-			runStage(t, edpOperation(), step, step)
+			runStage(t, edpOperation(), required, required)
 
 			if diff := cmp.Diff(registered(), simulated.Tenants()); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
@@ -145,6 +175,9 @@ func TestEDPFaults(t *testing.T) {
 	}
 }
 
+// TestEDPTokenExpires ends the token of the client between two registrations.
+//
+//faults:row edp.md#registration 401 because a token has ended early
 func TestEDPTokenExpires(t *testing.T) {
 	simulated, client := newEDP(t)
 
@@ -158,6 +191,60 @@ func TestEDPTokenExpires(t *testing.T) {
 
 	if diff := cmp.Diff(registered(), simulated.Tenants()); diff != "" {
 		t.Errorf("the repeated registration gets 409 and adds nothing: -want +got\n%s", diff)
+	}
+}
+
+// TestEDPConflict completes a registration of which a part exists, and finds out first what exists.
+//
+//faults:row edp.md#registration 409
+//faults:row edp.md#registration returns no JSON to the read of the metadata
+func TestEDPConflict(t *testing.T) {
+	simulated, client := newEDP(t)
+	// The third entry is not added.
+	simulated.Inject(
+		simulator.Fault{Operation: "createMetadata", Delay: time.Nanosecond, Times: 2},
+		simulator.Fault{Operation: "createMetadata", Status: http.StatusServiceUnavailable},
+	)
+
+	step := registerEDP{client: client, objects: stepstest.New(), required: true}
+
+	for _, fault := range []simulator.Fault{{Operation: "none"}, {Operation: "getMetadata", Body: "<html>", Times: 2}} {
+		simulated.Inject(fault)
+
+		if _, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard()); err != nil || wait != 10*time.Second {
+			t.Fatalf("runs again after %s, %v", wait, err)
+		}
+	}
+
+	const text = "EDP could not register the subaccount: it returned a response that is not the expected JSON"
+	if err := client.Register(t.Context(), edp.Tenant{Name: "sub-1"}); err == nil || failure.Of(err).Text != text {
+		t.Errorf("shows %v", err)
+	}
+
+	before := len(simulated.Operations())
+	runStage(t, edpOperation(), step)
+
+	if diff := cmp.Diff([]string{"createTenant", "getMetadata", "createMetadata", "createMetadata"}, simulated.Operations()[before:]); diff != "" {
+		t.Errorf("calls: -want +got\n%s", diff)
+	}
+
+	if diff := cmp.Diff(registered(), simulated.Tenants()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestEDPNoJSON checks that the responses to creations need no body.
+//
+//faults:row edp.md#registration returns no JSON to another call
+func TestEDPNoJSON(t *testing.T) {
+	simulated, client := newEDP(t)
+	simulated.Inject(simulator.Fault{Operation: "createTenant", Body: "<html>"}, simulator.Fault{Operation: "createMetadata", Body: "<html>", Times: 4})
+
+	objects := stepstest.New()
+	runStage(t, edpOperation(), registerEDP{client: client, objects: objects, required: true})
+
+	if state := objects.Of(environment.KindDataTenant).State; state != environment.OutsideCreated || len(simulated.Operations()) != 5 {
+		t.Errorf("the object is recorded as %q after the calls %v", state, simulated.Operations())
 	}
 }
 
