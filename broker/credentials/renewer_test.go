@@ -146,7 +146,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	address, err := url.Parse(server.URL)
 	must(err)
 
-	f.client = lifecyclemanager.New(fakecontrolplane.Transport(address), 10*time.Second)
+	f.client = lifecyclemanager.New(fakecontrolplane.Transport(address), 2*time.Second)
 	f.held = storagetest.Hold(t, db, f.operations, environment.KindUpgradeKyma, "one")
 	f.record(environment.OutsideCreated)
 	must(f.client.ApplySecret(t.Context(), f.objects, "the first kubeconfig"))
@@ -278,6 +278,9 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
+// TestFailedRenewal lets the Provisioner fail until the kubeconfig is about to expire.
+//
+//faults:row lifecycle-manager.md#current-kubeconfigs the Provisioner issues no kubeconfig
 func TestFailedRenewal(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	f.run(10 * time.Second)
@@ -314,6 +317,57 @@ func TestFailedRenewal(t *testing.T) {
 	)
 }
 
+// TestLifecycleManagerFaults checks what a failed renewal shows, and when it is repeated. Each fault lasts for one renewal.
+//
+//faults:table lifecycle-manager.md#current-kubeconfigs
+func TestLifecycleManagerFaults(t *testing.T) {
+	cases := map[string]struct {
+		fault simulator.Fault
+		want  string
+	}{
+		"the control plane is away, slow, returns no JSON, or its response is lost/away":    {simulator.Fault{Unsent: true, Times: 2}, "the control plane cannot be reached"},
+		"the control plane is away, slow, returns no JSON, or its response is lost/slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 2s"},
+		"the control plane is away, slow, returns no JSON, or its response is lost/no JSON": {simulator.Fault{Body: "<html>"}, "it returned a response that is not the expected JSON"},
+		"the control plane is away, slow, returns no JSON, or its response is lost/lost":    {simulator.Fault{Lost: true, Times: 2}, "the control plane cannot be reached"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/400":        {simulator.Fault{Status: http.StatusBadRequest}, "HTTP status 400 Bad Request"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/401":        {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/403":        {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/409":        {simulator.Fault{Status: http.StatusConflict}, "HTTP status 409 Conflict"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/429":        {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3600}, "HTTP status 429 Too Many Requests"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/500":        {simulator.Fault{Status: http.StatusInternalServerError}, "HTTP status 500 Internal Server Error"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/503":        {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, "HTTP status 503 Service Unavailable"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, storagetest.SQLite(t))
+			c.fault.Operation = "patchSecret"
+			f.Inject(c.fault)
+			f.run(10 * time.Second)
+			f.wantFailures(1)
+
+			objects, err := f.records.OfInstance(t.Context(), "one")
+			if err != nil || len(objects) != 1 || !strings.Contains(objects[0].Credential.Problem, c.want) {
+				t.Fatalf("the records are %+v, %v; want the problem %q", objects, err, c.want)
+			}
+
+			f.wantEvents("failed: renewing the kubeconfig for Lifecycle Manager failed: " + objects[0].Credential.Problem + " × 1")
+			f.Reset()
+
+			if issued := f.run(5*time.Minute - time.Second); issued != 0 {
+				t.Errorf("the failure is repeated early: %d", issued)
+			}
+
+			if issued := f.run(10 * time.Second); issued != 1 || f.expiry() == "" {
+				t.Errorf("after the pause, %d kubeconfigs are issued, and the Secret expires at %q", issued, f.expiry())
+			}
+		})
+	}
+}
+
+// TestMissingSecret removes the Secret before a renewal.
+//
+//faults:row lifecycle-manager.md#current-kubeconfigs the Secret is missing
 func TestMissingSecret(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	f.Remove("Secret", "kcp-system", "kubeconfig-r-one")
@@ -327,6 +381,9 @@ func TestMissingSecret(t *testing.T) {
 }
 
 // TestRemovalDuringRenewal lets an operation remove the Secret while a renewal issues the kubeconfig.
+//
+//faults:row lifecycle-manager.md#current-kubeconfigs the Secret is missing
+//faults:row lifecycle-manager.md#current-kubeconfigs the runtime is being removed, or is left over
 func TestRemovalDuringRenewal(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	f.during = func() {
@@ -373,6 +430,9 @@ func (f *fixture) kill() {
 
 // TestReplicaDiesAfterRestoration checks that a restoration has its event although its replica has not recorded it, and that a deletion of
 // the Secret sees how long the restoration can last.
+//
+//faults:row lifecycle-manager.md#current-kubeconfigs the Secret is missing
+//faults:row lifecycle-manager.md#current-kubeconfigs the replica dies
 func TestReplicaDiesAfterRestoration(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixture(t, db)
@@ -417,6 +477,9 @@ func (h dyingHolder) Replace(ctx context.Context, object environment.OutsideObje
 }
 
 // TestReplicaDies stops a replica while a kubeconfig is issued, and after the system has got it. The other one renews after the pause.
+//
+//faults:row reconciler.md#current-kubeconfigs the replica dies
+//faults:row lifecycle-manager.md#current-kubeconfigs the replica dies
 func TestReplicaDies(t *testing.T) {
 	for name, create := range map[string]func(*testing.T, *storage.DB) *fixture{
 		"LifecycleManager": newFixture,

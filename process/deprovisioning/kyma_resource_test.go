@@ -43,7 +43,7 @@ func handedOver(t *testing.T) (*fakecontrolplane.ControlPlane, *stepstest.Object
 		t.Fatal(err)
 	}
 
-	client := lifecyclemanager.New(fakecontrolplane.Transport(address), 200*time.Millisecond)
+	client := lifecyclemanager.New(fakecontrolplane.Transport(address), time.Second)
 
 	objects, err := lifecyclemanager.ObjectsOf(withRuntime("r-1"), lifecyclemanager.Settings{}, "kcp-system", "")
 	if err != nil {
@@ -97,6 +97,8 @@ func TestDeletionOfKymaResource(t *testing.T) {
 }
 
 // TestDeletionDuringRestoration checks that the Secret is deleted after a restoration, which would create it again.
+//
+//faults:row lifecycle-manager.md#removal a renewal creates the missing Secret
 func TestDeletionDuringRestoration(t *testing.T) {
 	plane, records, steps := handedOver(t)
 	operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
@@ -115,40 +117,61 @@ func TestDeletionDuringRestoration(t *testing.T) {
 	}
 }
 
-// TestDeletionFaults has a case for each row of the table "Removal" in docs/operator/integrations/lifecycle-manager.md.
+// TestDeletionFaults checks when a fault of one of the steps repeats it, and what it leaves after the window.
+//
+//faults:table lifecycle-manager.md#removal
 func TestDeletionFaults(t *testing.T) {
-	const lasting = -1
+	const (
+		lasting  = -1
+		interval = 10 * time.Second
+		get      = "getKyma"
+		remove   = "deleteSecret"
+	)
 
 	created, left := environment.OutsideCreated, environment.OutsideLeftOver
 
 	cases := map[string]struct {
 		reason string
 		fault  simulator.Fault
-		stuck  bool
 		// step is the step that gives up. kyma and kubeconfig are the recorded states afterwards.
 		step             int
+		wantWait         time.Duration
 		kyma, kubeconfig environment.OutsideState
 	}{
-		"Away":         {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, false, 0, left, created},
-		"Forbidden":    {"an operator can correct permissions", simulator.Fault{Status: http.StatusForbidden, Times: lasting}, false, 0, left, created},
-		"Unreadable":   {"the check repeats every error", simulator.Fault{Operation: "getKyma", Status: http.StatusBadRequest, Times: lasting}, false, 1, left, created},
-		"Stuck":        {"Lifecycle Manager may never remove the resource", simulator.Fault{}, true, 1, left, created},
-		"StuckSecret":  {"the Secret is deleted after the runtime", simulator.Fault{Operation: "deleteSecret", Status: http.StatusInternalServerError, Times: lasting}, false, 2, "", left},
-		"SecretIsGone": {"a 404 means that the object is gone", simulator.Fault{}, false, 3, "", ""},
+		"is away, slow, returns no JSON, or its response is lost/away":    {"an outage can pass", simulator.Fault{Unsent: true}, 0, interval, left, created},
+		"is away, slow, returns no JSON, or its response is lost/slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, 0, interval, left, created},
+		"is away, slow, returns no JSON, or its response is lost/no JSON": {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, 0, interval, left, created},
+		"is away, slow, returns no JSON, or its response is lost/unread":  {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, 1, interval, left, created},
+		"is away, slow, returns no JSON, or its response is lost/Secret":  {"a proxy may answer with HTML", simulator.Fault{Operation: remove, Body: "<html>"}, 2, interval, "", left},
+		"is away, slow, returns no JSON, or its response is lost/lost":    {"the deletion is repeated", simulator.Fault{Lost: true}, 0, interval, left, created},
+		"429, 503 with Retry-After/429":                                   {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 0, 42 * time.Second, left, created},
+		"429, 503 with Retry-After/503":                                   {"at most five minutes", simulator.Fault{Operation: get, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 1, 5 * time.Minute, left, created},
+		"400, 401, 403, 409, 500 and other statuses/400":                  {"the check repeats every error", simulator.Fault{Operation: get, Status: http.StatusBadRequest}, 1, interval, left, created},
+		"400, 401, 403, 409, 500 and other statuses/401":                  {"an operator can correct the credentials", simulator.Fault{Status: http.StatusUnauthorized}, 0, interval, left, created},
+		"400, 401, 403, 409, 500 and other statuses/403":                  {"an operator can correct permissions", simulator.Fault{Status: http.StatusForbidden}, 0, interval, left, created},
+		"400, 401, 403, 409, 500 and other statuses/409":                  {"a deletion repeats every error", simulator.Fault{Status: http.StatusConflict}, 0, interval, left, created},
+		"400, 401, 403, 409, 500 and other statuses/500":                  {"the Secret is deleted after the runtime", simulator.Fault{Operation: remove, Status: http.StatusInternalServerError}, 2, interval, "", left},
+		"400, 401, 403, 409, 500 and other statuses/503":                  {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, 0, interval, left, created},
+		"404":                         {"the objects are gone", simulator.Fault{}, 3, 0, "", ""},
+		"still has the Kyma resource": {"Lifecycle Manager may never remove the resource", simulator.Fault{}, 1, interval, left, created},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			plane, records, steps := handedOver(t)
 			operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
-			if c.fault != (simulator.Fault{}) {
-				plane.Inject(c.fault)
-			} else if !c.stuck {
-				plane.Remove("Secret", "kcp-system", "kubeconfig-r-1")
-			}
 
-			if c.stuck {
+			switch {
+			case c.fault != (simulator.Fault{}):
+				c.fault.Times = lasting
+				plane.Inject(c.fault)
+			case c.wantWait > 0:
 				plane.Hold("Deleting", "a module is stuck", true)
+			default:
+				plane.Remove("Secret", "kcp-system", "kubeconfig-r-1")
+				plane.Remove("Kyma", "kcp-system", "r-1")
 			}
 
 			for i, step := range steps {
@@ -165,11 +188,11 @@ func TestDeletionFaults(t *testing.T) {
 					continue
 				}
 
-				if err != nil || wait != kymaInterval {
+				if err != nil || wait != c.wantWait {
 					t.Fatalf("%s: %s runs again after %s, %v", c.reason, step.Name(), wait, err)
 				}
 
-				late := process.NewFailingOperation(operation.Record, operation.Data, began, began.Add(cleanupWindow))
+				late := process.NewFailingOperation(operation.Record, operation.Data, began, began.Add(5*time.Minute))
 				if _, wait, err = step.Run(t.Context(), late, logging.Discard()); err != nil || wait > 0 {
 					t.Fatalf("%s: after the limit, %s runs again after %s, %v", c.reason, step.Name(), wait, err)
 				}
@@ -200,6 +223,9 @@ func TestDeletionFaults(t *testing.T) {
 	}
 }
 
+// TestDeletionWithoutLifecycleManager checks what stays if nobody can remove the objects.
+//
+//faults:row lifecycle-manager.md#removal Lifecycle Manager is turned off
 func TestDeletionWithoutLifecycleManager(t *testing.T) {
 	plane, records, _ := handedOver(t)
 	operation := newOperation(environment.Data{Instance: withRuntime("r-1")})

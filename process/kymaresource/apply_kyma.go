@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // ApplyKyma returns the step that writes the Kyma resource of the runtime to the control plane: the template of the plan, with the
 // channel, the chosen modules and the labels of the instance.
 func ApplyKyma(options Options) Step {
-	return process.Action("Apply_Kyma", "Kyma is being installed", func(ctx context.Context, operation Operation) error {
+	return action("Apply_Kyma", "Kyma is being installed", func(ctx context.Context, operation Operation) error {
 		_, objects, err := options.objects(ctx, operation)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func CheckKyma(options Options) Step {
 					"the Kyma resource of the runtime is missing in the control plane: somebody has deleted it").
 					WithReason(failure.ReasonInternal, failure.ComponentLifecycleManager), checkInterval, options.Limit)
 			case err != nil:
-				return operation, 0, err
+				return retry(operation, err)
 			case status.Done():
 				if status.State != lifecyclemanager.Ready {
 					operation = process.Noted(operation, status.Describe())

@@ -4,10 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -67,6 +70,31 @@ func Condition() process.Condition[environment.Data] {
 		Text:  "Lifecycle Manager installs Kyma",
 		Holds: func(operation Operation) bool { return operation.Data.Instance.InLifecycleManager() },
 	}
+}
+
+// action returns a step like process.Action, which follows the pause that the control plane asks for.
+func action(name, description string, do func(ctx context.Context, operation Operation) error) Step {
+	done := process.Action(name, description, do)
+
+	return process.StepFunc(name, func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+		after, wait, err := done.Run(ctx, operation, log)
+		if err != nil {
+			return retry(operation, err)
+		}
+
+		return after, wait, nil
+	})
+}
+
+// retry repeats the step after the pause that the control plane asks for. Without one, the policy of the stage applies, whose window is
+// the same.
+func retry(operation Operation, err error) (Operation, time.Duration, error) {
+	pause := restclient.RetryAfter(err, 0)
+	if pause == 0 || !failure.Is(err, failure.Transient) {
+		return operation, 0, err
+	}
+
+	return process.RetryOperation(operation, "", err, pause, process.DefaultRetry().Window)
 }
 
 // objects returns the instance of the operation and its objects.

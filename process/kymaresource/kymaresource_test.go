@@ -62,7 +62,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 
 	f.options = Options{
-		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), 200*time.Millisecond), Kyma: f, Access: f, Records: f.records, Limit: limit,
+		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), time.Second), Kyma: f, Access: f, Records: f.records, Limit: limit,
 		Instance: func(context.Context, Operation) (environment.Instance, error) { return f.instance, nil },
 	}
 
@@ -164,58 +164,108 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestCallFaults has a case for each row of the table "Writes" in docs/operator/integrations/lifecycle-manager.md.
+// TestCallFaults checks what a fault of a write shows, whether it is repeated, and that the object is recorded before. Without a pause that
+// the control plane asks for, the stage decides when: see TestRepeatedStages of package provisioning.
+//
+//faults:table lifecycle-manager.md#writes
 func TestCallFaults(t *testing.T) {
 	t.Parallel()
+
+	const (
+		credentials = ": an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user"
+		rejects     = "the control plane rejects our credentials with HTTP status "
+		could       = "the control plane could not ACTION: "
+		missing     = "the control plane has no RESOURCE or no namespace kcp-system: an operator must install Lifecycle Manager, or correct the Kyma template"
+	)
 
 	cases := map[string]struct {
 		fault    simulator.Fault
 		wantText string
+		wantWait time.Duration // zero: the step returns the error
 		wantKind failure.Kind
 	}{
-		"Away":     {simulator.Fault{Unsent: true, Times: lasting}, "the control plane cannot be reached", failure.Transient},
-		"Lost":     {simulator.Fault{Operation: "patchKyma", Lost: true}, "the control plane cannot be reached", failure.Transient},
-		"Slow":     {simulator.Fault{Operation: "patchKyma", Delay: time.Minute, Times: lasting}, "the control plane did not respond within 200ms", failure.Transient},
-		"401":      {simulator.Fault{Status: http.StatusUnauthorized, Times: lasting}, "the control plane rejects our credentials with HTTP status 401: an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user", failure.Transient},
-		"Rejected": {simulator.Fault{Status: http.StatusForbidden, Times: lasting}, "the control plane rejects our credentials with HTTP status 403: an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user", failure.Transient},
-		"Missing":  {simulator.Fault{Status: http.StatusNotFound, Times: lasting}, "the control plane has no kymas.operator.kyma-project.io or no namespace kcp-system: an operator must install Lifecycle Manager, or correct the Kyma template", failure.Transient},
-		"Conflict": {simulator.Fault{Status: http.StatusConflict, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: the object has changed at the same time", failure.Transient},
-		"Busy":     {simulator.Fault{Status: http.StatusTooManyRequests, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: it returned HTTP status 429 Too Many Requests", failure.Transient},
-		"Failing":  {simulator.Fault{Status: http.StatusInternalServerError, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: it returned HTTP status 500 Internal Server Error", failure.Transient},
-		"Invalid":  {simulator.Fault{Status: http.StatusUnprocessableEntity, Times: lasting}, "the control plane could not apply the Kyma resource of the runtime: it rejects the request with HTTP status 422 Unprocessable Entity", failure.Permanent},
+		"is away, or its response is lost/away":    {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"is away, or its response is lost/lost":    {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"is slow":                                  {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"returns no JSON":                          {simulator.Fault{Body: "<html>"}, could + "it returned a response that is not the expected JSON", 0, failure.Transient},
+		"401, 403/401":                             {simulator.Fault{Status: http.StatusUnauthorized}, rejects + "401" + credentials, 0, failure.Transient},
+		"401, 403/403":                             {simulator.Fault{Status: http.StatusForbidden}, rejects + "403" + credentials, 0, failure.Transient},
+		"404: the CRD or the namespace is missing": {simulator.Fault{Status: http.StatusNotFound}, missing, 0, failure.Transient},
+		"409":                                   {simulator.Fault{Status: http.StatusConflict}, could + "the object has changed at the same time", 0, failure.Transient},
+		"429, 503 with Retry-After/429":         {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "it returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
+		"429, 503 with Retry-After/503":         {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "it returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
+		"408, 429, 500 and above/408":           {simulator.Fault{Status: http.StatusRequestTimeout}, could + "it returned HTTP status 408 Request Timeout", 0, failure.Transient},
+		"408, 429, 500 and above/429":           {simulator.Fault{Status: http.StatusTooManyRequests}, could + "it returned HTTP status 429 Too Many Requests", 0, failure.Transient},
+		"408, 429, 500 and above/500":           {simulator.Fault{Status: http.StatusInternalServerError}, could + "it returned HTTP status 500 Internal Server Error", 0, failure.Transient},
+		"408, 429, 500 and above/503":           {simulator.Fault{Status: http.StatusServiceUnavailable}, could + "it returned HTTP status 503 Service Unavailable", 0, failure.Transient},
+		"400, 422: the resource is invalid/400": {simulator.Fault{Status: http.StatusBadRequest}, could + "it rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent},
+		"400, 422: the resource is invalid/422": {simulator.Fault{Status: http.StatusUnprocessableEntity}, could + "it rejects the request with HTTP status 422 Unprocessable Entity", 0, failure.Permanent},
+	}
+
+	steps := []struct {
+		create func(Options) Step
+		kind   string
+		texts  *strings.Replacer
+	}{
+		{SyncKubeconfig, environment.KindKubeconfig, strings.NewReplacer("ACTION", "write the Secret with the kubeconfig of the runtime", "RESOURCE", "secrets")},
+		{ApplyKyma, environment.KindKymaResource, strings.NewReplacer("ACTION", "apply the Kyma resource of the runtime", "RESOURCE", "kymas.operator.kyma-project.io")},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			f := newFixture(t)
-			f.Inject(c.fault)
+			for _, tested := range steps {
+				f := newFixture(t)
+				c.fault.Times = lasting
+				f.Inject(c.fault)
 
-			step := ApplyKyma(f.options)
+				step, want := tested.create(f.options), tested.texts.Replace(c.wantText)
 
-			_, _, err := step.Run(t.Context(), operation(), logging.Discard())
-			if !failure.Is(err, c.wantKind) || failure.Of(err).Text != c.wantText {
-				t.Errorf("got %v of kind %s, want %q", err, failure.Of(err).Kind, c.wantText)
-			}
+				_, wait, err := step.Run(t.Context(), operation(), logging.Discard())
+				if wait != c.wantWait {
+					t.Errorf("%s runs again after %s, %v", step.Name(), wait, err)
+				}
 
-			if state := f.records.Of(environment.KindKymaResource).State; state != environment.OutsideCreating {
-				t.Errorf("the object is recorded as %q", state)
-			}
+				if wait > 0 {
+					want += ": gave up after 1h0m0s"
+					_, _, err = step.Run(t.Context(), failing(time.Hour), logging.Discard())
+				}
 
-			f.Reset()
-			f.done(t, step)
+				if failure.Of(err).Kind != c.wantKind || failure.Of(err).Text != want {
+					t.Errorf("%s returns %v of kind %s, want %q", step.Name(), err, failure.Of(err).Kind, want)
+				}
 
-			if got := f.objects(); len(got) != 1 || f.records.Of(environment.KindKymaResource).State != environment.OutsideCreated {
-				t.Errorf("after the fault: %v", got)
+				if state := f.records.Of(tested.kind).State; state != environment.OutsideCreating {
+					t.Errorf("the object is recorded as %q", state)
+				}
+
+				f.Reset()
+				f.done(t, step)
+
+				if got := f.objects(); len(got) != 1 || f.records.Of(tested.kind).State != environment.OutsideCreated {
+					t.Errorf("after the fault: %v", got)
+				}
 			}
 		})
 	}
 }
 
-// TestStates has a case for each row of the table "States" in docs/operator/integrations/lifecycle-manager.md.
+// failing returns an operation whose step has failed for the duration.
+func failing(duration time.Duration) Operation {
+	return process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(duration))
+}
+
+// TestStates checks which states end the step. Waiting steps show the state that the error has after the limit.
+//
+//faults:table lifecycle-manager.md#states
 func TestStates(t *testing.T) {
 	t.Parallel()
+
+	const (
+		polled = 10 * time.Second
+		late   = "Lifecycle Manager has not installed Kyma within 1h0m0s"
+	)
 
 	cases := map[string]struct {
 		state, message string
@@ -223,15 +273,20 @@ func TestStates(t *testing.T) {
 		want           time.Duration // zero: done
 		wantText       string        // of the error
 	}{
-		"Processing": {"Processing", "", 0, checkInterval, ""},
-		"Error":      {"Error", "no space left", 0, checkInterval, ""},
-		"Deleting":   {"Deleting", "", 0, checkInterval, ""},
-		"Unknown":    {"Sleeping", "", 0, checkInterval, ""},
-		"TooLong":    {"Error", "no space left", limit, 0, "Lifecycle Manager has not installed Kyma within 1h0m0s"},
-		"Ready":      {"Ready", "", 0, 0, ""},
-		"Warning":    {"Warning", "a user has to act", 0, 0, ""},
-		"Unmanaged":  {"Unmanaged", "", 0, 0, ""},
-		"LateReady":  {"Ready", "", limit, 0, ""},
+		"none, Processing/none":           {"none", "", 0, polled, ""},
+		"none, Processing/processing":     {"Processing", "", 0, polled, ""},
+		"Error":                           {"Error", "no space left", 0, polled, ""},
+		"Deleting, unknown states/delete": {"Deleting", "", 0, polled, ""},
+		"Deleting, unknown states/other":  {"Sleeping", "", 0, polled, ""},
+		"Ready/in time":                   {"Ready", "", 0, 0, ""},
+		"Ready/late":                      {"Ready", "", limit, 0, ""},
+		"Warning, Unmanaged/warning":      {"Warning", "a user has to act", 0, 0, ""},
+		"Warning, Unmanaged/unmanaged":    {"Unmanaged", "", 0, 0, ""},
+		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/none":       {"none", "", limit, 0, late},
+		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/processing": {"Processing", "", limit, 0, late},
+		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/error":      {"Error", "no space left", limit, 0, late},
+		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/deleting":   {"Deleting", "", limit, 0, late},
+		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/other":      {"Sleeping", "", limit, 0, late},
 	}
 
 	for name, c := range cases {
@@ -240,11 +295,16 @@ func TestStates(t *testing.T) {
 
 			f := newFixture(t)
 			f.done(t, SyncKubeconfig(f.options), ApplyKyma(f.options))
-			f.Hold(c.state, c.message, false)
 
-			late := process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(c.since))
+			shown := "Lifecycle Manager reports the state " + c.state
+			if c.state == "none" {
+				shown = "Lifecycle Manager has not reported a state yet"
+				f.Inject(simulator.Fault{Operation: "getKyma", Body: "{}", Times: lasting})
+			} else {
+				f.Hold(c.state, c.message, false)
+			}
 
-			_, wait, err := CheckKyma(f.options).Run(t.Context(), late, logging.Discard())
+			_, wait, err := CheckKyma(f.options).Run(t.Context(), failing(c.since), logging.Discard())
 			if wait != c.want || (err != nil) != (c.wantText != "") {
 				t.Fatalf("runs again after %s, %v", wait, err)
 			}
@@ -253,13 +313,78 @@ func TestStates(t *testing.T) {
 				return
 			}
 
-			if ferr := failure.Of(err); ferr.Text != c.wantText || ferr.Kind != failure.Permanent || !strings.Contains(ferr.Detail, c.message) {
+			if ferr := failure.Of(err); ferr.Text != c.wantText || ferr.Kind != failure.Permanent || !strings.Contains(ferr.Detail, shown) ||
+				!strings.Contains(ferr.Detail, c.message) {
 				t.Errorf("got %q with %q", ferr.Text, ferr.Detail)
 			}
 		})
 	}
 }
 
+// TestUnreadable checks what a fault of a read shows, and whether it ends the step.
+//
+//faults:table lifecycle-manager.md#states
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+
+	const (
+		credentials = ": an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user"
+		could       = "the control plane could not read the Kyma resource of the runtime: it "
+	)
+
+	cases := map[string]struct {
+		fault    simulator.Fault
+		wantText string
+		wantWait time.Duration // zero: the step returns the error
+		wantKind failure.Kind
+	}{
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/away":    {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/no JSON": {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/lost":    {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/401":     {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/403":     {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403" + credentials, 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/408":     {simulator.Fault{Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/429":     {simulator.Fault{Status: http.StatusTooManyRequests}, could + "returned HTTP status 429 Too Many Requests", 0, failure.Transient},
+		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/500":     {simulator.Fault{Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", 0, failure.Transient},
+		"unreadable: 429, 503 with Retry-After/429":                                                        {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
+		"unreadable: 429, 503 with Retry-After/503":                                                        {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
+		"unreadable: 400, 409 and other statuses/400":                                                      {simulator.Fault{Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent},
+		"unreadable: 400, 409 and other statuses/409":                                                      {simulator.Fault{Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", 0, failure.Conflict},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t)
+			f.done(t, ApplyKyma(f.options))
+
+			c.fault.Times = lasting
+			f.Inject(c.fault)
+
+			check := CheckKyma(f.options)
+
+			_, wait, err := check.Run(t.Context(), operation(), logging.Discard())
+			if wait != c.wantWait {
+				t.Errorf("runs again after %s, %v", wait, err)
+			}
+
+			if wait > 0 {
+				c.wantText += ": gave up after 1h0m0s"
+				_, _, err = check.Run(t.Context(), failing(time.Hour), logging.Discard())
+			}
+
+			if failure.Of(err).Kind != c.wantKind || failure.Of(err).Text != c.wantText {
+				t.Errorf("got %v of kind %s, want %q", err, failure.Of(err).Kind, c.wantText)
+			}
+		})
+	}
+}
+
+// TestMissingResource removes the Kyma resource while the step waits.
+//
+//faults:row lifecycle-manager.md#states the resource is missing
 func TestMissingResource(t *testing.T) {
 	t.Parallel()
 

@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // SyncKubeconfig returns the step that writes a new admin kubeconfig of the runtime to its Secret in the control plane. The kubeconfig is
 // stored nowhere else; a job renews it before it expires.
 func SyncKubeconfig(options Options) Step {
-	return process.Action("Sync_Kubeconfig", "", func(ctx context.Context, operation Operation) error {
+	return action("Sync_Kubeconfig", "", func(ctx context.Context, operation Operation) error {
 		instance, objects, err := options.objects(ctx, operation)
 		if err != nil {
 			return err

@@ -429,3 +429,30 @@ func TestKymaVersionIsChosenOnce(t *testing.T) {
 		t.Error("the step changed an object that it does not own")
 	}
 }
+
+// TestRepeatedStages checks how often the steps that call runtimes, the control plane and the Reconciler are repeated, as the pages on these
+// systems say.
+func TestRepeatedStages(t *testing.T) {
+	want := process.RetryPolicy{First: time.Second, Cap: time.Minute, Factor: 2, Jitter: 0.2, Window: time.Hour}
+	left := map[string]bool{
+		"Inject_BTP_Operator_Credentials": true, "Create_Cluster_Configuration": true, "Sync_Kubeconfig": true, "Apply_Kyma": true, "Check_Kyma_Resource": true,
+	}
+
+	for _, stage := range Process(Options{}).Stages {
+		for _, task := range stage.Steps {
+			if !left[task.Step.Name()] {
+				continue
+			}
+
+			delete(left, task.Step.Name())
+
+			if diff := cmp.Diff(want, stage.Retry); diff != "" {
+				t.Errorf("%s: -want +got\n%s", task.Step.Name(), diff)
+			}
+		}
+	}
+
+	if len(left) > 0 {
+		t.Errorf("there are no steps %v", left)
+	}
+}

@@ -55,6 +55,7 @@ func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.Str
 			"metadata": map[string]any{"annotations": expiryOf(kubeconfig)},
 			"data":     map[string][]byte{keyKubeconfig: []byte(kubeconfig.Reveal())},
 		},
+		Into: &json.RawMessage{},
 	})
 }
 
@@ -78,7 +79,7 @@ func (c *Client) ApplyKyma(ctx context.Context, objects Objects) error {
 func (c *Client) apply(ctx context.Context, ref Ref, object any, action string) error {
 	err := c.rest.Do(ctx, restclient.Request{
 		Method: http.MethodPatch, URL: host + ref.path() + "?" + url.Values{"fieldManager": {fieldManager}, "force": {"true"}}.Encode(),
-		ContentType: contentApply, Action: action, Body: object,
+		ContentType: contentApply, Action: action, Body: object, Into: &json.RawMessage{},
 	})
 
 	switch {
@@ -97,7 +98,7 @@ func (c *Client) apply(ctx context.Context, ref Ref, object any, action string) 
 // Delete deletes the object. It succeeds if the object does not exist. An object with finalizers still exists for some time.
 func (c *Client) Delete(ctx context.Context, ref Ref) error {
 	err := c.rest.Do(ctx, restclient.Request{
-		Method: http.MethodDelete, URL: host + ref.path(), Action: "delete " + describe(ref),
+		Method: http.MethodDelete, URL: host + ref.path(), Action: "delete " + describe(ref), Into: &json.RawMessage{},
 	})
 	if failure.Is(err, failure.NotFound) {
 		return nil
