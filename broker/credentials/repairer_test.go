@@ -1,15 +1,18 @@
 package credentials_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/credentials"
@@ -169,11 +172,21 @@ func (f *repairFixture) events(id string) (found []string) {
 
 // TestRepair checks passes over more runtimes than a batch, with two replicas: repairs, back-off for runtimes that are away, and pauses
 // during operations.
+//
+//faults:row btp.md#drift has the values of the instance
+//faults:row btp.md#drift has other values, or no Secret
+//faults:row btp.md#drift is away, slow, returns no JSON, or rejects the request
+//faults:row btp.md#drift has an unfinished operation
 func TestRepair(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newRepairFixture(t, db)
 		run, present := f.run, f.present
 		present.away["i05"] = true
+
+		log, logger := &bytes.Buffer{}, logrus.New()
+		logger.SetOutput(log)
+
+		f.Log = logger
 
 		const count = 30
 
@@ -231,6 +244,22 @@ func TestRepair(t *testing.T) {
 			"i03": {"btp-operator repaired × 1"}, "i05": {"btp-operator current × 1", "btp-operator failed × 4"},
 		}, got); diff != "" {
 			t.Errorf("events: -want +got\n%s", diff)
+		}
+
+		logged := map[string]int{}
+
+		for line := range strings.Lines(log.String()) {
+			for _, text := range []string{"was repaired", "checking the Secret of the BTP service operator failed"} {
+				for _, id := range []string{"i03", "i05"} {
+					if strings.Contains(line, text) && strings.Contains(line, id) {
+						logged[id+" "+text]++
+					}
+				}
+			}
+		}
+
+		if diff := cmp.Diff(map[string]int{"i03 was repaired": 1, "i05 checking the Secret of the BTP service operator failed": 4}, logged); diff != "" {
+			t.Errorf("log: -want +got\n%s", diff)
 		}
 	})
 }

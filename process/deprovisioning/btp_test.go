@@ -36,6 +36,8 @@ func (f *fakeRuntimes) RemoveServiceInstances(_ context.Context, _ environment.I
 }
 
 // TestBTPOperatorCleanup checks one attempt of the step.
+//
+//faults:table btp.md#errors
 func TestBTPOperatorCleanup(t *testing.T) {
 	away := failure.New(failure.Transient, "away")
 
@@ -46,14 +48,14 @@ func TestBTPOperatorCleanup(t *testing.T) {
 		wait      time.Duration
 		abandoned bool
 	}{
-		"nothing":     {"no service instances", fakeRuntimes{}, false, 0, false},
-		"some":        {"the operator needs time", fakeRuntimes{left: 3}, false, btpInterval, false},
-		"last":        {"the last one is gone", fakeRuntimes{left: 1}, false, 0, false},
-		"away":        {"the runtime may respond later", fakeRuntimes{err: away}, false, btpInterval, false},
-		"rejected":    {"even a rejection must not fail the removal", fakeRuntimes{err: failure.New(failure.Permanent, "no")}, false, btpInterval, false},
-		"gone":        {"the cluster is gone", fakeRuntimes{err: failure.New(failure.NotFound, "no runtime")}, false, 0, false},
-		"not yet":     {"the cluster does not exist yet", fakeRuntimes{err: failure.New(failure.Waiting, "creating")}, false, 0, false},
-		"no customer": {"the operator cannot log in any more", fakeRuntimes{left: 3}, true, 0, true},
+		"is gone, does not exist yet, or has no such custom resources/none":                   {"no service instances", fakeRuntimes{}, false, 0, false},
+		"still has service instances/some":                                                    {"the operator needs time", fakeRuntimes{left: 3}, false, 10 * time.Second, false},
+		"still has service instances/last":                                                    {"the last one is gone", fakeRuntimes{left: 1}, false, 0, false},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/away":     {"the runtime may respond later", fakeRuntimes{err: away}, false, 10 * time.Second, false},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/rejected": {"even a rejection must not fail the removal", fakeRuntimes{err: failure.New(failure.Permanent, "no")}, false, 10 * time.Second, false},
+		"is gone, does not exist yet, or has no such custom resources/gone":                   {"the cluster is gone", fakeRuntimes{err: failure.New(failure.NotFound, "no runtime")}, false, 0, false},
+		"is gone, does not exist yet, or has no such custom resources/not yet":                {"the cluster does not exist yet", fakeRuntimes{err: failure.New(failure.Waiting, "creating")}, false, 0, false},
+		"still has service instances/deleted subaccount":                                      {"the operator cannot log in any more", fakeRuntimes{left: 3}, true, 0, true},
 	}
 
 	for name, c := range cases {
@@ -116,11 +118,14 @@ func TestBTPOperatorCleanupRunsIf(t *testing.T) {
 }
 
 // TestBTPOperatorCleanupGivesUp checks that the last attempt abandons the objects, and that its error does not stop the operation.
+//
+//faults:row btp.md#errors is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup
+//faults:row btp.md#errors still has service instances
 func TestBTPOperatorCleanupGivesUp(t *testing.T) {
 	for _, err := range []error{nil, errors.New("away")} {
 		runtimes := &fakeRuntimes{left: 9, err: err}
 		operation := process.NewFailingOperation(process.Record{ID: removal, InstanceID: instanceID},
-			environment.Data{Instance: withRuntime("r")}, began, began.Add(cleanupWindow))
+			environment.Data{Instance: withRuntime("r")}, began, began.Add(5*time.Minute))
 
 		_, wait, got := run(t, cleanBTP{runtimes: runtimes}, operation)
 		if got != nil || wait != 0 || runtimes.calls != 2 || runtimes.abandoned != (err == nil) {

@@ -1,6 +1,7 @@
 package clusterclient_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +25,6 @@ type services struct {
 	mutex sync.Mutex
 	// objects are the objects by resource. Without an entry, the resource is not installed.
 	objects map[string][]metav1.PartialObjectMetadata
-	status  int // of all responses, if set
 }
 
 func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,8 +43,6 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, status := any(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"}), http.StatusOK
 
 	switch held, installed := s.objects[resource]; {
-	case s.status != 0:
-		status = s.status
 	case !installed:
 		status = http.StatusNotFound
 	case r.Method == http.MethodGet:
@@ -63,9 +61,7 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if status != http.StatusOK {
-		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(status), Message: sensitive, Reason: map[int]metav1.StatusReason{
-			http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden,
-		}[status]}
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(status), Message: sensitive, Reason: metav1.StatusReasonNotFound}
 	}
 
 	encoded, err := json.Marshal(answer)
@@ -145,15 +141,58 @@ func TestRemoveServiceInstances(t *testing.T) {
 			}
 		})
 	}
+}
 
-	for status, want := range map[int]failure.Kind{403: failure.Permanent, 401: failure.Transient, 500: failure.Transient, 429: failure.Transient} {
-		server := httptest.NewTLSServer(&services{status: status})
-		t.Cleanup(server.Close)
+// TestServiceInstanceFaults checks what a fault of the runtime shows during the removal of service instances.
+//
+//faults:table btp.md#errors
+func TestServiceInstanceFaults(t *testing.T) {
+	const (
+		cannot  = "cannot remove the service instances yet: the API server of the runtime does not respond correctly"
+		rejects = "the runtime rejects the request to remove the service instances"
+	)
 
-		_, err := clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}).RemoveServiceInstances(t.Context(), instance(), true)
-		if failure.KindOf(err) != want || strings.Contains(failure.Of(err).Text, sensitive) {
-			t.Errorf("status %d: got %v, want kind %s", status, err, want)
-		}
+	cases := map[string]struct {
+		fault runtimeFault
+		away  bool
+		text  string
+		kind  failure.Kind
+	}{
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/away":    {away: true, text: cannot, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/slow":    {fault: runtimeFault{status: slow}, text: cannot, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/no JSON": {fault: runtimeFault{}, text: cannot, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/401":     {fault: runtimeFault{status: 401}, text: cannot, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/403":     {fault: runtimeFault{status: 403}, text: rejects, kind: failure.Permanent},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/409":     {fault: runtimeFault{status: 409}, text: cannot, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/429":     {fault: runtimeFault{status: 429}, text: cannot, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/500":     {fault: runtimeFault{status: 500}, text: cannot, kind: failure.Transient},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			c.fault.method, c.fault.times = http.MethodGet, always
+
+			_, kubeconfig := newBrokenRuntime(t, c.fault)
+			if c.away {
+				kubeconfig = away(t)
+			}
+
+			ctx := t.Context()
+
+			if c.fault.status == slow { // instead of the end of the session
+				limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+
+				ctx = limited
+			}
+
+			_, err := clusterclient.New(kubeconfigs{text: kubeconfig}).RemoveServiceInstances(ctx, instance(), true)
+			if failure.Of(err).Text != c.text || failure.KindOf(err) != c.kind {
+				t.Errorf("got %v of kind %s, want %q", err, failure.KindOf(err), c.text)
+			}
+		})
 	}
 }
 

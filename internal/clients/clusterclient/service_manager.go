@@ -120,5 +120,5 @@ func applyServiceManager(ctx context.Context, client *rest.RESTClient, data map[
 	}
 
 	return client.Patch(types.ApplyPatchType).AbsPath(serviceManagerSecrets, serviceManagerSecret).
-		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx).Error()
+		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx).Into(&corev1.Secret{})
 }

@@ -6,8 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 const (
@@ -28,12 +34,9 @@ func serviceManager() environment.ServiceManager {
 	}
 }
 
-// TestApplyServiceManager checks the requests and the Secret for a new runtime and for one with a Secret, and the errors of the runtime.
+// TestApplyServiceManager checks the requests and the Secret for a new runtime and for one with a Secret.
 func TestApplyServiceManager(t *testing.T) {
 	const read, namespace, write = "GET " + serviceManagerPath, "POST " + namespacesPath, "PATCH " + serviceManagerPath
-
-	// broken is the status of a response whose connection breaks.
-	const broken = -1
 
 	derived := instance().ServiceManagerClusterID()
 	all := []string{read, namespace, write}
@@ -52,15 +55,6 @@ func TestApplyServiceManager(t *testing.T) {
 		"foreign":      {"a Secret without an ID is completed", map[string][]byte{"clientid": []byte("other")}, nil, all, derived, ""},
 		"unreadable":   {"without the former ID nothing is written", nil, map[string]int{read: 500}, []string{read}, "", failure.Transient},
 		"no namespace": {"the runtime may be starting", nil, map[string]int{namespace: 503}, []string{read, namespace}, "", failure.Transient},
-		"forbidden":    {"an operator must correct the rights", nil, map[string]int{write: 403}, all, "", failure.Permanent},
-		"rejected":     {"the next attempt gets a new kubeconfig", nil, map[string]int{read: 401}, []string{read}, "", failure.Transient},
-		"busy":         {"the runtime is overloaded", nil, map[string]int{read: 429}, []string{read}, "", failure.Transient},
-		"lost rights":  {"the next attempt gets a new kubeconfig", nil, map[string]int{write: 401}, all, "", failure.Transient},
-		"failing":      {"the runtime may recover", nil, map[string]int{write: 500}, all, "", failure.Transient},
-		"away":         {"the runtime may recover", nil, map[string]int{write: broken}, all, "", failure.Transient},
-		"conflict":     {"another client writes the Secret", nil, map[string]int{write: 409}, all, "", failure.Transient},
-		"throttled":    {"the runtime is overloaded", nil, map[string]int{write: 429}, all, "", failure.Transient},
-		"invalid":      {"a Secret of another type cannot be changed", nil, map[string]int{write: 422}, all, "", failure.Permanent},
 	}
 
 	for name, c := range cases {
@@ -75,10 +69,6 @@ func TestApplyServiceManager(t *testing.T) {
 				status := c.statuses[r.Method+" "+r.URL.Path]
 				if status == 0 && r.Method == http.MethodGet && c.present == nil {
 					status = http.StatusNotFound
-				}
-
-				if status == broken {
-					panic(http.ErrAbortHandler)
 				}
 
 				w.Header().Set("Content-Type", "application/json")
@@ -131,8 +121,198 @@ func TestApplyServiceManager(t *testing.T) {
 	}
 }
 
+// runtimeFault is a fault of an API server. status is that of the response; 0 is a response without JSON, slow a request without a response,
+// and broken one whose connection breaks.
+type runtimeFault struct {
+	method string
+	// times is the number of requests with the method that fail; always means all.
+	times, status, retryAfter int
+}
+
+// brokenRuntime is an API server with a fault. Without the fault, it has no Secret and accepts every write.
+type brokenRuntime struct {
+	mutex sync.Mutex
+	fault runtimeFault
+	asked []string
+	// released ends requests without a response.
+	released chan struct{}
+}
+
+const slow, broken, always = -1, -2, -1
+
+// take records the request and returns its fault.
+func (b *brokenRuntime) take(method string) (status int, faulty bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	b.asked = append(b.asked, method)
+
+	if method != b.fault.method || b.fault.times == 0 {
+		return 0, false
+	}
+
+	b.fault.times--
+
+	return b.fault.status, true
+}
+
+func (b *brokenRuntime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status, faulty := b.take(r.Method)
+
+	switch {
+	case !faulty && r.Method == http.MethodGet:
+		status = http.StatusNotFound
+	case !faulty:
+		status = http.StatusOK
+	case status == broken:
+		panic(http.ErrAbortHandler)
+	case status == slow:
+		select {
+		case <-b.released:
+		case <-r.Context().Done():
+		}
+
+		return
+	case status == 0:
+		_, _ = w.Write([]byte("<html>"))
+
+		return
+	case b.fault.retryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(b.fault.retryAfter))
+	}
+
+	if status == http.StatusOK {
+		simulator.WriteJSON(w, status, map[string]any{"kind": "Secret", "apiVersion": "v1"})
+
+		return
+	}
+
+	simulator.WriteJSON(w, status, map[string]any{
+		"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": sensitive, "reason": map[int]string{
+			http.StatusBadRequest: "BadRequest", http.StatusNotFound: "NotFound", http.StatusConflict: "Conflict", http.StatusForbidden: "Forbidden",
+			http.StatusUnprocessableEntity: "Invalid",
+		}[status],
+	})
+}
+
+// newBrokenRuntime starts an API server with the fault, and returns its kubeconfig. Requests without a response end before the server is
+// closed.
+func newBrokenRuntime(t *testing.T, fault runtimeFault) (*brokenRuntime, secret.String) {
+	t.Helper()
+
+	runtime := &brokenRuntime{fault: fault, released: make(chan struct{})}
+	server := httptest.NewTLSServer(runtime)
+
+	t.Cleanup(func() {
+		close(runtime.released)
+		server.Close()
+	})
+
+	return runtime, written(t, kubeconfig(server))
+}
+
+// away returns the kubeconfig of an API server that does not exist any more.
+func away(t *testing.T) secret.String {
+	t.Helper()
+
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+
+	return written(t, kubeconfig(server))
+}
+
+// TestServiceManagerFaults checks what a fault of the runtime shows, and whether the step that writes the credentials is repeated. The stage
+// decides when: see TestRepeatedStages of package provisioning.
+//
+//faults:table btp.md#errors
+func TestServiceManagerFaults(t *testing.T) {
+	const (
+		get, patch    = http.MethodGet, http.MethodPatch
+		cannotRead    = "cannot read the Secret of the BTP service operator yet: the API server of the runtime does not respond correctly"
+		cannotWrite   = "cannot write the Secret of the BTP service operator yet: the API server of the runtime does not respond correctly"
+		rejectsRead   = "the runtime rejects the request to read the Secret of the BTP service operator"
+		rejectsWrites = "the runtime rejects the request to write the Secret of the BTP service operator"
+	)
+
+	cases := map[string]struct {
+		fault runtimeFault
+		away  bool
+		text  string // empty: the credentials are written
+		kind  failure.Kind
+	}{
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/away":     {away: true, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/slow":     {fault: runtimeFault{method: get, times: always, status: slow}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/no JSON":  {fault: runtimeFault{method: get, times: always}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/401":      {fault: runtimeFault{method: get, times: always, status: 401}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/409":      {fault: runtimeFault{method: get, times: always, status: 409}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/429":      {fault: runtimeFault{method: get, times: always, status: 429}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/500":      {fault: runtimeFault{method: get, times: always, status: 500}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a read/503":      {fault: runtimeFault{method: get, times: always, status: 503}, text: cannotRead, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/away":    {fault: runtimeFault{method: patch, times: always, status: broken}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/slow":    {fault: runtimeFault{method: patch, times: always, status: slow}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/no JSON": {fault: runtimeFault{method: patch, times: always}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/401":     {fault: runtimeFault{method: patch, times: always, status: 401}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/409":     {fault: runtimeFault{method: patch, times: always, status: 409}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/429":     {fault: runtimeFault{method: patch, times: always, status: 429}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/500":     {fault: runtimeFault{method: patch, times: always, status: 500}, text: cannotWrite, kind: failure.Transient},
+		"is away, slow, returns no JSON, or answers 401, 409, 429, 500 or above to a write/503":     {fault: runtimeFault{method: patch, times: always, status: 503}, text: cannotWrite, kind: failure.Transient},
+		"answers 429 or 503 with Retry-After/429":                                                   {fault: runtimeFault{method: get, times: 1, status: 429, retryAfter: 1}},
+		"answers 429 or 503 with Retry-After/503":                                                   {fault: runtimeFault{method: patch, times: 1, status: 503, retryAfter: 1}},
+		"answers 429 or 503 with Retry-After/too long":                                              {fault: runtimeFault{method: get, times: always, status: 429, retryAfter: 60}, text: cannotRead, kind: failure.Transient},
+		"answers 400 or 403/400":                           {fault: runtimeFault{method: patch, times: always, status: 400}, text: rejectsWrites, kind: failure.Permanent},
+		"answers 400 or 403/403":                           {fault: runtimeFault{method: patch, times: always, status: 403}, text: rejectsWrites, kind: failure.Permanent},
+		"answers 400 or 403/403 to a read":                 {fault: runtimeFault{method: get, times: always, status: 403}, text: rejectsRead, kind: failure.Permanent},
+		"answers 422, because the Secret has another type": {fault: runtimeFault{method: patch, times: always, status: 422}, text: rejectsWrites, kind: failure.Permanent},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			runtime, kubeconfig := newBrokenRuntime(t, c.fault)
+			if c.away {
+				kubeconfig = away(t)
+			}
+
+			ctx := t.Context()
+
+			if c.fault.status == slow || c.fault.retryAfter > 1 { // instead of the end of the session
+				limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+
+				ctx = limited
+			}
+
+			access := clusterclient.New(kubeconfigs{text: kubeconfig})
+
+			err := access.ApplyServiceManager(ctx, instance(), serviceManager())
+			if (err == nil) != (c.text == "") || err != nil && (failure.Of(err).Text != c.text || failure.KindOf(err) != c.kind) {
+				t.Errorf("got %v of kind %s, want %q", err, failure.KindOf(err), c.text)
+			}
+
+			runtime.mutex.Lock()
+			asked := slices.Clone(runtime.asked)
+			runtime.fault.times = 0
+			runtime.mutex.Unlock()
+
+			if c.fault.method == get && err != nil && slices.Contains(asked, patch) {
+				t.Errorf("without the former ID, the Secret was written: %v", asked)
+			}
+
+			if err != nil && c.kind == failure.Transient && !c.away {
+				if err := access.ApplyServiceManager(t.Context(), instance(), serviceManager()); err != nil {
+					t.Errorf("after the fault: %v", err)
+				}
+			}
+		})
+	}
+}
+
 // TestRepairServiceManager checks that a Secret with the values of the instance is only read, and that any other one is written with its
 // cluster ID, after begin.
+//
+//faults:row btp.md#drift has the values of the instance
+//faults:row btp.md#drift has other values, or no Secret
 func TestRepairServiceManager(t *testing.T) {
 	complete := map[string][]byte{
 		"clientid": []byte("id-" + sensitive), "clientsecret": []byte("secret-" + sensitive), "sm_url": []byte("https://sm.example.com"),
