@@ -156,8 +156,10 @@ func TestReconcilerRenewal(t *testing.T) {
 	})
 }
 
-// TestReconcilerFaults has a case for each row of the table "Current kubeconfigs" in docs/operator/integrations/reconciler.md with a
-// fault. Each fault lasts for one renewal.
+// TestReconcilerFaults checks what a failed renewal shows, when it is repeated, and whether operations wait for it. Each fault lasts for
+// one renewal.
+//
+//faults:table reconciler.md#current-kubeconfigs
 func TestReconcilerFaults(t *testing.T) {
 	reject := func(f *reconcilerFixture) { f.err = failure.New(failure.Transient, "the Provisioner does not respond") }
 
@@ -169,19 +171,22 @@ func TestReconcilerFaults(t *testing.T) {
 		// uncertain reports that the Reconciler may still execute the request.
 		uncertain bool
 	}{
-		"Away":         {reason: "nobody knows how far the request got", fault: simulator.Fault{Unsent: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
-		"Lost":         {reason: "the kubeconfig was taken over", fault: simulator.Fault{Lost: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
-		"Slow":         {reason: "the request is executed later", fault: simulator.Fault{Delay: time.Minute}, want: "the Reconciler did not respond within 2s", uncertain: true},
-		"Garbled":      {reason: "no JSON", fault: simulator.Fault{Body: "<html>"}, want: "a response that is not the expected JSON", uncertain: true},
-		"Kubeconfig":   {reason: "the runtime does not respond", fault: simulator.Fault{Status: http.StatusBadRequest}, want: "HTTP status 400"},
-		"401":          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, want: "rejects our credentials"},
-		"409":          {reason: "a change at the same time", fault: simulator.Fault{Status: http.StatusConflict}, want: "HTTP status 409"},
-		"429":          {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 299}, want: "HTTP status 429"},
-		"503":          {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, want: "HTTP status 503"},
-		"Provisioner":  {reason: "no kubeconfig is issued", change: reject, want: "the Provisioner does not respond"},
-		"ControlPlane": {reason: "the values of Kyma are missing", change: func(f *reconcilerFixture) { f.configuration = failure.New(failure.Transient, "no overrides") }, want: "no overrides"},
-		"Detail":       {reason: "a report may quote secrets", change: func(f *reconcilerFixture) { f.err = failure.New(failure.Transient, "away").WithDetail("hush") }, want: "away"},
-		"Unexpected":   {reason: "the text reveals nothing", change: func(f *reconcilerFixture) { f.err = errors.New("hush") }, want: "internal"},
+		"the Reconciler is away, slow, returns no JSON, or its response is lost/away":                         {reason: "nobody knows how far the request got", fault: simulator.Fault{Unsent: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
+		"the Reconciler is away, slow, returns no JSON, or its response is lost/lost":                         {reason: "the kubeconfig was taken over", fault: simulator.Fault{Lost: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
+		"the Reconciler is away, slow, returns no JSON, or its response is lost/slow":                         {reason: "the request is executed later", fault: simulator.Fault{Delay: time.Minute}, want: "the Reconciler did not respond within 2s", uncertain: true},
+		"the Reconciler is away, slow, returns no JSON, or its response is lost/no JSON":                      {reason: "no JSON", fault: simulator.Fault{Body: "<html>"}, want: "a response that is not the expected JSON", uncertain: true},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/400":                          {reason: "the runtime does not respond", fault: simulator.Fault{Status: http.StatusBadRequest}, want: "HTTP status 400"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/401":                          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, want: "rejects our credentials"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/403":                          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, want: "rejects our credentials"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/409":                          {reason: "a change at the same time", fault: simulator.Fault{Status: http.StatusConflict}, want: "HTTP status 409"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/429":                          {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3600}, want: "HTTP status 429"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/500":                          {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, want: "HTTP status 500"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/503 with Retry-After":         {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, want: "HTTP status 503"},
+		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/503":                          {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, want: "HTTP status 503"},
+		"the Provisioner issues no kubeconfig, or the control plane with the overrides is away/Provisioner":   {reason: "no kubeconfig is issued", change: reject, want: "the Provisioner does not respond"},
+		"the Provisioner issues no kubeconfig, or the control plane with the overrides is away/control plane": {reason: "the values of Kyma are missing", change: func(f *reconcilerFixture) { f.configuration = failure.New(failure.Transient, "no overrides") }, want: "no overrides"},
+		"the Provisioner issues no kubeconfig, or the control plane with the overrides is away/detail":        {reason: "a report may quote secrets", change: func(f *reconcilerFixture) { f.err = failure.New(failure.Transient, "away").WithDetail("hush") }, want: "away"},
+		"the Provisioner issues no kubeconfig, or the control plane with the overrides is away/unexpected":    {reason: "the text reveals nothing", change: func(f *reconcilerFixture) { f.err = errors.New("hush") }, want: "internal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newReconcilerFixture(t, storagetest.SQLite(t))
@@ -222,6 +227,10 @@ func TestReconcilerFaults(t *testing.T) {
 
 // TestReconcilerDuringOperation checks that a renewal waits for an operation of the instance, and that an operation that begins during a
 // renewal sees how long it lasts.
+//
+//faults:row reconciler.md#current-kubeconfigs the instance has an unfinished operation
+//faults:row reconciler.md#current-kubeconfigs an operation begins during a renewal
+//faults:row reconciler.md#current-kubeconfigs the runtime is being removed, or is left over
 func TestReconcilerDuringOperation(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newReconcilerFixture(t, db)
@@ -269,6 +278,8 @@ func TestReconcilerDuringOperation(t *testing.T) {
 }
 
 // TestOtherRuntime checks that the Reconciler gets no cluster of an instance whose Kyma it does not install.
+//
+//faults:row reconciler.md#current-kubeconfigs the creation has failed before a version was chosen, or the Reconciler does not install the Kyma of the instance
 func TestOtherRuntime(t *testing.T) {
 	f := newReconcilerFixture(t, storagetest.SQLite(t))
 
@@ -283,6 +294,19 @@ func TestOtherRuntime(t *testing.T) {
 
 	if problem := f.credential().Credential.Problem; !strings.Contains(problem, "has no Kyma of the Reconciler") || len(f.simulated.Operations()) != 1 {
 		t.Errorf("the record has the problem %q, the Reconciler has the calls %v", problem, f.simulated.Operations())
+	}
+
+	for reason, kyma := range map[string]environment.Kyma{
+		"no version was chosen": {Installer: environment.InstallerReconciler},
+		"another installer":     {Installer: environment.InstallerProvisioner, Version: "1.0.0"},
+	} {
+		instance := environment.Instance{ID: "one", RuntimeID: "r-one"}
+		instance.Request.Cluster.Kyma = &kyma
+
+		err := f.replicas[0].Holders[environment.SystemReconciler].Replace(t.Context(), environment.OutsideObject{Key: "r-one"}, instance, "kubeconfig", nil)
+		if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), "has no Kyma of the Reconciler") || len(f.simulated.Operations()) != 1 {
+			t.Errorf("%s: %v, the Reconciler has the calls %v", reason, err, f.simulated.Operations())
+		}
 	}
 }
 

@@ -55,27 +55,36 @@ func runLate(t *testing.T, step Step, data environment.Data, elapsed time.Durati
 	return step.Run(t.Context(), process.NewFailingOperation(process.Record{ID: removal, InstanceID: instanceID}, data, began, began.Add(elapsed)), logging.Discard())
 }
 
-// TestDeregistration has a case for each row of the table "Removal" in docs/operator/integrations/reconciler.md whose first column is
-// DELETE.
+// TestDeregistration checks when a fault repeats the request, and what it leaves after the window.
+//
+//faults:table reconciler.md#removal
 func TestDeregistration(t *testing.T) {
+	const interval = 15 * time.Second
+
 	cases := map[string]struct {
 		reason   string
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"Away":    {"an outage can pass", simulator.Fault{Unsent: true}, deregisterInterval},
-		"Lost":    {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, deregisterInterval},
-		"Slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, deregisterInterval},
-		"Garbled": {"no JSON", simulator.Fault{Body: "<html>"}, deregisterInterval},
-		"403":     {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, deregisterInterval},
-		"400":     {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, deregisterInterval},
-		"429":     {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"500":     {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusInternalServerError}, deregisterInterval},
-		"503":     {"the pause of the system counts", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 43}, 43 * time.Second},
+		"DELETE: away, slow, no JSON, the response is lost/away":      {"an outage can pass", simulator.Fault{Unsent: true}, interval},
+		"DELETE: away, slow, no JSON, the response is lost/slow":      {"a call has a timeout", simulator.Fault{Delay: time.Minute}, interval},
+		"DELETE: away, slow, no JSON, the response is lost/no JSON":   {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, interval},
+		"DELETE: away, slow, no JSON, the response is lost/lost":      {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, interval},
+		"DELETE: 429, 503 with Retry-After/429":                       {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"DELETE: 429, 503 with Retry-After/503":                       {"at most five minutes", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/400": {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, interval},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/401": {"an operator can correct the address", simulator.Fault{Status: http.StatusUnauthorized}, interval},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/403": {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/408": {"a gateway may have lost the request", simulator.Fault{Status: http.StatusRequestTimeout}, interval},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/409": {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusConflict}, interval},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/500": {"the Reconciler may recover", simulator.Fault{Status: http.StatusInternalServerError}, interval},
+		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/503": {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client, records := newReconciler(t)
 			simulated.Inject(c.fault)
 
@@ -91,9 +100,9 @@ func TestDeregistration(t *testing.T) {
 				t.Errorf("%s: the Reconciler has %v", c.reason, simulated.Holds())
 			}
 
-			simulated.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+			simulated.Inject(c.fault)
 
-			if _, wait, err := runLate(t, step, first.Data, cleanupWindow); err != nil || wait != 0 || records.Of(environment.KindCluster).State != environment.OutsideLeftOver {
+			if _, wait, err := runLate(t, step, first.Data, 5*time.Minute); err != nil || wait != 0 || records.Of(environment.KindCluster).State != environment.OutsideLeftOver {
 				t.Errorf("%s: after the limit, the step returns %s, %v, with %v", c.reason, wait, err, records.Lines())
 			}
 		})
@@ -102,6 +111,9 @@ func TestDeregistration(t *testing.T) {
 
 // TestDeregistrationDuringRenewal checks that the removal follows a renewal of the kubeconfig, which would otherwise register the runtime
 // again.
+//
+//faults:row reconciler.md#current-kubeconfigs an operation begins during a renewal
+//faults:row reconciler.md#removal a renewal of the kubeconfig is in progress
 func TestDeregistrationDuringRenewal(t *testing.T) {
 	simulated, client, records := newReconciler(t)
 	records.Records[0].Credential.RenewingUntil = began.Add(2 * time.Minute)
@@ -117,48 +129,59 @@ func TestDeregistrationDuringRenewal(t *testing.T) {
 	}
 }
 
-// TestDeregistrationStatuses has a case for each row of the table "Removal" in docs/operator/integrations/reconciler.md whose first
-// column is a status.
+// TestDeregistrationStatuses checks when the status is read again, and what each status leaves.
+//
+//faults:table reconciler.md#removal
 func TestDeregistrationStatuses(t *testing.T) {
-	get := func(fault simulator.Fault) simulator.Fault {
-		fault.Operation = "getStatus"
-
-		return fault
-	}
+	const (
+		polled = 30 * time.Second
+		failed = time.Minute
+		limit  = 90 * time.Minute
+	)
 
 	cases := map[string]struct {
 		reason   string
 		status   reconciler.Status
-		fault    simulator.Fault
+		fault    simulator.Fault // of the request for the status
 		elapsed  time.Duration
 		wantWait time.Duration
 		want     environment.OutsideState
 	}{
-		"Pending":   {reason: "the Reconciler works", status: reconciler.DeletePending, wantWait: deregisteringInterval, want: environment.OutsideRemoving},
-		"Deleting":  {reason: "the Reconciler works", status: reconciler.Deleting, wantWait: deregisteringInterval, want: environment.OutsideRemoving},
-		"Retryable": {reason: "the Reconciler retries", status: reconciler.DeleteRetryable, wantWait: deregisteringInterval, want: environment.OutsideRemoving},
-		"Other":     {reason: "the Reconciler may not have begun", status: reconciler.Reconciling, wantWait: deregisteringErrorInterval, want: environment.OutsideRemoving},
-		"Deleted":   {reason: "Kyma is removed", status: reconciler.Deleted},
-		"404":       {reason: "the registration is gone", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusNotFound})},
-		"Failed":    {reason: "the Reconciler has given up", status: reconciler.DeleteError, want: environment.OutsideLeftOver},
-		"Error":     {reason: "the Reconciler has given up", status: reconciler.Error, want: environment.OutsideLeftOver},
-		"Late":      {reason: "the limit", status: reconciler.Deleting, elapsed: deregistrationLimit, want: environment.OutsideLeftOver},
-		"LateGone":  {reason: "the limit does not matter any more", status: reconciler.Deleted, elapsed: deregistrationLimit},
-		"Away":      {reason: "an outage can pass", status: reconciler.Deleting, fault: get(simulator.Fault{Unsent: true, Times: -1}), wantWait: deregisteringErrorInterval, want: environment.OutsideRemoving},
-		"Garbled":   {reason: "no JSON", status: reconciler.Deleting, fault: get(simulator.Fault{Body: "<html>"}), wantWait: deregisteringErrorInterval, want: environment.OutsideRemoving},
-		"400":       {reason: "it may pass", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusBadRequest}), wantWait: deregisteringErrorInterval, want: environment.OutsideRemoving},
-		"429":       {reason: "the pause of the system counts", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}), wantWait: 42 * time.Second, want: environment.OutsideRemoving},
-		"503":       {reason: "the pause of the system counts", status: reconciler.Deleting, fault: get(simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 42}), wantWait: 42 * time.Second, want: environment.OutsideRemoving},
-		"LateAway":  {reason: "the limit of an outage", status: reconciler.Deleting, fault: get(simulator.Fault{Unsent: true, Times: -1}), elapsed: deregistrationLimit, want: environment.OutsideLeftOver},
+		"delete_pending, deleting, delete_error_retryable/pending":   {reason: "the Reconciler works", status: reconciler.DeletePending, wantWait: polled, want: environment.OutsideRemoving},
+		"delete_pending, deleting, delete_error_retryable/deleting":  {reason: "the Reconciler works", status: reconciler.Deleting, wantWait: polled, want: environment.OutsideRemoving},
+		"delete_pending, deleting, delete_error_retryable/retryable": {reason: "the Reconciler retries", status: reconciler.DeleteRetryable, wantWait: polled, want: environment.OutsideRemoving},
+		"other statuses":             {reason: "the Reconciler may not have begun", status: reconciler.Reconciling, wantWait: failed, want: environment.OutsideRemoving},
+		"deleted, or 404/deleted":    {reason: "Kyma is removed", status: reconciler.Deleted},
+		"deleted, or 404/404":        {reason: "the registration is gone", fault: simulator.Fault{Status: http.StatusNotFound}},
+		"deleted, or 404/late":       {reason: "the limit does not matter any more", status: reconciler.Deleted, elapsed: limit},
+		"delete_error, error/delete": {reason: "the Reconciler has given up", status: reconciler.DeleteError, want: environment.OutsideLeftOver},
+		"delete_error, error/error":  {reason: "the Reconciler has given up", status: reconciler.Error, want: environment.OutsideLeftOver},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/away":    {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/slow":    {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/no JSON": {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/lost":    {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/400":     {reason: "it may pass", fault: simulator.Fault{Status: http.StatusBadRequest}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/401":     {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/409":     {reason: "it may pass", fault: simulator.Fault{Status: http.StatusConflict}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/500":     {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/503":     {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 429, 503 with Retry-After/429":                                                            {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second, want: environment.OutsideRemoving},
+		"no status: 429, 503 with Retry-After/503":                                                            {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute, want: environment.OutsideRemoving},
+		"any other, or no status, after the limit/deleting":                                                   {reason: "the limit", status: reconciler.Deleting, elapsed: limit, want: environment.OutsideLeftOver},
+		"any other, or no status, after the limit/away":                                                       {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, want: environment.OutsideLeftOver},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			simulated, client, records := newReconciler(t)
 			removing := done(t, deregisterCluster{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
 			simulated.Freeze(reconciled, c.status)
 
 			if c.fault != (simulator.Fault{}) {
+				c.fault.Operation, c.fault.Times = "getStatus", -1
+				simulated.Freeze(reconciled, reconciler.Deleting)
 				simulated.Inject(c.fault)
 			}
 
@@ -170,6 +193,9 @@ func TestDeregistrationStatuses(t *testing.T) {
 	}
 }
 
+// TestDeregistrationWithoutARequest checks when the steps call the Reconciler at all.
+//
+//faults:row reconciler.md#removal DELETE while the Reconciler is switched off
 func TestDeregistrationWithoutARequest(t *testing.T) {
 	simulated, client, records := newReconciler(t)
 	before := len(simulated.Calls())
@@ -204,6 +230,8 @@ func TestDeregistrationWithoutARequest(t *testing.T) {
 }
 
 // TestUnknownCluster checks that a cluster that the Reconciler does not know counts as removed.
+//
+//faults:row reconciler.md#removal DELETE: 404
 func TestUnknownCluster(t *testing.T) {
 	_, client, _ := newReconciler(t)
 	records := stepstest.New(registered("unknown", environment.OutsideCreated))

@@ -79,41 +79,98 @@ func newOperation(elapsed time.Duration) Operation {
 		environment.Data{Instance: instance()}, began, began.Add(elapsed))
 }
 
-// TestRegistration has a case for each row of the table "Registration" in docs/operator/integrations/reconciler.md.
+// TestRegistration checks what a fault shows, when the registration is repeated, and that it is recorded before.
+//
+//faults:table reconciler.md#registration
 func TestRegistration(t *testing.T) {
-	const lasting = -1
+	const (
+		lasting     = -1
+		interval    = 10 * time.Second
+		window      = time.Hour
+		could       = "the Reconciler could not take over the configuration of Kyma: it "
+		credentials = ": an operator must correct APP_RECONCILER_URL"
+	)
 
 	cases := map[string]struct {
 		reason   string
 		fault    simulator.Fault
 		change   func(*fixture)
+		wantText string
 		wantWait time.Duration
-		wantKind failure.Kind
+		wantKind failure.Kind // of the error, if the step does not repeat itself
 	}{
-		"Away":       {reason: "an outage can pass", fault: simulator.Fault{Unsent: true, Times: lasting}, wantWait: applyInterval},
-		"Lost":       {reason: "the Reconciler recognizes the repeated registration", fault: simulator.Fault{Lost: true}, wantWait: applyInterval},
-		"Slow":       {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute, Times: lasting}, wantWait: applyInterval},
-		"Garbled":    {reason: "no JSON", fault: simulator.Fault{Body: "<html>", Times: lasting}, wantWait: applyInterval},
-		"Incomplete": {reason: "no version", fault: simulator.Fault{Body: "{}", Times: lasting}, wantWait: applyInterval},
-		"Kubeconfig": {reason: "a new runtime may not respond yet", change: func(f *fixture) { f.kubeconfig = "none" }, wantWait: applyInterval},
-		"401":        {reason: "a gateway may reject us until an operator acts", fault: simulator.Fault{Status: http.StatusUnauthorized, Times: lasting}, wantWait: applyInterval},
-		"408":        {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout, Times: lasting}, wantWait: applyInterval},
-		"409":        {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict}, wantKind: failure.Conflict},
-		"500":        {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError, Times: lasting}, wantWait: applyInterval},
-		"403":        {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden, Times: lasting}, wantWait: applyInterval},
-		"429":        {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42, Times: lasting}, wantWait: 42 * time.Second},
-		"503":        {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable, Times: lasting}, wantWait: applyInterval},
-		"400":        {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest}, wantKind: failure.Permanent},
-		"NoAccess":   {reason: "the stage retries the Provisioner", change: func(f *fixture) { f.kubeconfig = "" }, wantKind: failure.Transient},
-		"Lease":      {reason: "another replica runs the operation", change: func(f *fixture) { f.records.Lost = true }, wantKind: failure.Transient},
+		"is away, or its response is lost/away": {
+			reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantText: "the Reconciler cannot be reached", wantWait: interval,
+		},
+		"is away, or its response is lost/lost": {
+			reason: "the Reconciler recognizes the repeated registration", fault: simulator.Fault{Lost: true}, wantText: "the Reconciler cannot be reached", wantWait: interval,
+		},
+		"is slow": {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantText: "the Reconciler did not respond within 1s", wantWait: interval},
+		"returns no JSON, or no version/no JSON": {
+			reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantText: could + "returned a response that is not the expected JSON", wantWait: interval,
+		},
+		"returns no JSON, or no version/no version": {
+			reason: "the step has nothing to wait for", fault: simulator.Fault{Body: "{}"},
+			wantText: "the Reconciler could not take over the configuration of Kyma: its response has no version", wantWait: interval,
+		},
+		"400 with the text kubeconfig not accepted, because the runtime does not respond to it": {
+			reason: "a new runtime may not respond yet", change: func(f *fixture) { f.kubeconfig = "none" },
+			wantText: "the Reconciler cannot reach the runtime with its kubeconfig", wantWait: interval,
+		},
+		"401 or 403, of a gateway/401": {
+			reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized},
+			wantText: "the Reconciler rejects our credentials with HTTP status 401" + credentials, wantWait: interval,
+		},
+		"401 or 403, of a gateway/403": {
+			reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden},
+			wantText: "the Reconciler rejects our credentials with HTTP status 403" + credentials, wantWait: interval,
+		},
+		"429, 503 with Retry-After/429": {
+			reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42},
+			wantText: could + "returned HTTP status 429 Too Many Requests", wantWait: 42 * time.Second,
+		},
+		"429, 503 with Retry-After/503": {
+			reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600},
+			wantText: could + "returned HTTP status 503 Service Unavailable", wantWait: 5 * time.Minute,
+		},
+		"408, 500 and other statuses above/408": {
+			reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout},
+			wantText: could + "returned HTTP status 408 Request Timeout", wantWait: interval,
+		},
+		"408, 500 and other statuses above/500": {
+			reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError},
+			wantText: could + "returned HTTP status 500 Internal Server Error", wantWait: interval,
+		},
+		"408, 500 and other statuses above/503": {
+			reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable},
+			wantText: could + "returned HTTP status 503 Service Unavailable", wantWait: interval,
+		},
+		"409, 400 and other statuses/409": {
+			reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict},
+			wantText: could + "rejects the request with HTTP status 409 Conflict", wantKind: failure.Conflict,
+		},
+		"409, 400 and other statuses/400": {
+			reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest},
+			wantText: could + "rejects the request with HTTP status 400 Bad Request", wantKind: failure.Permanent,
+		},
+		"409, 400 and other statuses/413": {
+			reason: "a proxy accepts less", fault: simulator.Fault{Status: http.StatusRequestEntityTooLarge},
+			wantText: could + "rejects the request with HTTP status 413 Request Entity Too Large", wantKind: failure.Permanent,
+		},
+		"the Provisioner issues no kubeconfig": {
+			reason: "the stage retries the Provisioner", change: func(f *fixture) { f.kubeconfig = "" }, wantText: "the Provisioner is away", wantKind: failure.Transient,
+		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			f := newFixture(t)
 			if c.change != nil {
 				c.change(f)
 			} else {
+				c.fault.Times = lasting
 				f.simulated.Inject(c.fault)
 			}
 
@@ -122,12 +179,21 @@ func TestRegistration(t *testing.T) {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 
-			if created := f.object().State == environment.OutsideCreating; created != (name != "NoAccess" && name != "Lease") {
+			if wait > 0 {
+				c.wantText += ": gave up after " + window.String()
+				_, wait, err = f.Apply(t.Context(), newOperation(window), instance())
+			}
+
+			if wait != 0 || failure.Of(err).Text != c.wantText {
+				t.Errorf("%s: at the end, the step returns %s, %v, want %q", c.reason, wait, err, c.wantText)
+			}
+
+			if created := f.object().State == environment.OutsideCreating; created != !failure.Is(err, failure.Transient) {
 				t.Errorf("%s: the object is recorded as %q", c.reason, f.object().State)
 			}
 
 			f.simulated.Reset()
-			f.kubeconfig, f.records.Lost = kubeconfig, false
+			f.kubeconfig = kubeconfig
 
 			after, wait, err := f.Apply(t.Context(), newOperation(0), instance())
 			if err != nil || wait != 0 || after.Data.ConfigurationVersion != f.simulated.States()[runtimeID].ConfigurationVersion {
@@ -146,6 +212,8 @@ func TestRegistration(t *testing.T) {
 }
 
 // TestRegistrationDuringRenewal checks that an operation sends nothing while a renewal of the kubeconfig can be in progress.
+//
+//faults:row reconciler.md#current-kubeconfigs an operation begins during a renewal
 func TestRegistrationDuringRenewal(t *testing.T) {
 	f := newFixture(t)
 	f.records.Records = []environment.OutsideObject{{
@@ -170,7 +238,7 @@ func TestRegistrationIsRecordedBefore(t *testing.T) {
 	f := newFixture(t)
 	f.records.Lost = true
 
-	if _, _, err := f.Apply(t.Context(), newOperation(0), instance()); err == nil || len(f.simulated.Operations()) != 0 {
+	if _, _, err := f.Apply(t.Context(), newOperation(0), instance()); !failure.Is(err, failure.Transient) || len(f.simulated.Operations()) != 0 {
 		t.Errorf("without its lease, the step calls %v, %v", f.simulated.Operations(), err)
 	}
 }
@@ -221,75 +289,99 @@ func TestFormerRuntime(t *testing.T) {
 	}
 }
 
-// TestStatuses has a case for each row of the table "Installation" in docs/operator/integrations/reconciler.md.
+// TestStatuses checks when the status is read again, and which statuses fail the operation.
+//
+//faults:table reconciler.md#installation
 func TestStatuses(t *testing.T) {
-	const limit = 2 * time.Hour
+	const (
+		limit   = 2 * time.Hour
+		polled  = 30 * time.Second
+		retried = 10 * time.Minute
+		failed  = time.Minute
+		gaveUp  = "the Reconciler could not install Kyma: components istio"
+		late    = "the Reconciler has not installed Kyma within 2h0m0s"
+		rejects = "the Reconciler could not return the state of the runtime: it rejects the request with HTTP status "
+	)
 
 	failures := []reconciler.Failure{{Component: "istio", Reason: "no memory"}}
 
 	cases := map[string]struct {
 		reason   string
 		status   reconciler.Status
-		fault    simulator.Fault
+		fault    simulator.Fault // of the request for the status
 		elapsed  time.Duration
 		wantWait time.Duration
 		wantText string
 		// removed reports that the step of a creation removes the runtime from the Reconciler.
 		removed bool
 	}{
-		"Pending":     {reason: "the Reconciler works", status: reconciler.Pending, wantWait: pollInterval},
-		"Reconciling": {reason: "the Reconciler works", status: reconciler.Reconciling, wantWait: pollInterval},
-		"Retryable":   {reason: "the Reconciler retries", status: reconciler.ErrorRetryable, wantWait: retryInterval},
-		"Ready":       {reason: "Kyma is installed", status: reconciler.Ready},
-		"LateReady":   {reason: "also after the limit", status: reconciler.Ready, elapsed: limit},
-		"Error":       {reason: "the Reconciler has given up", status: reconciler.Error, wantText: "the Reconciler could not install Kyma: components istio"},
-		"Disabled":    {reason: "somebody has stopped it", status: reconciler.Disabled, wantText: "the Reconciler could not install Kyma: components istio"},
-		"Unknown":     {reason: "nobody knows the status", status: "sleeping", wantText: "the Reconciler could not install Kyma: components istio"},
-		"Away":        {reason: "an outage can pass", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Unsent: true, Times: -1}, wantWait: errorInterval},
-		"Lost":        {reason: "a lost response is repeated", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Lost: true, Times: -1}, wantWait: errorInterval},
-		"Slow":        {reason: "a call has a timeout", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Delay: time.Minute}, wantWait: errorInterval},
-		"Garbled":     {reason: "no JSON", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Body: "<html>"}, wantWait: errorInterval},
-		"429":         {reason: "the pause of the system counts", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
-		"503":         {reason: "an overloaded system can recover", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusServiceUnavailable}, wantWait: errorInterval},
-		"Retry503":    {reason: "the pause of the system counts", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusServiceUnavailable, RetryAfter: 42}, wantWait: 42 * time.Second},
-		"404": {
-			reason: "somebody has removed the runtime", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Status: http.StatusNotFound},
-			wantText: "the Reconciler could not return the state of the runtime: it rejects the request with HTTP status 404 Not Found",
-		},
-		"Late":     {reason: "the limit", status: reconciler.Reconciling, elapsed: limit, wantText: "the Reconciler has not installed Kyma within 2h0m0s", removed: true},
-		"LateAway": {reason: "the limit of an outage", status: reconciler.Ready, fault: simulator.Fault{Operation: "getStatus", Unsent: true, Times: -1}, elapsed: limit, wantText: "the Reconciler has not installed Kyma within 2h0m0s", removed: true},
+		"reconcile_pending, reconciling/pending":      {reason: "the Reconciler works", status: reconciler.Pending, wantWait: polled},
+		"reconcile_pending, reconciling/reconciling":  {reason: "the Reconciler works", status: reconciler.Reconciling, wantWait: polled},
+		"reconcile_error_retryable":                   {reason: "the Reconciler retries", status: reconciler.ErrorRetryable, wantWait: retried},
+		"ready":                                       {reason: "Kyma is installed", status: reconciler.Ready},
+		"ready/late":                                  {reason: "also after the limit", status: reconciler.Ready, elapsed: limit},
+		"error, reconcile_disabled, unknown/error":    {reason: "the Reconciler has given up", status: reconciler.Error, wantText: gaveUp},
+		"error, reconcile_disabled, unknown/disabled": {reason: "somebody has stopped it", status: reconciler.Disabled, wantText: gaveUp},
+		"error, reconcile_disabled, unknown/unknown":  {reason: "nobody knows the status", status: "sleeping", wantText: gaveUp},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/away":    {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/lost":    {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/slow":    {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/no JSON": {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/empty":   {reason: "a response without a status", fault: simulator.Fault{Body: "{}"}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/401":     {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/403":     {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/408":     {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/500":     {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed},
+		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/503":     {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed},
+		"none: 429, 503 with Retry-After/429":                                                   {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
+		"none: 429, 503 with Retry-After/503":                                                   {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute},
+		"none: 404, 409, 400 and other statuses/404":                                            {reason: "somebody has removed the runtime", fault: simulator.Fault{Status: http.StatusNotFound}, wantText: rejects + "404 Not Found"},
+		"none: 404, 409, 400 and other statuses/409":                                            {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict}, wantText: rejects + "409 Conflict"},
+		"none: 404, 409, 400 and other statuses/400":                                            {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest}, wantText: rejects + "400 Bad Request"},
+		"any other after the limit/reconciling":                                                 {reason: "the limit", status: reconciler.Reconciling, elapsed: limit, wantText: late, removed: true},
+		"any other after the limit/away":                                                        {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, wantText: late, removed: true},
 	}
 
 	for name, c := range cases {
-		for _, removes := range []bool{false, true} {
-			f := newFixture(t)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-			registered, _, err := f.Apply(t.Context(), newOperation(c.elapsed), instance())
-			if err != nil {
-				t.Fatal(err)
+			for _, removes := range []bool{false, true} {
+				f := newFixture(t)
+
+				registered, _, err := f.Apply(t.Context(), newOperation(c.elapsed), instance())
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				f.simulated.Freeze(runtimeID, c.status, failures...)
+
+				if c.fault != (simulator.Fault{}) {
+					c.fault.Operation, c.fault.Times = "getStatus", -1
+					f.simulated.Freeze(runtimeID, reconciler.Ready)
+					f.simulated.Inject(c.fault)
+				}
+
+				step := f.Await
+				if removes {
+					step = f.AwaitOrRemove
+				}
+
+				_, wait, err := step(t.Context(), registered, logging.Discard())
+				if wait != c.wantWait || (err != nil) != (c.wantText != "") || err != nil && (failure.Of(err).Text != c.wantText || retryable(err)) {
+					t.Errorf("%s: runs again after %s, %v", c.reason, wait, err)
+				}
+
+				if err != nil && c.fault == (simulator.Fault{}) && !strings.Contains(failure.Of(err).Detail, "istio: no memory") {
+					t.Errorf("%s: operators see %q", c.reason, failure.Of(err).Detail)
+				}
+
+				if removed := f.simulated.States()[runtimeID].Status == reconciler.DeletePending; removed != (removes && c.removed) ||
+					removed != (f.object().State == environment.OutsideRemoving) {
+					t.Errorf("%s: removed %t, recorded as %s", c.reason, removed, f.object().State)
+				}
 			}
-
-			f.simulated.Freeze(runtimeID, c.status, failures...)
-
-			if c.fault != (simulator.Fault{}) {
-				f.simulated.Inject(c.fault)
-			}
-
-			step := f.Await
-			if removes {
-				step = f.AwaitOrRemove
-			}
-
-			_, wait, err := step(t.Context(), registered, logging.Discard())
-			if wait != c.wantWait || (err != nil) != (c.wantText != "") || err != nil && (failure.Of(err).Text != c.wantText || retryable(err)) {
-				t.Errorf("%s (%s): runs again after %s, %v", name, c.reason, wait, err)
-			}
-
-			if removed := f.simulated.States()[runtimeID].Status == reconciler.DeletePending; removed != (removes && c.removed) ||
-				removed != (f.object().State == environment.OutsideRemoving) {
-				t.Errorf("%s (%s): removed %t, recorded as %s", name, c.reason, removed, f.object().State)
-			}
-		}
+		})
 	}
 }
 
@@ -321,6 +413,10 @@ func TestRemovalAfterTheLimit(t *testing.T) {
 	}
 }
 
+// TestOff checks that steps without a Reconciler fail.
+//
+//faults:row reconciler.md#registration is switched off
+//faults:row reconciler.md#installation none: the Reconciler is switched off
 func TestOff(t *testing.T) {
 	f := newFixture(t)
 	f.Client = nil
@@ -329,7 +425,7 @@ func TestOff(t *testing.T) {
 	_, _, awaited := f.Await(t.Context(), newOperation(0), logging.Discard())
 
 	for _, err := range []error{applied, awaited} {
-		if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, "APP_RECONCILER_URL") {
+		if !failure.Is(err, failure.Permanent) || failure.Of(err).Text != "the Reconciler is turned off: an operator has to set APP_RECONCILER_URL" {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -174,6 +174,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestRejectedClusters checks that a cluster that the Reconciler would reject is not sent.
+//
+//faults:row reconciler.md#registration accepts only 100,000 bytes, and the configuration has more
 func TestRejectedClusters(t *testing.T) {
 	simulated, client := start(t)
 
