@@ -49,6 +49,7 @@ type fixture struct {
 	operations *operations.Store
 	outbox     *outbox.Store
 	simulated  *fakenotification.Service
+	server     *httptest.Server
 	client     *notification.Client
 	clock      *clocktesting.FakeClock
 	metrics    *notify.Metrics
@@ -76,10 +77,10 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	f.logger.SetOutput(f.log)
 	f.metrics = notify.NewMetrics(store, f.clock, f.logger)
 
-	server := httptest.NewServer(f.simulated)
-	t.Cleanup(server.Close)
+	f.server = httptest.NewServer(f.simulated)
+	t.Cleanup(f.server.Close)
 
-	config := fakenotification.Config(server.URL)
+	config := fakenotification.Config(f.server.URL)
 	config.Timeout = 10 * time.Second
 	f.client = notification.New(config, http.DefaultTransport)
 
@@ -176,11 +177,18 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestFaults has a case for each row of the table in docs/operator/integrations/notifications.md.
+// TestFaults checks the log, when a message is repeated, and when it ends. The other messages of the event follow.
+//
+//faults:table notifications.md#delivery
 func TestFaults(t *testing.T) {
 	const (
 		repeated = 5 * time.Second
 		once     = time.Duration(0) // the message ends with the first attempt
+		window   = 5 * time.Minute
+		create   = "createEvent"
+		update   = "updateEvent"
+		rejects  = "rejects our credentials with HTTP status "
+		variable = ": an operator must correct APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD"
 	)
 
 	cases := map[string]struct {
@@ -191,21 +199,25 @@ func TestFaults(t *testing.T) {
 		givenUp bool
 		logged  string
 	}{
-		"Away":          {simulator.Fault{Operation: "createEvent", Unsent: true}, repeated, true, "the notification service cannot be reached"},
-		"Lost":          {simulator.Fault{Operation: "createEvent", Lost: true}, repeated, true, "the notification service cannot be reached"},
-		"Slow":          {simulator.Fault{Operation: "createEvent", Delay: time.Hour}, repeated, true, "the notification service did not respond within"},
-		"Unavailable":   {simulator.Fault{Operation: "createEvent", Status: 503}, repeated, true, "HTTP status 503 Service Unavailable"},
-		"BadGateway":    {simulator.Fault{Operation: "createEvent", Status: 502}, repeated, true, "HTTP status 502 Bad Gateway"},
-		"Timeout":       {simulator.Fault{Operation: "createEvent", Status: 408}, repeated, true, "HTTP status 408 Request Timeout"},
-		"Busy":          {simulator.Fault{Operation: "createEvent", Status: 429, RetryAfter: 40}, 40 * time.Second, true, "HTTP status 429 Too Many Requests"},
-		"LongPause":     {simulator.Fault{Operation: "createEvent", Status: 503, RetryAfter: 3600}, notify.Window, true, "HTTP status 503 Service Unavailable"},
-		"Credentials":   {simulator.Fault{Operation: "createEvent", Status: 401}, repeated, true, "must correct APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD"},
-		"Forbidden":     {simulator.Fault{Operation: "createEvent", Status: 403}, repeated, true, "must correct APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD"},
-		"Conflict":      {simulator.Fault{Operation: "createEvent", Status: 409}, once, false, ""},
-		"Invalid":       {simulator.Fault{Operation: "createEvent", Status: 400}, once, true, "HTTP status 400 Bad Request"},
-		"UnknownUpdate": {simulator.Fault{Operation: "updateEvent", Status: 404}, once, true, "HTTP status 404 Not Found"},
-		"UnknownCancel": {simulator.Fault{Operation: "cancelEvent", Status: 404}, once, false, ""},
-		"NoJSON":        {simulator.Fault{Operation: "createEvent", Body: "<html>"}, once, false, ""},
+		"is away: no connection":                              {simulator.Fault{}, repeated, true, "the notification service cannot be reached"},
+		"loses the response, or the connection breaks/lost":   {simulator.Fault{Operation: create, Lost: true}, repeated, true, "the notification service cannot be reached"},
+		"loses the response, or the connection breaks/broken": {simulator.Fault{Operation: create, Unsent: true}, repeated, true, "the notification service cannot be reached"},
+		"is slow": {simulator.Fault{Operation: create, Delay: time.Hour}, repeated, true, "the notification service did not respond within"},
+		"408, 500 and above, also 502 of a gateway/408": {simulator.Fault{Operation: create, Status: 408}, repeated, true, "HTTP status 408 Request Timeout"},
+		"408, 500 and above, also 502 of a gateway/500": {simulator.Fault{Operation: create, Status: 500}, repeated, true, "HTTP status 500 Internal Server Error"},
+		"408, 500 and above, also 502 of a gateway/502": {simulator.Fault{Operation: create, Status: 502}, repeated, true, "HTTP status 502 Bad Gateway"},
+		"408, 500 and above, also 502 of a gateway/503": {simulator.Fault{Operation: create, Status: 503}, repeated, true, "HTTP status 503 Service Unavailable"},
+		"429, 503 with Retry-After/429":                 {simulator.Fault{Operation: create, Status: 429, RetryAfter: 40}, 40 * time.Second, true, "HTTP status 429 Too Many Requests"},
+		"429, 503 with Retry-After/503":                 {simulator.Fault{Operation: create, Status: 503, RetryAfter: 3600}, window, true, "HTTP status 503 Service Unavailable"},
+		"401, 403/401":                                  {simulator.Fault{Operation: create, Status: 401}, repeated, true, rejects + "401" + variable},
+		"401, 403/403":                                  {simulator.Fault{Operation: create, Status: 403}, repeated, true, rejects + "403" + variable},
+		"409 to a creation":                             {simulator.Fault{Operation: create, Status: 409}, once, false, ""},
+		"404 to a cancellation":                         {simulator.Fault{Operation: "cancelEvent", Status: 404}, once, false, ""},
+		"404 to an update":                              {simulator.Fault{Operation: update, Status: 404}, once, true, "HTTP status 404 Not Found"},
+		"400, 409 to an update and other statuses/400":  {simulator.Fault{Operation: create, Status: 400}, once, true, "HTTP status 400 Bad Request"},
+		"400, 409 to an update and other statuses/409":  {simulator.Fault{Operation: update, Status: 409}, once, true, "HTTP status 409 Conflict"},
+		"400, 409 to an update and other statuses/422":  {simulator.Fault{Operation: update, Status: 422}, once, true, "HTTP status 422 Unprocessable Entity"},
+		"returns no JSON":                               {simulator.Fault{Operation: create, Body: "<html>"}, once, false, ""},
 	}
 
 	for name, c := range cases {
@@ -219,12 +231,15 @@ func TestFaults(t *testing.T) {
 				send = notification.New(config, endless{}).Send
 			}
 
-			if !c.givenUp { // the response hides that the event exists
-				if err := f.client.Send(t.Context(), notification.Message{
-					EventID: upgradeID, InstanceID: "one", Type: notification.Kyma, Action: notification.ActionCreate,
-				}); err != nil {
-					t.Fatal(err)
-				}
+			// The event exists, so that the other messages can be delivered.
+			if err := f.client.Send(t.Context(), notification.Message{
+				EventID: upgradeID, InstanceID: "one", Type: notification.Kyma, Action: notification.ActionCreate,
+			}); err != nil {
+				t.Fatal(err)
+			}
+
+			if c.fault == (simulator.Fault{}) {
+				f.server.Close()
 			}
 
 			c.fault.Times = -1
@@ -237,7 +252,9 @@ func TestFaults(t *testing.T) {
 			f.deliver(replica)
 
 			if c.retried == once {
+				f.deliver(replica)
 				f.wantLogged(c.givenUp, c.logged)
+				f.wantOthers(c.givenUp)
 
 				return
 			}
@@ -253,13 +270,30 @@ func TestFaults(t *testing.T) {
 
 			f.wantLogged(false, "")
 
-			for f.clock.Since(began) < notify.Window {
+			for f.clock.Since(began) < window {
+				f.wantLogged(false, "")
 				f.clock.Step(time.Second)
 				f.deliver(replica)
 			}
 
 			f.wantLogged(c.givenUp, c.logged)
+
+			if c.fault.Operation != "" && c.fault.Delay == 0 {
+				f.deliver(replica)
+				f.wantOthers(c.givenUp)
+			}
 		})
+	}
+}
+
+// wantOthers checks that two or all three messages of the event were delivered.
+func (f *fixture) wantOthers(givenUp bool) {
+	f.Helper()
+
+	if givenUp {
+		f.wantCounts(2, 1, 0)
+	} else {
+		f.wantCounts(3, 0, 0)
 	}
 }
 
