@@ -134,10 +134,15 @@ func anchors(t *testing.T, page string) map[string]bool {
 
 	found := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(read(t, page), -1) {
-		found[strings.ReplaceAll(strings.ToLower(markup.ReplaceAllString(match[1], "")), " ", "-")] = true
+		found[anchor(match[1])] = true
 	}
 
 	return found
+}
+
+// anchor returns the anchor that GitHub generates for a heading.
+func anchor(heading string) string {
+	return strings.ReplaceAll(strings.ToLower(markup.ReplaceAllString(heading, "")), " ", "-")
 }
 
 func read(t *testing.T, page string) string {
