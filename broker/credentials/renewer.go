@@ -19,7 +19,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
-	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
 const (
@@ -62,11 +61,11 @@ type Holder interface {
 
 // Renewer renews kubeconfigs. All fields are required.
 type Renewer struct {
-	DB        *storage.DB
+	DB        Database
 	Instances Instances
-	Objects   *outsideobjects.Store
+	Objects   Objects
 	Events    *instanceevents.Store
-	Reports   *reports.Store
+	Reports   Reports
 	Access    Access
 	// Holders are the systems that are turned on, by the names of package environment.
 	Holders map[string]Holder

@@ -19,7 +19,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
 const (
@@ -49,11 +48,11 @@ type Runtimes interface {
 // Repairer looks at the Secret of the SAP BTP service operator in all runtimes whose instances have credentials, and repairs those that were
 // changed or deleted. Tenants' own clusters, which are no runtimes of the Provisioner, are not checked. All fields are required.
 type Repairer struct {
-	DB         *storage.DB
+	DB         Database
 	Instances  *instances.Store
 	Operations *operations.Store
 	Events     *instanceevents.Store
-	Reports    *reports.Store
+	Reports    Reports
 	Runtimes   Runtimes
 	Results    *Results
 	// Interval is the time between the starts of two passes over all runtimes.

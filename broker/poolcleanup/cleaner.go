@@ -12,12 +12,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
-	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
 const (
@@ -45,13 +43,18 @@ type Hook interface {
 type Cleaner struct {
 	Pool    accountpool.Pool
 	Records accountpool.Cleanups
-	Reports *reports.Store
+	// Reports lets replicas take turns.
+	Reports interface {
+		Claim(ctx context.Context, id string, now, next time.Time) (bool, error)
+	}
 	// Hook is nil if operators release accounts themselves. Accounts are still recorded.
 	Hook     Hook
-	Recorder *audit.Recorder
-	Metrics  *Metrics
-	Clock    clock.WithTicker
-	Log      logrus.FieldLogger
+	Recorder interface {
+		RecordAlone(ctx context.Context, entry auditlog.Entry) error
+	}
+	Metrics *Metrics
+	Clock   clock.WithTicker
+	Log     logrus.FieldLogger
 }
 
 // Part returns the background part.

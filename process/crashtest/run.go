@@ -17,6 +17,8 @@ const (
 	checkInterval = time.Second
 	// operationTimeout limits the wait for an operation. No operation takes that long.
 	operationTimeout = 2 * time.Hour
+	// backgroundTimeout limits the wait for background work, whose pauses grow to an hour.
+	backgroundTimeout = 12 * time.Hour
 	// settleTime is the time between the end of the operations and the checks. Late calls take effect in this time.
 	settleTime = 3 * latency
 	// pollInterval is the poll interval of replicas. It is long because each poll costs real time.
@@ -85,7 +87,18 @@ func (r *Run[D]) Complete(operationID string) {
 	}
 }
 
-// startReplica starts a replica with its own engine, proxy and processes.
+// Until sleeps until the background work has brought about the condition. If that takes longer than backgroundTimeout, it fails the test.
+func (r *Run[D]) Until(condition string, holds func() bool) {
+	r.Helper()
+
+	for end := time.Now().Add(backgroundTimeout); !holds(); r.Sleep(checkInterval) {
+		if time.Now().After(end) {
+			r.Fatalf("after %s, this still does not hold: %s", backgroundTimeout, condition)
+		}
+	}
+}
+
+// startReplica starts a replica with its own engine, proxy, processes and background work.
 func (r *Run[D]) startReplica() {
 	r.Helper()
 
@@ -109,6 +122,18 @@ func (r *Run[D]) startReplica() {
 			r.Error(err)
 		}
 	})
+
+	if r.env.Background == nil {
+		return
+	}
+
+	for _, part := range r.env.Background(proxy) {
+		r.running.Go(func() {
+			if err := part.Run(ctx); err != nil {
+				r.Error(err)
+			}
+		})
+	}
 }
 
 // settle waits until frozen replicas continue and late calls have taken effect, so that the checks see their effects.

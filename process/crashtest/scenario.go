@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -33,6 +34,8 @@ type Env[D any] struct {
 	Store *operations.Store
 	// Processes returns all processes of the service, as a replica registers them. They call upstreams through the proxy.
 	Processes func(proxy *Proxy) []process.Process[D]
+	// Background, if set, returns the background work of a replica, which reaches its rows and the upstreams through the proxy.
+	Background func(proxy *Proxy) []lifecycle.Part
 	// AnyData excludes the data of the operations from the comparison, for scenarios whose data depends on the time of the
 	// fault.
 	AnyData bool

@@ -135,6 +135,8 @@ type accounts struct {
 	clientSecret string
 	// services is the number of service instances in the runtime.
 	services int
+	// issued is the number of issued admin kubeconfigs.
+	issued int
 }
 
 // setCredentials records the credentials for Service Manager.
@@ -182,9 +184,11 @@ func (a proxiedAccess) Probe(ctx context.Context, instance environment.Instance)
 
 // AdminKubeconfig implements reconciling.Kubeconfigs and kymaresource.Access. The kubeconfig names a cluster, which the Reconciler requires.
 func (a proxiedAccess) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
-	_, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID)
+	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+		return "", err
+	}
 
-	return ownKubeconfig, err
+	return a.accounts.issue(), nil
 }
 
 // ApplyServiceManager implements provisioning.RuntimeAccess.

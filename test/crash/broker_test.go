@@ -23,6 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/kyma"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
@@ -35,8 +36,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
@@ -95,6 +98,9 @@ type brokerFixture struct {
 	pool *pool
 	// controlPlane is nil if the Provisioner installs Kyma.
 	controlPlane *controlPlane
+	hook         *fakecleanup.Hook
+	// replaced is the number of kubeconfigs that were issued before those in other systems became due.
+	replaced int
 }
 
 func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *catalog.Catalog) *brokerFixture {
@@ -103,7 +109,7 @@ func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *c
 	f := &brokerFixture{
 		T: t, plans: plans, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}, services: 2},
 		provisioner: newProvisioner(t, storagetest.SQLite(t), garden), edp: fakeedp.New(), ias: fakeias.New(), avs: fakeavs.New(),
-		reconciler: fakereconciler.New(),
+		reconciler: fakereconciler.New(), hook: fakecleanup.New(),
 	}
 	f.ias.Add(instanceID)
 	f.cleaner = cleanup.Cleaner{
@@ -157,12 +163,24 @@ func (p *provisioner) run() {
 	})
 }
 
+// config is the configuration of the broker.
+func (f *brokerFixture) config() service.Config {
+	config := service.DefaultConfig()
+	config.AvS, config.Gardener.ShootDomain = avsConfig(), "example.com"
+	config.DirectorDashboard = true
+	config.Reconciler, config.Kyma.Installer = reconcilerConfig(), f.installer
+
+	return config
+}
+
 // processes returns the processes that a replica of the broker registers.
 func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[environment.Data] {
-	var accounts service.Accounts
-	if f.pool != nil {
-		accounts = f.pool.behind(proxy)
-	}
+	return service.Processes(f.config(), f.parts(proxy))
+}
+
+// access gives a replica access to runtimes and to the Provisioner, which issues kubeconfigs.
+func (f *brokerFixture) access(proxy *crashtest.Proxy) proxiedAccess {
+	f.Helper()
 
 	client, err := provisionerclient.New(provisionerclient.Options{
 		URL: "http://provisioner.example.com/graphql", HTTPClient: proxy.Client(f.graphql, operationName),
@@ -171,10 +189,17 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 		f.Fatal(err)
 	}
 
-	config := service.DefaultConfig()
-	config.AvS, config.Gardener.ShootDomain = avsConfig(), "example.com"
-	config.DirectorDashboard = true
-	config.Reconciler, config.Kyma.Installer = reconcilerConfig(), f.installer
+	return proxiedAccess{client, proxy, f.accounts}
+}
+
+// parts returns what the processes and the background work of a replica use.
+func (f *brokerFixture) parts(proxy *crashtest.Proxy) service.Parts {
+	var accounts service.Accounts
+	if f.pool != nil {
+		accounts = f.pool.behind(proxy)
+	}
+
+	config, access := f.config(), f.access(proxy)
 
 	parts := service.Parts{
 		AvS:         avs.New(config.AvS, proxy.Client(f.avs, avsOperation).Transport),
@@ -182,17 +207,18 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 		EDP:         edp.New(edpConfig(), proxy.Client(f.edp, edpOperation).Transport),
 		Reconciler:  reconciler.New(config.Reconciler, proxy.Client(f.reconciler, reconcilerOperation).Transport),
 		IAS:         ias.New(iasConfig(), proxy.Client(f.ias, iasOperation).Transport),
-		Provisioner: client,
+		Provisioner: access.provisioner,
 		Accounts:    accounts,
 
 		Notifications: proxiedNotifications{service.NewNotifications(f.outbox, clock.RealClock{}), proxy},
 
 		Orchestrations: proxiedOrchestrations{orchestration.Conductor{
-			DB: f.db, Orchestrations: f.orchestrations, Instances: f.instances, Upgrader: f.upgrader(), Catalog: f.plans, Clock: clock.RealClock{},
+			DB: f.db, Orchestrations: f.orchestrations, Clock: clock.RealClock{},
+			Planner: orchestration.Planner{Upgrader: f.upgrader(), StateOf: operator.StateOf},
 		}, proxy},
 
 		Rows:      proxiedRows{service.NewRows(f.tables(), clock.RealClock{}), proxy},
-		Access:    proxiedAccess{client, proxy, f.accounts},
+		Access:    access,
 		Kyma:      kyma.Kyma{Catalog: f.plans, Version: kymaVersion},
 		Pace:      func(time.Duration) time.Duration { return pollInterval },
 		FeedAlive: func() bool { return true },
@@ -203,7 +229,7 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 		f.controlPlane.connect(&parts, proxy)
 	}
 
-	return service.Processes(config, parts)
+	return parts
 }
 
 // sendAWS sends a request for the instance with plan aws and returns the ID of the accepted operation.
@@ -338,6 +364,7 @@ type brokerState struct {
 	Pool       poolState
 	// ControlPlane are the objects in the control plane, without the IDs of runtimes.
 	ControlPlane []string
+	Background   backgroundState
 }
 
 func (f *brokerFixture) state(racy bool) brokerState {
@@ -357,7 +384,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		Instances:   count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 		DataTenants: f.edp.Tenants(), ServiceProviders: f.ias.Holds(), Evaluations: f.evaluations(),
-		Clusters: f.clusters(),
+		Clusters: f.clusters(), Background: f.backgroundState(),
 	}
 
 	if f.pool != nil {
@@ -454,14 +481,21 @@ type brokerScenario struct {
 	// the main request follows after the delay; the fault determines how far the operation has progressed.
 	during request
 	delay  time.Duration
+	// meanwhile, if set, is called the delay after the main request.
+	meanwhile func(*brokerFixture)
 	// pooled runs the scenario with an account pool.
 	pooled bool
 	// managed runs the scenario with Lifecycle Manager instead of the Provisioner's Kyma.
 	managed bool
 	// installer installs Kyma. If it is empty, the Provisioner does.
 	installer environment.KymaInstaller
-	// request is the main request. The outcome of its operation must not depend on the fault.
+	// request is the main request. The outcome of its operation must not depend on the fault. It is nil if the scenario tests background work.
 	request request
+	// background, if set, is the background work of each replica. prepare gives it something to do before faults are injected, and until
+	// holds when it is done.
+	background background
+	prepare    func(*brokerFixture)
+	until      func(*brokerFixture) bool
 	// gone requires that nothing is left of the tenant afterwards, in any system.
 	gone bool
 }
@@ -474,6 +508,7 @@ func (f *brokerFixture) wantNothing(found brokerState) {
 	// A dirty account keeps the label of its tenant until it is cleaned up.
 	want := brokerState{
 		Provisioner: provisionerState{Created: found.Provisioner.Created}, Pool: poolState{Tenants: found.Pool.Dirty, Dirty: found.Pool.Dirty},
+		Background: backgroundState{Released: found.Background.Released}, // the audit log stays
 	}
 	if diff := cmp.Diff(want, found, cmpopts.EquateEmpty()); diff != "" {
 		f.Errorf("something is left of the tenant, -want +got:\n%s", diff)
@@ -486,7 +521,17 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 		run.Complete(each(f))
 	}
 
+	if s.prepare != nil {
+		s.prepare(f)
+	}
+
 	run.InjectFaults()
+
+	if s.request == nil {
+		run.Until("the background work is done", func() bool { return s.until(f) })
+
+		return nil
+	}
 
 	if s.during != nil {
 		s.during(f)
@@ -494,9 +539,24 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 	}
 
 	id := s.request(f)
+
+	if s.meanwhile != nil {
+		run.Sleep(s.delay)
+		s.meanwhile(f)
+	}
+
 	run.Await(id)
 
 	return []string{id}
+}
+
+// jobs returns the background work of a replica.
+func (s brokerScenario) jobs(f *brokerFixture) func(*crashtest.Proxy) []lifecycle.Part {
+	if s.background == nil {
+		return nil
+	}
+
+	return func(proxy *crashtest.Proxy) []lifecycle.Part { return s.background(f, proxy) }
 }
 
 // newBrokerScenarios returns scenarios for the crash matrix. Each run of a scenario gets new databases.
@@ -545,7 +605,7 @@ func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, 
 
 					return found
 				},
-				AnyData: racy, Random: shootName, MaySkip: mayLose(racy),
+				Background: each.jobs(f), AnyData: racy, Random: shootName, MaySkip: mayLose(racy),
 				Script: func(run *brokerRun) []string { return each.script(f, run) },
 			}
 		}})
@@ -773,6 +833,16 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 		brokerScenario{name: "suspend", kind: environment.KindSuspend, before: []request{f.provisionTrial}, request: f.suspend},
 		brokerScenario{name: "provision-pooled", kind: environment.KindProvision, pooled: true, request: f.provision},
 		brokerScenario{name: "deprovision-pooled", kind: environment.KindDeprovision, pooled: true, before: ready, request: f.deprovision, gone: true},
+		brokerScenario{
+			name: "clean-account", pooled: true, background: cleaning, before: []request{f.provision, f.deprovision}, until: cleaned, gone: true,
+		},
+		brokerScenario{
+			name: "renew-reconciler", installer: environment.InstallerReconciler, background: renewal,
+			before: []request{f.provisionKyma}, prepare: f.renew, until: happened("renewed"),
+		},
+		brokerScenario{
+			name: "repair-credentials", background: repair, before: []request{f.provisionCredentials}, prepare: f.change, until: happened("repaired"),
+		},
 		brokerScenario{
 			name: "deprovision-pooled-during-creation", kind: environment.KindDeprovision, pooled: true,
 			during: f.provision, delay: claimDelay, request: f.deprovision,

@@ -25,6 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
+	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -93,6 +94,7 @@ type brokerRows struct {
 	events     *instanceevents.Store
 	leftovers  *leftovers.Store
 	outbox     *outbox.Store
+	reports    *reports.Store
 
 	orchestrations *orchestrations.Store
 }
@@ -140,6 +142,10 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	}
 
 	if rows.leftovers, err = leftovers.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.reports, err = reports.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

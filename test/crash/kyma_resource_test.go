@@ -26,6 +26,10 @@ import (
 // created.
 const kymaDelay = 12300 * time.Millisecond
 
+// restoreDelay is the time between the deletion of an instance and the loss of its Secret, which is restored while the runtime is removed. A
+// frozen replica restores it after the deletion has reached the Secret.
+const restoreDelay = 45 * time.Second
+
 // managedPlans returns the plans of a broker with Lifecycle Manager.
 func managedPlans(t *testing.T) *catalog.Catalog {
 	t.Helper()
@@ -129,9 +133,19 @@ func kymaResourceScenarios(t *testing.T, garden *fakegarden.Memory, open databas
 	return newBrokerScenarios(t, garden, open,
 		brokerScenario{name: "provision-kyma-resource", kind: environment.KindProvision, managed: true, request: f.provisionKyma},
 		brokerScenario{name: "update-kyma-resource", kind: environment.KindUpdate, managed: true, before: ready, request: f.updateModules},
+		brokerScenario{
+			name: "renew-kyma-secret", managed: true, background: renewal, before: ready, prepare: f.renew, until: renewedTwice,
+		},
+		brokerScenario{
+			name: "restore-kyma-secret", managed: true, background: renewal, before: ready, prepare: f.loseSecret, until: happened("restored"),
+		},
 		brokerScenario{name: "upgrade-kyma-resource", kind: environment.KindUpgradeKyma, managed: true, before: ready, request: f.upgradeResource},
 		brokerScenario{
 			name: "deprovision-kyma-resource", kind: environment.KindDeprovision, managed: true, before: ready, request: f.deprovisionKyma, gone: true,
+		},
+		brokerScenario{
+			name: "deprovision-during-restoration", kind: environment.KindDeprovision, managed: true, background: renewal, before: ready,
+			request: f.deprovisionKyma, delay: restoreDelay, meanwhile: f.loseSecret, gone: true,
 		},
 		brokerScenario{
 			name: "deprovision-kyma-resource-during-creation", kind: environment.KindDeprovision, managed: true,
