@@ -70,6 +70,8 @@ type Deployments struct {
 	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read while they are not watched or do not work"`
 	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects that are not watched are compared with their Bundle and repaired"`
 	ResyncInterval time.Duration `env:"RESYNC_INTERVAL" help:"interval at which watched objects are compared with their Bundle, in case that a change was missed"`
+
+	UnreachableInterval time.Duration `env:"UNREACHABLE_INTERVAL" help:"interval between attempts to reach a cluster that does not respond or rejects its kubeconfig"`
 }
 
 // Rendering bounds the processes that render charts and kustomizations.
@@ -134,7 +136,7 @@ func DefaultConfig() Config {
 		},
 		Deployments: Deployments{
 			Enabled: true, PlainClass: "core-rukpak-io-plain", HelmClass: "core-rukpak-io-helm", ContentTimeout: time.Minute,
-			HealthInterval: time.Minute, DriftInterval: 10 * time.Minute, ResyncInterval: time.Hour,
+			HealthInterval: time.Minute, DriftInterval: 10 * time.Minute, ResyncInterval: time.Hour, UnreachableInterval: 30 * time.Second,
 		},
 		Sources: Sources{Image: true, Git: true, HTTP: true, ConfigMaps: true, Upload: true},
 		Limits:  Limits{CompressedBytes: limits.CompressedBytes, Bytes: limits.Bytes, Files: limits.Files, Depth: limits.Depth},
@@ -171,8 +173,8 @@ func (c Config) check() error {
 			"APP_RENDERING_TIMEOUT, APP_RENDERING_MEMORY_BYTES, APP_RENDERING_OUTPUT_BYTES, APP_RENDERING_PROCESSES: must be positive, and the memory at least 256 MiB",
 		},
 		{
-			c.Deployments.ContentTimeout <= 0 || c.Deployments.HealthInterval <= 0 || c.Deployments.DriftInterval <= 0 || c.Deployments.ResyncInterval <= 0,
-			"APP_DEPLOYMENTS_CONTENT_TIMEOUT, APP_DEPLOYMENTS_HEALTH_INTERVAL, APP_DEPLOYMENTS_DRIFT_INTERVAL, APP_DEPLOYMENTS_RESYNC_INTERVAL: must be positive",
+			min(c.Deployments.ContentTimeout, c.Deployments.HealthInterval, c.Deployments.DriftInterval, c.Deployments.ResyncInterval, c.Deployments.UnreachableInterval) <= 0,
+			"APP_DEPLOYMENTS_CONTENT_TIMEOUT, APP_DEPLOYMENTS_HEALTH_INTERVAL, APP_DEPLOYMENTS_DRIFT_INTERVAL, APP_DEPLOYMENTS_RESYNC_INTERVAL, APP_DEPLOYMENTS_UNREACHABLE_INTERVAL: must be positive",
 		},
 		{c.SweepInterval <= 0, "APP_SWEEP_INTERVAL: must be positive"},
 		{c.AccessCache <= 0, "APP_ACCESS_CACHE: must be positive"},

@@ -294,7 +294,7 @@ func (s *Service) addClass(cluster *rest.Config, class string, content deploymen
 		Class: class, Client: s.manager.GetClient(), Reader: s.manager.GetAPIReader(), Namespace: s.config.Namespace, Hub: cluster,
 		Content: content, Events: s.manager.GetEventRecorder("bundle-provisioner"), Now: time.Now,
 		HealthInterval: settings.HealthInterval, DriftInterval: settings.DriftInterval, ResyncInterval: settings.ResyncInterval,
-		Registry: s.health.Registry(),
+		UnreachableInterval: settings.UnreachableInterval, Registry: s.health.Registry(),
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,20 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	return found.GitVersion, nil
 }
 
+// Reach makes a cheap call, which fails while the cluster does not respond or rejects the credentials.
+func (c *Cluster) Reach(ctx context.Context) error {
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+	if err == nil {
+		err = asked.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	}
+
+	if err != nil {
+		return (&work{}).explain(err, "the cluster cannot be reached", Part{})
+	}
+
+	return nil
+}
+
 // ConnectWatching returns a connection that Watches can use. The configuration for watches differs from that for calls: a watch lasts for
 // minutes, so its configuration has no timeout and no limit on concurrent calls. ConnectWatching makes no call.
 func ConnectWatching(calls, watches *rest.Config) (*Cluster, error) {

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,13 @@ import (
 
 // maxMessage is the maximum length of the message of a condition. The API accepts 32 KiB.
 const maxMessage = 4096
+
+var (
+	// nextAttempt matches what circuit breakers say about their next attempt.
+	nextAttempt = regexp.MustCompile(`; (?:the next attempt is at \S+|another attempt is in progress)`)
+	// numbers matches counters and times.
+	numbers = regexp.MustCompile(`\d+`)
+)
 
 // conditionTypes returns all conditions of a BundleDeployment.
 func conditionTypes() []string {
@@ -64,6 +72,24 @@ func (p *pass) setNotInstalled(reason, message string) {
 func (p *pass) setUnknown(reason, message string) {
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionUnknown, reason, message)
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, message)
+}
+
+// setFailed sets the conditions after a failed call. It keeps the message of an earlier pass if the cause is the same: otherwise, each attempt
+// would write the status of each BundleDeployment of a cluster that is away. The message of a circuit breaker is kept, too, when one of its trials fails.
+func (p *pass) setFailed(reason string, err error) {
+	found := failure.Of(err)
+	message := nextAttempt.ReplaceAllString(found.ForOperators(), "")
+	present := meta.FindStatusCondition(p.status.Conditions, v1alpha1.TypeInstalled)
+	same := present != nil && present.Status == metav1.ConditionUnknown && present.Reason == reason
+
+	held := found.Reason == failure.ReasonSystemAway
+	if same && (p.memory.held && !held || numbers.ReplaceAllString(present.Message, "") == numbers.ReplaceAllString(message, "")) {
+		message = present.Message
+	} else {
+		p.memory.held = held
+	}
+
+	p.setUnknown(reason, message)
 }
 
 // isTrue reports whether a condition is true for the current generation.

@@ -14,6 +14,9 @@ const rejections = 5
 // credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401: then one call per pause is made,
 // for all BundleDeployments. The circuit breaker of the API server does not do this, because the cluster works, and other kubeconfigs may, too.
 // Another version of the Secret has its own credentials.
+//
+// This is no upstream.System, whose calls last until their responses are read: a watch as its trial would keep all other calls back for minutes. A
+// System also counts lost connections, and those that the circuit breaker of the API server rejects, which say nothing about a kubeconfig.
 type credentials struct {
 	// secret names the Secret.
 	secret string

@@ -50,6 +50,15 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 		return spread(p.UnreachableInterval), nil
 	}
 
+	// While the cluster is away, the content is not read again and again.
+	if p.memory.away {
+		if err := p.cluster.Reach(ctx); applier.Unreachable(err) {
+			return p.interrupted(err)
+		}
+	}
+
+	p.memory.away, p.memory.held = false, false
+
 	if !usable {
 		p.setPending("waiting for Bundle " + found.desired.Name)
 
@@ -167,7 +176,8 @@ func (p *pass) follow(applied applier.Progress) {
 // interrupted records an error that may be temporary.
 func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
-		p.setUnknown(v1alpha1.ReasonErrorGettingClient, failure.Of(err).ForOperators())
+		p.memory.away = true
+		p.setFailed(v1alpha1.ReasonErrorGettingClient, err)
 
 		return spread(p.UnreachableInterval), nil
 	}

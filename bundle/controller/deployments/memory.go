@@ -19,6 +19,10 @@ type memory struct {
 	checked       time.Time
 	// comparisons is the number of comparisons in a row that changes of objects have caused.
 	comparisons int
+	// away reports whether the cluster could not be reached in the last pass.
+	away bool
+	// held reports whether the message about that comes from a circuit breaker.
+	held bool
 	// message is the message of the condition Installed from then.
 	message string
 	// pivot is the Bundle that is being installed since began.

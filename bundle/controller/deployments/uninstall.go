@@ -69,10 +69,9 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 
 	progress, err := remove(ctx, cluster, p.owner)
 	if err != nil {
-		waiting = failure.Of(err).ForOperators()
-		p.setUnknown(v1alpha1.ReasonUninstallFailed, waiting)
+		p.setFailed(v1alpha1.ReasonUninstallFailed, err)
 
-		return waiting, false
+		return failure.Of(err).ForOperators(), false
 	}
 
 	p.setInstalled(v1alpha1.ReasonUninstalling, progress.Message)
