@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // kinds are the kinds that the bundles of the tests contain, with those that the bundler could create by mistake.
@@ -196,8 +197,8 @@ func (f *fixture) removed() string {
 }
 
 // observe reads the content of the active Bundle again and again until stop is called. The Bundle must exist, and its content must be
-// served with its digest, whenever a replica responds. stop returns how often it was read.
-func (f *fixture) observe() (stop func() int64) {
+// served with its digest, whenever a replica responds; with always, at any time. stop returns how often it was read.
+func (f *fixture) observe(always bool) (stop func() int64) {
 	f.Helper()
 
 	authorities := x509.NewCertPool()
@@ -206,6 +207,10 @@ func (f *fixture) observe() (stop func() int64) {
 	connection := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}, Timeout: time.Second,
 	}
+	if always {
+		connection.Timeout = harness.Patience // a slow response is one
+	}
+
 	done, ended := make(chan struct{}), make(chan struct{})
 
 	var read atomic.Int64
@@ -218,7 +223,13 @@ func (f *fixture) observe() (stop func() int64) {
 		defer ticker.Stop()
 
 		for {
+			active := f.active()
+
 			problem, served := f.serves(connection)
+			if always && problem == "" && !served && active != "" && f.active() == active {
+				problem = "the content of the active Bundle is not served"
+			}
+
 			if problem != "" {
 				f.Error(problem)
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,8 @@ type cluster struct {
 	*envtest.APIServer
 
 	config *rest.Config
+	// pidFile has the ID of the process, and log its output.
+	pidFile, log string
 }
 
 // hub has the Bundles, and target the installed objects. They share an etcd, in which each has a prefix of its own.
@@ -131,13 +134,30 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 		return nil, err
 	}
 
+	binary, err := filepath.Abs(filepath.Join(harness.Root, ".bin", "kube-apiserver"))
+	if err != nil {
+		return nil, err
+	}
+
 	server := &envtest.APIServer{
-		Path: filepath.Join(harness.Root, ".bin", "kube-apiserver"), EtcdURL: etcd.URL, CertDir: filepath.Join(folder, name),
+		Path: filepath.Join(folder, "start-"+name), EtcdURL: etcd.URL, CertDir: filepath.Join(folder, name), StartTimeout: harness.Patience,
 	}
 	if err := os.MkdirAll(server.CertDir, 0o700); err != nil {
 		return nil, err
 	}
 
+	// envtest does not reveal the ID of the process, which a test kills.
+	pidFile := filepath.Join(folder, name+".pid")
+	if err := os.WriteFile(server.Path, fmt.Appendf(nil, "#!/bin/sh\necho $$ > %q\nexec %q \"$@\"\n", pidFile, binary), 0o700); err != nil {
+		return nil, err
+	}
+
+	log, err := os.Create(filepath.Join(folder, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+
+	server.Err = log
 	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
 	server.Configure().Set("etcd-prefix", "/"+name)
 
@@ -151,7 +171,10 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 		return nil, err
 	}
 
-	return &cluster{server, user.Config()}, nil
+	config := user.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+
+	return &cluster{server, config, pidFile, log.Name()}, nil
 }
 
 // install applies what an operator of the bundle provisioner installs on the hub.

@@ -3,7 +3,9 @@
 //
 // TestKilled ends the bundler with SIGKILL before and after each call, and before each change of its store, and starts it again.
 // `make test` runs a random sample of these points. TEST_SEED repeats it, and SOAK_DURATION, which `make soak` sets, runs all. The
-// name of a failed test has the scenario and the point. TestLeaderKilled and TestLeaderFrozen stop the leader of three replicas. At the end of each run, the following holds:
+// name of a failed test has the scenario and the point. TestLeaderKilled and TestLeaderFrozen stop the leader of three replicas. TestAPIServerRestarts
+// ends the API server of the hub or of the target at a point, and TestTargetAway takes the target away for an hour. At the end of each run, the
+// following holds:
 //
 //   - No Bundle is lost. Each one that the BundleDeployment needs exists, is unpacked, and is served with its digest.
 //   - All objects are of one version, which activeBundle names.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -34,6 +35,10 @@ type gate struct {
 	strike func() (alive bool)
 	// struck is closed when the process was struck.
 	struck chan struct{}
+
+	// away makes the target unreachable, and refused counts the attempts to reach it meanwhile.
+	away    atomic.Bool
+	refused atomic.Int64
 }
 
 func newGate() *gate { return &gate{seen: map[string]int{}, struck: make(chan struct{})} }
@@ -166,6 +171,11 @@ func (g *gate) cluster(tb testing.TB, name string, to *cluster, renewed func()) 
 	return g.serve(tb, func() *url.URL { return address }, transport, func(r *http.Request) (string, bool) {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/leases/") {
 			renewed()
+		}
+
+		if to == target && g.away.Load() {
+			g.refused.Add(1)
+			panic(http.ErrAbortHandler) // breaks the connection
 		}
 
 		call, changes := apiCall(r)

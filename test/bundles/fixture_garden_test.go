@@ -40,6 +40,8 @@ type fixture struct {
 	// registry is the address of the registry for the bundler, and pushes that for the test.
 	registry, pushes string
 	front            *httptest.Server
+	// targetProxy is the proxy in front of the target.
+	targetProxy *httptest.Server
 	// token permits to read and upload content.
 	token     string
 	variables []string
@@ -94,7 +96,7 @@ func newFixture(t *testing.T, replicas int, onHub bool, variables ...string) *fi
 		"APP_EXTERNAL_ADDRESS=" + f.front.URL, "APP_DEPLOYMENTS_CA_FILE=" + ca, "APP_NAMESPACE=" + f.name,
 		fmt.Sprintf("APP_LEADER_ELECTION=%t", replicas > 1), "APP_TLS_SELF_SIGNED=true", "APP_SHUTDOWN_DELAY=0s",
 		"APP_BUNDLES_PLAIN_CLASS=" + f.class(), "APP_BUNDLES_REGISTRY_CLASS=" + f.registryClass(), "APP_DEPLOYMENTS_PLAIN_CLASS=" + f.class(),
-		"APP_DEPLOYMENTS_HEALTH_INTERVAL=1s", "APP_DEPLOYMENTS_DRIFT_INTERVAL=2s", "STORE_FAULTS=" + f.gate.store(t),
+		"APP_DEPLOYMENTS_HEALTH_INTERVAL=1s", "APP_DEPLOYMENTS_DRIFT_INTERVAL=2s", "APP_DEPLOYMENTS_UNREACHABLE_INTERVAL=1s", "STORE_FAULTS=" + f.gate.store(t),
 	}
 	f.variables = append(f.variables, variables...)
 
@@ -138,6 +140,10 @@ func (f *fixture) kubeconfig(name string, to *cluster, token string, renewed fun
 	f.Helper()
 
 	server := f.gate.cluster(f, name, to, renewed)
+	if to == target {
+		f.targetProxy = server
+	}
+
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: authority(server)}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
@@ -276,6 +282,14 @@ func (r *replica) running() *harness.Program {
 	defer r.mutex.Unlock()
 
 	return r.program
+}
+
+// startsSoFar returns how often the program was started.
+func (r *replica) startsSoFar() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	return r.starts
 }
 
 // kill ends the process with SIGKILL, and with it the call at whose point it is called.

@@ -26,7 +26,7 @@ func TestKilled(t *testing.T) {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel()
 
-			points := scenario.run(t, "")
+			points := scenario.run(t, "", nil)
 			if len(points) == 0 {
 				t.Fatal("the scenario has no points")
 			}
@@ -45,7 +45,7 @@ func TestKilled(t *testing.T) {
 					t.Run(point, func(t *testing.T) {
 						t.Parallel()
 
-						if scenario.run(t, point) == nil {
+						if scenario.run(t, point, killed) == nil {
 							struck.Add(1)
 						}
 					})
@@ -62,8 +62,11 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// run runs the scenario, and kills the bundler at a point. It returns the points of the run, or nil if the bundler was killed.
-func (s scenario) run(t *testing.T, point string) []string {
+// killed kills the bundler.
+func killed(f *fixture) func() (alive bool) { return f.replicas[0].kill }
+
+// run runs the scenario, and calls the result of strike at a point. It returns the points of the run, or nil if it was struck.
+func (s scenario) run(t *testing.T, point string, strike func(f *fixture) func() (alive bool)) []string {
 	t.Helper()
 
 	f := newFixture(t, 1, s.onHub)
@@ -71,9 +74,14 @@ func (s scenario) run(t *testing.T, point string) []string {
 		s.prepare(f)
 	}
 
-	stop := f.observe()
+	stop := f.observe(false)
 
-	f.gate.record(point, f.replicas[0].kill)
+	if strike == nil {
+		f.gate.record("", nil)
+	} else {
+		f.gate.record(point, strike(f))
+	}
+
 	s.act(f)
 	bundletest.Eventually(f, func() string { return s.end(f) })
 

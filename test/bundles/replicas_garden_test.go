@@ -48,14 +48,14 @@ func TestLeaderKilled(t *testing.T) {
 
 	pivot := scenarios()[1]
 
-	for _, point := range choose(t, writes(pivot.run(t, ""))) {
+	for _, point := range choose(t, writes(pivot.run(t, "", nil))) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 
 			f := newFixture(t, 3, false)
 			pivot.prepare(f)
 
-			stop := f.observe()
+			stop := f.observe(false)
 
 			f.gate.record(point, func() bool { return f.replicas[f.leader.Load()].kill() })
 			f.replicas[(f.leader.Load()+1)%3].kill()
@@ -77,13 +77,13 @@ func TestLeaderFrozen(t *testing.T) {
 
 	pivot := scenarios()[1]
 
-	for _, point := range choose(t, writes(pivot.run(t, ""))) {
+	for _, point := range choose(t, writes(pivot.run(t, "", nil))) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 
 			f := newFixture(t, 3, false)
 			pivot.prepare(f)
-			f.observe()
+			f.observe(false)
 
 			thawed := make(chan *replica, 1)
 			released := make(chan struct{})

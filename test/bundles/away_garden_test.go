@@ -1,0 +1,152 @@
+//go:build garden
+
+package bundles
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// The bundler is a program, so its clock is real. All its intervals are a 300th of their defaults, and with them an hour.
+const (
+	scale = 300
+	hour  = time.Hour / scale
+	// unreachable is the interval between the attempts to reach the target.
+	unreachable = 30 * time.Second / scale
+)
+
+// TestTargetAway makes the target unreachable for an hour: at rest, before a pivot and an uninstallation begin, and at a write of a pivot. The
+// active Bundle stays the same and is served all the time, calls are bounded, and afterwards the bundler continues.
+func TestTargetAway(t *testing.T) {
+	t.Parallel()
+
+	all := map[string]scenario{}
+	for _, each := range scenarios() {
+		all[each.name] = each
+	}
+
+	pivot := all["pivot"]
+	points := writes(pivot.run(t, "", nil))
+	random := rand.New(rand.NewPCG(harness.Seed(t), 1))
+
+	if harness.SoakDuration(t) == 0 {
+		points = []string{points[random.IntN(len(points))]}
+	}
+
+	rest := scenario{prepare: pivot.prepare, act: func(*fixture) {}, end: func(f *fixture) string { return f.installed("1", v1alpha1.ReasonInstallationSucceeded) }}
+
+	t.Run("at rest", func(t *testing.T) { t.Parallel(); awayBefore(t, rest) })
+	t.Run("before a pivot", func(t *testing.T) { t.Parallel(); awayBefore(t, pivot) })
+	t.Run("before an uninstallation", func(t *testing.T) { t.Parallel(); awayBefore(t, all["uninstall"]) })
+
+	for _, point := range points {
+		t.Run("at "+point, func(t *testing.T) {
+			t.Parallel()
+
+			f := newAway(t, pivot)
+			f.gate.record(point, func() bool { f.leave(); return false })
+			pivot.act(f)
+			<-f.gate.struck
+			f.anHour()
+			bundletest.Eventually(f, func() string { return pivot.end(f) })
+		})
+	}
+}
+
+// awayBefore makes the target unreachable before the act of a scenario.
+func awayBefore(t *testing.T, scenario scenario) {
+	t.Helper()
+
+	f := newAway(t, scenario)
+	f.gate.record("", nil)
+	f.leave()
+	scenario.act(f)
+	f.anHour()
+	bundletest.Eventually(f, func() string { return scenario.end(f) })
+}
+
+// newAway returns a fixture with short intervals, in which a scenario is prepared, and whose content is read all the time.
+func newAway(t *testing.T, scenario scenario) *fixture {
+	t.Helper()
+
+	f := newFixture(t, 1, false,
+		fmt.Sprintf("APP_DEPLOYMENTS_HEALTH_INTERVAL=%s", time.Minute/scale), fmt.Sprintf("APP_DEPLOYMENTS_DRIFT_INTERVAL=%s", 10*time.Minute/scale),
+		fmt.Sprintf("APP_DEPLOYMENTS_RESYNC_INTERVAL=%s", hour), fmt.Sprintf("APP_DEPLOYMENTS_UNREACHABLE_INTERVAL=%s", unreachable))
+	scenario.prepare(f)
+	f.observe(true)
+
+	return f
+}
+
+// leave makes the target unreachable, and ends the connections to it.
+func (f *fixture) leave() {
+	f.gate.away.Store(true)
+	f.targetProxy.CloseClientConnections()
+}
+
+// anHour waits for an hour, and makes the target reachable again.
+func (f *fixture) anHour() {
+	f.Helper()
+
+	active := f.active()
+	f.gate.refused.Store(0)
+	before := len(f.gate.sofar())
+
+	<-time.After(hour)
+
+	deployment := &v1alpha1.BundleDeployment{}
+	if err := f.hub.Get(f.Context(), client.ObjectKey{Name: f.name}, deployment); err != nil {
+		f.Fatalf("the BundleDeployment is lost: %v", err)
+	}
+
+	condition := meta.FindStatusCondition(deployment.Status.Conditions, v1alpha1.TypeInstalled)
+	if condition == nil || condition.Status != metav1.ConditionUnknown || f.active() != active {
+		f.Errorf("the status of the installation is %+v, and the active Bundle %s instead of %s", condition, f.active(), active)
+	}
+
+	var written, read int
+
+	for _, point := range f.gate.sofar()[before:] {
+		switch {
+		case !strings.Contains(point, " received "):
+		case strings.HasPrefix(point, "hub PUT bundledeployments status"):
+			written++
+		case strings.HasPrefix(point, "content GET"):
+			read++
+		}
+	}
+
+	// Each attempt is one call, and the watch of each of the two kinds makes some of its own.
+	if refused, most := f.gate.refused.Load(), int64(2*hour/unreachable); refused == 0 || refused > most {
+		f.Errorf("%d attempts to reach the target, more than %d or none", refused, most)
+	}
+
+	// The status changes when the target goes away, not with each attempt.
+	if written > maxWritten {
+		f.Errorf("%d writes of the status, more than %d: %v", written, maxWritten, f.gate.sofar()[before:])
+	}
+
+	if read > maxRead {
+		f.Errorf("the content was read %d times, more than %d times", read, maxRead)
+	}
+
+	f.Logf("%d attempts, %d writes of the status, the content was read %d times", f.gate.refused.Load(), written, read)
+	f.gate.away.Store(false)
+}
+
+// Maximum numbers of writes of the status, and of reads of the content, while the target is away.
+const (
+	maxWritten = 6
+	maxRead    = 3
+)

@@ -1,0 +1,153 @@
+//go:build garden
+
+package bundles
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// TestAPIServerRestarts ends the API server of the hub or of the target with SIGKILL while it processes a call of the bundler, and starts it
+// again. At other points, such as the download of content and changes of the store, it ends that of the hub. The bundler itself must not end. The test
+// runs before the parallel ones, because all share the API servers. `make test` runs one point of each scenario and API server.
+func TestAPIServerRestarts(t *testing.T) {
+	random := rand.New(rand.NewPCG(harness.Seed(t), 0))
+
+	for _, scenario := range scenarios() {
+		if scenario.name != "install" && scenario.name != "pivot" && scenario.name != "uninstall" {
+			continue
+		}
+
+		t.Run(scenario.name, func(t *testing.T) {
+			onTarget, others := split(scenario.run(t, "", nil))
+
+			for _, row := range []struct {
+				server *cluster
+				points []string
+			}{{hub, others}, {target, onTarget}} {
+				if len(row.points) == 0 {
+					t.Fatal("the scenario has no points")
+				}
+
+				random.Shuffle(len(row.points), func(i, j int) { row.points[i], row.points[j] = row.points[j], row.points[i] })
+
+				struck, soak := 0, harness.SoakDuration(t) > 0
+
+				for _, point := range row.points {
+					// The order of concurrent calls varies, so some points do not occur in every run.
+					if struck > 0 && !soak {
+						break
+					}
+
+					t.Run(point, func(t *testing.T) {
+						if scenario.run(t, point, func(f *fixture) func() bool { return func() bool { return row.server.crash(f) } }) == nil {
+							struck++
+						}
+					})
+				}
+
+				if struck == 0 || soak && struck < len(row.points)/2 {
+					t.Errorf("only %d of %d points have occurred", struck, len(row.points))
+				}
+			}
+		})
+	}
+}
+
+// split returns the points at calls to the target, and all others.
+func split(points []string) (onTarget, others []string) {
+	for _, point := range points {
+		if strings.HasPrefix(point, "target ") {
+			onTarget = append(onTarget, point)
+		} else {
+			others = append(others, point)
+		}
+	}
+
+	return onTarget, others
+}
+
+// crash ends the API server with SIGKILL, and starts it again in the background. The call at whose point it is called has no response.
+func (c *cluster) crash(f *fixture) (alive bool) {
+	text, err := os.ReadFile(c.pidFile)
+	if err != nil {
+		f.Error(err)
+
+		return false
+	}
+
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+
+	if err != nil {
+		f.Errorf("ending the API server: %v", err)
+
+		return false
+	}
+
+	// Until the process has ended, its address is in use.
+	for ; syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+	}
+
+	started := make(chan error, 1)
+	go func() { started <- c.Start() }()
+	f.Cleanup(func() {
+		if starts := f.replicas[0].startsSoFar(); starts != 1 {
+			f.Errorf("the bundler was started %d times", starts)
+		}
+
+		if err := <-started; err != nil {
+			output, _ := os.ReadFile(c.log)
+			f.Errorf("starting the API server again: %v\n%s", err, harness.LastLines(string(output)))
+		}
+	})
+
+	return false
+}
+
+// patient repeats the calls of a test while an API server restarts.
+type patient struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; {
+		attempt := request.Clone(request.Context())
+
+		if request.GetBody != nil {
+			var err error
+			if attempt.Body, err = request.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+
+		response, err := p.next.RoundTrip(attempt)
+		away := err != nil || response.StatusCode == http.StatusServiceUnavailable
+
+		if !away || time.Now().After(deadline) || request.Body != nil && request.GetBody == nil {
+			return response, err
+		}
+
+		if err == nil {
+			_ = response.Body.Close()
+		}
+
+		select {
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		case <-ticker.C:
+		}
+	}
+}
