@@ -13,7 +13,7 @@ import (
 
 // dependencies describes the first BundleDeployment that must be installed and healthy first and is not, or returns "".
 func (p *pass) dependencies(ctx context.Context) string {
-	if circle := p.circle(ctx, p.deployment, nil); circle != nil {
+	if circle := p.circle(ctx, p.deployment, nil, map[string]bool{}); circle != nil {
 		return "BundleDeployments depend on each other in a cycle: " + strings.Join(circle, ", ")
 	}
 
@@ -35,16 +35,18 @@ func (p *pass) dependencies(ctx context.Context) string {
 	return ""
 }
 
-// circle returns the names of BundleDeployments that depend on each other, beginning from one, or nil. before are the names on the way.
-func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string) []string {
-	if slices.Contains(before, deployment.Name) {
-		if before[0] == deployment.Name {
-			return before
-		}
-
-		return nil // The circle does not contain the first one, which waits for it.
+// circle returns the names of BundleDeployments that depend on each other, beginning from one, or nil. before are the names on the way. seen has
+// those that were visited: each one is visited once, because the number of ways can grow exponentially with the number of BundleDeployments.
+func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string, seen map[string]bool) []string {
+	if len(before) > 0 && deployment.Name == before[0] {
+		return before
 	}
 
+	if seen[deployment.Name] {
+		return nil
+	}
+
+	seen[deployment.Name] = true
 	before = append(slices.Clone(before), deployment.Name)
 
 	for _, dependency := range deployment.Spec.DependsOn {
@@ -53,7 +55,7 @@ func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment
 			continue
 		}
 
-		if found := p.circle(ctx, next, before); found != nil {
+		if found := p.circle(ctx, next, before, seen); found != nil {
 			return found
 		}
 	}
