@@ -69,7 +69,7 @@ func killed(f *fixture) func() (alive bool) { return f.replicas[0].kill }
 func (s scenario) run(t *testing.T, point string, strike func(f *fixture) func() (alive bool)) []string {
 	t.Helper()
 
-	f := newFixture(t, 1, s.onHub)
+	f := newFixture(t, max(1, s.replicas), s.onHub)
 	if s.prepare != nil {
 		s.prepare(f)
 	}

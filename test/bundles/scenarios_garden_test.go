@@ -20,6 +20,8 @@ import (
 type scenario struct {
 	name  string
 	onHub bool
+	// replicas is the number of bundlers; 0 means 1.
+	replicas int
 	// prepare is called before faults are injected, and may be nil. act makes the change.
 	prepare, act func(f *fixture)
 	// end returns "" when the stated end is reached.

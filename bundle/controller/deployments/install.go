@@ -118,7 +118,9 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 	if p.isFresh(bundle.Name, p.config()) {
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
 
-		return p.health(ctx)
+		after, err := p.health(ctx)
+		// The pass that has installed it may have failed to store the status, or to delete the former Bundle.
+		return after, errors.Join(err, p.bound(ctx, found, 0))
 	}
 
 	if this := installation(bundle.Name, p.config()); p.memory.pivot != this {

@@ -1,0 +1,92 @@
+//go:build garden
+
+package deployments_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+// lossy loses a write of the controller, as if the API server restarted: the request, or the response.
+type lossy struct {
+	client.Client
+
+	deletion, status bool
+}
+
+var errLost = errors.New("the connection was lost")
+
+// Delete implements client.Writer.
+func (l *lossy) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if l.deletion {
+		l.deletion = false
+
+		return errLost
+	}
+
+	return l.Client.Delete(ctx, object, options...)
+}
+
+// Status implements client.StatusClient.
+func (l *lossy) Status() client.SubResourceWriter { return lossyStatus{l.Client.Status(), l} }
+
+type lossyStatus struct {
+	client.SubResourceWriter
+
+	lossy *lossy
+}
+
+// Update implements client.SubResourceWriter.
+func (l lossyStatus) Update(ctx context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
+	err := l.SubResourceWriter.Update(ctx, object, options...)
+
+	deployment, ok := object.(*v1alpha1.BundleDeployment)
+	if ok && err == nil && l.lossy.status && len(deployment.Status.History) > 1 {
+		l.lossy.status = false
+
+		return errLost
+	}
+
+	return err
+}
+
+// TestFormerBundleIsDeletedLater loses the deletion of the former Bundle at the end of a pivot, or the response to the status before it. The
+// next pass deletes the Bundle, although there is nothing to compare.
+func TestFormerBundleIsDeletedLater(t *testing.T) {
+	for name, loses := range map[string]lossy{"deletion": {deletion: true}, "status": {status: true}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			loses.Client = f.options.Client
+			f.options.Client = &loses
+			f.restart()
+
+			f.create(f.content("1", f.configMap("one", "1")))
+			f.settle()
+			f.upgrade(f.content("2", f.configMap("one", "2")))
+
+			_, err := f.pass()
+			f.unpack()
+
+			if err == nil {
+				_, err = f.pass()
+			}
+
+			if !errors.Is(err, errLost) {
+				t.Fatalf("the write is not lost: %v", err)
+			}
+
+			if _, err := f.pass(); err != nil {
+				t.Fatal(err)
+			}
+
+			if bundles := f.bundles(); len(bundles) != 1 || bundles[0].Name != f.deployment().Status.ActiveBundle {
+				t.Errorf("%d Bundles, and %s is active", len(bundles), f.deployment().Status.ActiveBundle)
+			}
+		})
+	}
+}
