@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,8 +47,11 @@ const (
 type bundler struct {
 	config  Config
 	command string
-	// cluster is the connection to the API server of the Bundles, as administrator.
+	// begin is closed when the other services are ready: the bundle provisioner must not delay them.
+	begin chan struct{}
+	// cluster is the connection to the API server of the Bundles, as administrator. If it is nil, run starts a simulated API server.
 	cluster *rest.Config
+	hubLog  logrus.FieldLogger
 	// resources prepares the API server for Bundles. It is nil if the API server needs no preparation.
 	resources func(ctx context.Context, api client.Client) error
 	log       io.Writer
@@ -55,25 +59,20 @@ type bundler struct {
 	status chan string
 }
 
-// startBundler returns the bundle provisioner and its parts, or nil if the configuration has none. After an error, nothing is open.
-func startBundler(ctx context.Context, config Config, command string, garden openGarden, logFile io.Writer, log logrus.FieldLogger,
+// startBundler returns the bundle provisioner and its parts, or nil if the configuration has none. Nothing is open yet.
+func startBundler(config Config, command string, garden openGarden, logFile io.Writer, log logrus.FieldLogger,
 ) (*bundler, []lifecycle.Part, error) {
 	if !config.Bundles || command == "" {
 		return nil, nil, nil
 	}
 
-	made := &bundler{config: config, command: command, log: logFile, status: make(chan string, 1)}
+	made := &bundler{
+		config: config, command: command, begin: make(chan struct{}), hubLog: log.WithField(logging.Service, "hub"), log: logFile, status: make(chan string, 1),
+	}
 	part := lifecycle.Part{Name: "bundler", Run: made.run}
 
 	if garden.kubeconfig == "" {
-		hub, err := fakehub.Open(ctx, filepath.Join(config.Dir, hubFolder), log.WithField(logging.Service, "hub"))
-		if err != nil {
-			return nil, nil, err
-		}
-
-		made.cluster = hub.Config()
-
-		return made, []lifecycle.Part{{Name: "hub", Run: hub.Run}, part}, nil
+		return made, []lifecycle.Part{part}, nil
 	}
 
 	// The kubeconfig that the garden prints is restricted to the objects of Gardener.
@@ -91,11 +90,18 @@ func startBundler(ctx context.Context, config Config, command string, garden ope
 	return made, []lifecycle.Part{part}, nil
 }
 
-// run prepares the API server and runs the program until the context ends.
-func (b *bundler) run(ctx context.Context) error {
-	err := b.prepare(ctx)
-	if err == nil {
-		err = b.serve(ctx)
+// run waits for the other services, and runs the program until the context ends.
+func (b *bundler) run(ctx context.Context) (err error) {
+	select {
+	case <-b.begin:
+	case <-ctx.Done():
+		return nil
+	}
+
+	if b.cluster == nil {
+		err = b.runWithHub(ctx)
+	} else {
+		err = b.runProgram(ctx)
 	}
 
 	if ctx.Err() != nil {
@@ -105,11 +111,44 @@ func (b *bundler) run(ctx context.Context) error {
 	return err
 }
 
-// announce waits until the provisioner is ready, and prints how to use it. It does nothing without a provisioner, or when the context ends.
+// runWithHub runs the program with a simulated API server, which stops after the program.
+func (b *bundler) runWithHub(ctx context.Context) error {
+	hub, err := fakehub.Open(ctx, filepath.Join(b.config.Dir, hubFolder), b.hubLog)
+	if err != nil {
+		return err
+	}
+
+	b.cluster = hub.Config()
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group, ctx := errgroup.WithContext(ctx)
+
+	group.Go(func() error { return hub.Run(serving) })
+	group.Go(func() error {
+		defer stop()
+
+		return b.runProgram(ctx)
+	})
+
+	return group.Wait() //nolint:wrapcheck // both errors name the part that failed
+}
+
+// runProgram prepares the API server and runs the program until the context ends.
+func (b *bundler) runProgram(ctx context.Context) error {
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+
+	return b.serve(ctx)
+}
+
+// announce starts the provisioner, waits until it is ready, and prints how to use it. It does nothing without a provisioner, or when the context
+// ends.
 func (b *bundler) announce(ctx context.Context, output io.Writer) {
 	if b == nil {
 		return
 	}
+
+	close(b.begin)
 
 	select {
 	case status := <-b.status:

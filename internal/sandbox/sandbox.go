@@ -96,7 +96,7 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	)
 
 	if err == nil {
-		bundler, systemParts, err = startBundler(ctx, config, programs.Bundler, garden, file, log)
+		bundler, systemParts, err = startBundler(config, programs.Bundler, garden, file, log)
 		parts = append(parts, systemParts...)
 	}
 

@@ -103,6 +103,7 @@ func scenarios() []scenario {
 		{"bundles", measureBundles},
 		{"unpack", measureUnpack},
 		{"pivot", measurePivot},
+		{"sandbox", measureSandbox},
 	}
 }
 
