@@ -212,7 +212,7 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	case existing.State == environment.BindingDeleting && running:
 		return bindResult{}, false, concurrent()
 	case existing.State == environment.BindingDeleting:
-		return bindResult{}, true, nil // the removal failed; ExpireBindings repeats it
+		return bindResult{}, true, nil // the removal failed; the job ExpiryOfBindings repeats it
 	case existing.State == environment.BindingCreating && !running, existing.State == environment.BindingReady && !a.usable(existing, instance):
 		_, err := a.removeBinding(ctx, tx, instance, existing)
 

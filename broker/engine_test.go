@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/jobs/jobstest"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -137,7 +138,7 @@ func (b *fixture) carries() {
 func (b *fixture) expires() {
 	b.Helper()
 
-	if err := broker.ExpireBindings(b.Context(), b.options); err != nil {
+	if err := jobstest.Run(b.Context(), broker.ExpiryOfBindings(b.options, 0)); err != nil {
 		b.Fatal(err)
 	}
 }

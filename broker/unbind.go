@@ -3,14 +3,15 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
@@ -148,38 +149,46 @@ func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation 
 }
 
 const (
-	// expireAtOnce is the maximum number of bindings that one call to ExpireBindings removes.
+	// expireEvery is the interval between two searches for expired bindings. It need not be short, because runtimes
+	// reject expired credentials without the broker.
+	expireEvery = 30 * time.Second
+	// expireAtOnce is the maximum number of bindings that one run removes.
 	expireAtOnce = 500
 	// removeAgain is the pause after a failed removal. It is long because the runtime may be gone for good.
 	removeAgain = time.Hour
 )
 
-// ExpireBindings starts the removal of bindings that have expired or could not be created. Several replicas may
-// call it at the same time: each binding gets only one operation.
-func ExpireBindings(ctx context.Context, options Options) error {
-	now := options.Clock.Now()
+// ExpiryOfBindings returns the job that removes bindings that have expired or could not be created.
+func ExpiryOfBindings(options Options, limit int) jobs.Job {
+	return jobs.Job{
+		Name: "bindings", Description: "Remove the bindings that have expired or could not be created.",
+		Items: "bindings", Every: expireEvery, Limit: limit, Reason: "the binding has expired", Due: options.expiredBindings,
+	}
+}
 
-	expired, err := options.Bindings.Removable(ctx, now, now.Add(-removeAgain), expireAtOnce)
-	if err != nil || len(expired) == 0 {
-		return err
+// expiredBindings returns the bindings that are due for removal.
+func (o Options) expiredBindings(ctx context.Context) (jobs.Due, error) {
+	now := o.Clock.Now()
+
+	expired, err := o.Bindings.Removable(ctx, now, now.Add(-removeAgain), expireAtOnce)
+	if err != nil {
+		return jobs.Due{}, err
 	}
 
-	var failures []error
+	var due jobs.Due
 
 	for _, binding := range expired {
-		if err := options.expireBinding(ctx, binding); err != nil {
-			failures = append(failures, fmt.Errorf("removing binding %s: %w", binding.ID, err))
-		}
+		due.Items = append(due.Items, jobs.Item{ID: binding.ID, Do: func(ctx context.Context, _ string) (bool, error) {
+			return o.expireBinding(ctx, binding)
+		}})
 	}
 
-	options.Wake()
-
-	return errors.Join(failures...)
+	return due, nil
 }
 
 // expireBinding removes one binding in a separate transaction, so that a failure does not affect other bindings.
-func (o Options) expireBinding(ctx context.Context, binding environment.Binding) error {
-	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
+func (o Options) expireBinding(ctx context.Context, binding environment.Binding) (changed bool, err error) {
+	err = o.DB.InTx(ctx, func(tx storage.Tx) error {
 		instance, err := o.Instances.Get(ctx, tx, binding.InstanceID)
 		if err != nil {
 			return err
@@ -190,8 +199,12 @@ func (o Options) expireBinding(ctx context.Context, binding environment.Binding)
 		return err
 	})
 	if errors.Is(err, errLostRace) || errors.Is(err, storage.ErrNotFound) || storage.IsDuplicate(err) {
-		return nil // another replica removes the binding, or the instance is gone
+		return false, nil // another replica removes the binding, or the instance is gone
 	}
 
-	return err
+	if err == nil {
+		o.Wake()
+	}
+
+	return err == nil, failure.While(err, "removing binding %s", binding.ID)
 }

@@ -1,35 +1,30 @@
 // Package cleanup cleans up what deletions and suspensions have left over: it runs the steps again that were not completed, once a day
-// in the background, or at once for operators. Operators can also confirm that nothing is left.
+// in a job, or at once for operators. Operators can also confirm that nothing is left.
 package cleanup
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
-	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
 const (
-	// turnID is the ID under which replicas take turns, in package reports.
-	turnID = "leftovers"
-	// checkEvery is the interval between two searches for due leftovers, by one of the replicas.
+	// checkEvery is the interval between two searches for due leftovers.
 	checkEvery = 5 * time.Minute
 	// pageSize is the number of due leftovers that one query returns.
 	pageSize = 100
@@ -45,7 +40,6 @@ type Cleaner struct {
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
 	Operations *operations.Store
-	Reports    *reports.Store
 	// Finished returns the stages that a cleanup of the steps does not run.
 	Finished func(steps []string) []string
 	// Recorder writes each cleanup and each confirmation to the audit log.
@@ -55,57 +49,54 @@ type Cleaner struct {
 	Clock clock.PassiveClock
 }
 
-// Part returns the part of the service that starts due cleanups.
-func (c Cleaner) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
-	return lifecycle.Periodic{
-		Name: "cleanup of leftovers", Every: checkEvery, Clock: clock, Log: log,
-		Work: c.TakeTurn,
-	}.Part()
-}
-
-// TakeTurn calls CleanDue, unless a replica has done so within checkEvery.
-func (c Cleaner) TakeTurn(ctx context.Context) error {
-	now := c.Clock.Now()
-
-	claimed, err := c.Reports.Claim(ctx, turnID, now, now.Add(checkEvery))
-	if err != nil || !claimed {
-		return err
+// Job returns the job that starts the cleanups of all leftovers that are due, each in a separate transaction.
+func (c Cleaner) Job(limit int) jobs.Job {
+	return jobs.Job{
+		Name: "leftovers", Description: "Run the steps again, once a day, that a deletion or suspension has not completed.",
+		Items: "leftovers", Every: checkEvery, Limit: limit, Reason: reasonDue, Due: c.due,
 	}
-
-	return c.CleanDue(ctx)
 }
 
-// CleanDue starts the cleanups of all leftovers that are due, each in a separate transaction. After an error it continues with the
-// next leftover; it returns the joined errors.
-func (c Cleaner) CleanDue(ctx context.Context) error {
-	var failed []error
+// due returns the leftovers that are due.
+func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
+	var due jobs.Due
 
 	for after := ""; ; {
 		ids, err := c.Leftovers.Due(ctx, c.Clock.Now(), after, pageSize)
 		if err != nil || len(ids) == 0 {
-			return errors.Join(append(failed, err)...)
+			return due, err
 		}
 
 		for _, id := range ids {
-			if _, err := c.start(ctx, id, reasonDue, true); err != nil && !failure.Is(err, failure.NotFound) {
-				failed = append(failed, fmt.Errorf("cleaning up the leftover %s: %w", id, err))
-			}
+			due.Items = append(due.Items, jobs.Item{ID: id, Do: func(ctx context.Context, reason string) (bool, error) {
+				return c.cleanDue(ctx, id, reason)
+			}})
 		}
 
 		after = ids[len(ids)-1]
 	}
 }
 
+// cleanDue starts the cleanup of a leftover, unless another replica has done so or the leftover is gone.
+func (c Cleaner) cleanDue(ctx context.Context, id, reason string) (changed bool, err error) {
+	_, changed, err = c.start(ctx, id, reason, true)
+	if failure.Is(err, failure.NotFound) {
+		return false, nil
+	}
+
+	return changed && err == nil, failure.While(err, "cleaning up the leftover %s", id)
+}
+
 // Clean starts a cleanup of the leftover now, and returns its ID. While a cleanup runs, Clean returns that one. The audit log and the
 // timeline contain the reason. The error is of kind NotFound if there is no such leftover.
 func (c Cleaner) Clean(ctx context.Context, id, reason string) (cleanupID string, err error) {
-	return c.start(ctx, id, reason, false)
+	cleanupID, _, err = c.start(ctx, id, reason, false)
+
+	return cleanupID, err
 }
 
-// start implements Clean. If onlyDue is set, it does nothing unless the leftover is due.
-func (c Cleaner) start(ctx context.Context, id, reason string, onlyDue bool) (cleanupID string, err error) {
-	var accepted bool
-
+// start implements Clean, and reports whether it has accepted a cleanup. If onlyDue is set, it does nothing unless the leftover is due.
+func (c Cleaner) start(ctx context.Context, id, reason string, onlyDue bool) (cleanupID string, accepted bool, err error) {
 	err = c.DB.InTx(ctx, func(tx storage.Tx) error {
 		leftover, running, err := c.lock(ctx, tx, id)
 		if err != nil {
@@ -127,7 +118,7 @@ func (c Cleaner) start(ctx context.Context, id, reason string, onlyDue bool) (cl
 		c.Wake()
 	}
 
-	return cleanupID, err
+	return cleanupID, accepted, err
 }
 
 // lock locks the leftover. It also returns the ID of the cleanup that has not ended, if any.

@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/cleanup"
+	"github.com/environment-broker/environment-broker/broker/jobs/jobstest"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -25,7 +26,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
-	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -51,14 +51,13 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 
 	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(began)}
-	errs := make([]error, 5)
+	errs := make([]error, 4)
 	f.DB, f.Clock = db, f.clock
 
 	f.Operations, errs[0] = operations.Open(t.Context(), db, storagetest.Keys(t))
 	f.Leftovers, errs[1] = leftovers.Open(t.Context(), db)
 	f.Objects, errs[2] = outsideobjects.Open(t.Context(), db)
-	f.Reports, errs[3] = reports.Open(t.Context(), db)
-	f.entries, errs[4] = auditlog.Open(t.Context(), db, day)
+	f.entries, errs[3] = auditlog.Open(t.Context(), db, day)
 
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -214,12 +213,12 @@ func TestDailyCleanup(t *testing.T) {
 		run := func() {
 			var replicas sync.WaitGroup
 			for range 3 {
-				replicas.Go(func() { _ = f.CleanDue(t.Context()) }) // a replica can lose a race; the next search finds the rest
+				replicas.Go(func() { _ = jobstest.Run(t.Context(), f.Job(0)) }) // a replica can lose a race; the next search finds the rest
 			}
 
 			replicas.Wait()
 
-			if err := f.CleanDue(t.Context()); err != nil {
+			if err := jobstest.Run(t.Context(), f.Job(0)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -257,29 +256,6 @@ func TestDailyCleanup(t *testing.T) {
 			t.Errorf("a running cleanup is followed by %d others, an ended one by %d, want 0 and 1", one-1, other-1)
 		}
 	})
-}
-
-// TestReplicasTakeTurns checks that one replica looks for due leftovers in an interval.
-func TestReplicasTakeTurns(t *testing.T) {
-	f := newFixture(t, storagetest.SQLite(t))
-	left := f.leave("one")
-
-	turn := func(after time.Duration, want int) {
-		t.Helper()
-		f.clock.SetTime(began.Add(after))
-
-		if err := f.TakeTurn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-
-		if got := len(f.cleanups(left)); got != want {
-			t.Errorf("after %s there are %d cleanups, want %d", after, got, want)
-		}
-	}
-
-	turn(day-4*time.Minute, 0) // the first turn of a new database is five minutes later
-	turn(day, 0)
-	turn(day+time.Minute, 1)
 }
 
 func TestConfirm(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/broker/jobs/jobstest"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -287,7 +288,7 @@ func TestDueInstancesExpire(t *testing.T) {
 
 		var replicas sync.WaitGroup
 		for range 3 {
-			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // a replica can lose a race; the next search finds the rest
+			replicas.Go(func() { _ = jobstest.Run(t.Context(), b.Job(0)) }) // a replica can lose a race; the next search finds the rest
 		}
 
 		replicas.Wait()
@@ -317,7 +318,7 @@ func TestDueInstancesExpire(t *testing.T) {
 func (b *fixture) run() {
 	b.Helper()
 
-	if err := b.ExpireDue(b.Context()); err != nil {
+	if err := jobstest.Run(b.Context(), b.Job(0)); err != nil {
 		b.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package expiry expires instances of plans with a limited lifetime: it removes the runtime but keeps the instance
-// until the platform deletes it. Periods configures the plans. Expirer expires single instances for operators and, in
-// the background, all instances that are due.
+// until the platform deletes it. Periods configures the plans. Expirer expires single instances for operators, and its
+// job all instances that are due.
 //
 // An expired instance stays expired: no update or resumption restores its runtime. Expiring an instance is idempotent,
 // so any number of replicas can search for due instances at the same time. A failed suspension is retried every hour
@@ -12,16 +12,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -225,35 +225,41 @@ func expired(instance environment.Instance, now time.Time) environment.Instance 
 	}
 
 	if instance.ExpiresAt.IsZero() || instance.ExpiresAt.After(now) {
-		instance.ExpiresAt = now // due now, so that ExpireDue retries a failed suspension of an instance that an operator expired
+		instance.ExpiresAt = now // due now, so that the job retries a failed suspension of an instance that an operator expired
 	}
 
 	return instance
 }
 
-// Part returns the part of the service that calls ExpireDue periodically. Several replicas can run it: each
-// instance gets only one suspension.
-func (e Expirer) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
-	return lifecycle.Periodic{
-		Name: "expiry", Every: checkEvery, Clock: clock, Log: log,
-		Work: e.ExpireDue,
-	}.Part()
+// Job returns the job that expires all instances that have reached the end of their lifetime, each in a separate transaction.
+func (e Expirer) Job(limit int) jobs.Job {
+	return jobs.Job{
+		Name: "expiry", Description: "Expire the instances whose lifetime has ended: remove their clusters, and keep the instances.",
+		Items: "instances", Every: checkEvery, Limit: limit, Reason: reasonDue, Due: e.due,
+	}
 }
 
-// ExpireDue expires all instances that have reached the end of their lifetime, each in a separate transaction.
-// After an error it continues with the next instance; it returns the joined errors.
-func (e Expirer) ExpireDue(ctx context.Context) error {
-	var failed []error
+// due returns the instances that have reached the end of their lifetime, except those whose last suspension failed less than retryAfter
+// ago.
+func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
+	var due jobs.Due
 
 	for after := ""; ; {
 		ids, err := e.Instances.Expiring(ctx, e.Clock.Now(), after, pageSize)
 		if err != nil || len(ids) == 0 {
-			return errors.Join(append(failed, err)...)
+			return due, err
 		}
 
 		for _, id := range ids {
-			if err := e.expireDue(ctx, id); err != nil {
-				failed = append(failed, fmt.Errorf("expiring instance %s: %w", id, err))
+			past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
+			if err != nil {
+				return due, err
+			}
+
+			if !failedSince(past, e.Clock.Now().Add(-retryAfter)) && e.expires(past) {
+				due.Items = append(due.Items, jobs.Item{ID: id, Do: func(ctx context.Context, reason string) (bool, error) {
+					return e.expireDue(ctx, id, reason)
+				}})
 			}
 		}
 
@@ -261,20 +267,25 @@ func (e Expirer) ExpireDue(ctx context.Context) error {
 	}
 }
 
-// expireDue expires one instance, unless its last suspension failed less than retryAfter ago. It does nothing if the
-// instance is being deleted, or if its plan is no longer in Periods.
-func (e Expirer) expireDue(ctx context.Context, id string) error {
-	past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
-	if err != nil || failedSince(past, e.Clock.Now().Add(-retryAfter)) {
-		return err
+// expires reports whether an instance with these operations can expire now: it is not being deleted, and it is not being suspended.
+func (Expirer) expires(past []process.Record) bool {
+	if phase := environment.PhaseOf(past); phase == environment.Deleting || phase == environment.DeletionFailed {
+		return false
 	}
 
-	_, err = e.Expire(ctx, id, reasonDue)
+	return !slices.ContainsFunc(environment.Unfinished(past), func(operation process.Record) bool {
+		return operation.Kind == environment.KindSuspend
+	})
+}
+
+// expireDue expires one instance. It does nothing if the instance is being deleted, or if its plan is no longer in Periods.
+func (e Expirer) expireDue(ctx context.Context, id, reason string) (changed bool, err error) {
+	_, err = e.Expire(ctx, id, reason)
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) || failure.Is(err, failure.Invalid) {
-		return nil // the instance is being deleted, or its plan no longer has a limit
+		return false, nil
 	}
 
-	return err
+	return err == nil, failure.While(err, "expiring instance %s", id)
 }
 
 // failedSince reports whether the last suspension of the instance failed after the given time.

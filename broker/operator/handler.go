@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -96,6 +97,7 @@ type Options struct {
 	Expirer  Expirer
 	Upgrader Upgrader
 	Cleaner  Cleaner
+	Jobs     jobs.Runner
 	// Orchestrator accepts orchestrations. Orchestrations has them.
 	Orchestrator   Orchestrator
 	Orchestrations *orchestrations.Store

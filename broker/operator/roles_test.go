@@ -54,6 +54,8 @@ func TestRoles(t *testing.T) {
 		"Renew":       {"operators may renew", "POST", "/runtimes/x/renewCredentials", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Processes":   {"viewers may read", "GET", "/processes", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"Jobs":        {"viewers may read", "GET", "/jobs", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"RunJob":      {"operators may run jobs", "POST", "/jobs/x/run", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Kubeconfig":  {"users of runtimes need no account", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
 		"Description": {"the description is public", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},

@@ -11,19 +11,16 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 const (
-	// turnID is the ID under which replicas take turns, in package reports.
-	turnID = "account cleanup"
-	// checkEvery is the interval between two passes, by one of the replicas. A pass ends earlier, so that two passes never overlap.
-	checkEvery  = 5 * time.Minute
-	passTimeout = 4 * time.Minute
+	// checkEvery is the interval between two runs of the job.
+	checkEvery = 5 * time.Minute
 	// firstPause is the pause after the first answer that does not confirm. It doubles up to maxPause.
 	firstPause = 5 * time.Minute
 	maxPause   = time.Hour
@@ -43,10 +40,6 @@ type Hook interface {
 type Cleaner struct {
 	Pool    accountpool.Pool
 	Records accountpool.Cleanups
-	// Reports lets replicas take turns.
-	Reports interface {
-		Claim(ctx context.Context, id string, now, next time.Time) (bool, error)
-	}
 	// Hook is nil if operators release accounts themselves. Accounts are still recorded.
 	Hook     Hook
 	Recorder interface {
@@ -57,53 +50,42 @@ type Cleaner struct {
 	Log     logrus.FieldLogger
 }
 
-// Part returns the background part.
-func (c Cleaner) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "cleanup of accounts", Every: checkEvery, Clock: c.Clock, Log: c.Log, Work: c.TakeTurn}.Part()
-}
-
-// TakeTurn calls CleanDue, unless a replica has done so within checkEvery.
-func (c Cleaner) TakeTurn(ctx context.Context) error {
-	now := c.Clock.Now()
-
-	claimed, err := c.Reports.Claim(ctx, turnID, now, now.Add(checkEvery))
-	if err != nil || !claimed {
-		return err
+// Job returns the job that asks the hook about all dirty accounts that are due.
+func (c Cleaner) Job(limit int) jobs.Job {
+	return jobs.Job{
+		Name: "accounts", Description: "Ask the cleanup hook to empty dirty cloud accounts, and make those free that it confirms.",
+		Items: "accounts", Every: checkEvery, Limit: limit, Reason: reasonConfirmed, Due: c.due,
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, passTimeout)
-	defer cancel()
-
-	return c.CleanDue(ctx)
 }
 
-// CleanDue records which accounts are dirty, and cleans up those that are due. After an error it continues with the next account; it
-// returns the joined errors.
-func (c Cleaner) CleanDue(ctx context.Context) error {
+// due records which accounts are dirty, and returns those that are due. Without a hook there are none.
+func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	dirty, err := c.track(ctx)
 	if err != nil || c.Hook == nil {
-		return err
+		return jobs.Due{}, err
 	}
 
 	records, err := c.Records.Cleanups(ctx)
 	if err != nil {
-		return err
+		return jobs.Due{}, err
 	}
 
-	var failed []error
+	var due jobs.Due
 
 	for _, record := range records {
 		at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == record.Account })
-		if at < 0 || record.NextAt.After(c.Clock.Now()) || dirty[at].Releasable() != nil || ctx.Err() != nil {
+		if at < 0 || record.NextAt.After(c.Clock.Now()) || dirty[at].Releasable() != nil {
 			continue
 		}
 
-		if _, err := c.clean(ctx, dirty[at], record, reasonConfirmed); err != nil {
-			failed = append(failed, fmt.Errorf("cleaning up the account %s: %w", record.Account, err))
-		}
+		due.Items = append(due.Items, jobs.Item{ID: record.Account, Do: func(ctx context.Context, reason string) (bool, error) {
+			cleaned, err := c.clean(ctx, dirty[at], record, reason)
+
+			return cleaned.State == accountpool.CleanupClean, failure.While(err, "cleaning up the account %s", record.Account)
+		}})
 	}
 
-	return errors.Join(failed...)
+	return due, nil
 }
 
 // track returns the dirty accounts, after it has recorded which ones they are.

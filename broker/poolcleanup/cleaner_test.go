@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/environment-broker/environment-broker/broker/jobs/jobstest"
 	"github.com/environment-broker/environment-broker/broker/poolcleanup"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -26,7 +27,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
-	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -97,11 +97,6 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 		t.Fatal(err)
 	}
 
-	turns, err := reports.Open(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	if f.entries, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +107,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	f.settings = fakecleanup.Config(server.URL)
 
 	f.Cleaner = poolcleanup.Cleaner{
-		Pool: accountpool.Pool{Garden: f.garden, Claims: claims}, Records: claims, Reports: turns,
+		Pool: accountpool.Pool{Garden: f.garden, Claims: claims}, Records: claims,
 		Hook:     cleanuphook.New(f.settings, "garden-local", http.DefaultTransport),
 		Recorder: audit.NewRecorder(f.entries, db, f.clock, logging.Discard()),
 		Metrics:  poolcleanup.NewMetrics(claims, f.clock, logging.Discard()),
@@ -126,7 +121,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 func (f *fixture) pass() accountpool.Cleanup {
 	f.Helper()
 
-	if err := f.CleanDue(f.Context()); err != nil {
+	if err := jobstest.Run(f.Context(), f.Job(0)); err != nil {
 		f.Error(err)
 	}
 
@@ -249,7 +244,7 @@ func TestAnswers(t *testing.T) {
 				f.Hook = cleanuphook.New(f.settings, "garden-local", http.DefaultTransport)
 			}
 
-			err := f.CleanDue(f.Context())
+			err := jobstest.Run(f.Context(), f.Job(0))
 
 			got := f.record()
 			if (err != nil) != c.err || got.State != c.state || !strings.Contains(got.Message, c.text) || got.NextAt.Sub(f.clock.Now()) != c.pause {
@@ -308,7 +303,7 @@ func TestChangesDuringTheConfirmation(t *testing.T) {
 			f := newFixture(t, storagetest.SQLite(t))
 			f.Hook = hookFunc(func() { c.change(f) })
 
-			if err := f.CleanDue(f.Context()); !failure.Is(err, failure.Conflict) {
+			if err := jobstest.Run(f.Context(), f.Job(0)); !failure.Is(err, failure.Conflict) {
 				t.Errorf("got %v", err)
 			}
 
@@ -356,26 +351,5 @@ func TestWithoutAHook(t *testing.T) {
 
 	if record := f.pass(); record.DirtySince != f.clock.Now() || record.Attempts != 0 {
 		t.Errorf("got %+v", record)
-	}
-}
-
-// TestOneReplicaCleans takes turns as two replicas do.
-func TestOneReplicaCleans(t *testing.T) {
-	f := newFixture(t, storagetest.SQLite(t))
-	f.simulated.Inject(simulator.Fault{Body: `{"state": "failed"}`, Times: -1})
-
-	// The first turn of a new database is due after an interval.
-	for range 2 {
-		f.clock.Step(5 * time.Minute)
-
-		for range 2 {
-			if err := f.TakeTurn(f.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-
-	if asked := len(f.simulated.Operations()); asked != 1 {
-		t.Errorf("the hook was asked %d times", asked)
 	}
 }

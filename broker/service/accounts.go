@@ -158,7 +158,7 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 	pool := accountpool.Pool{Garden: garden, Claims: stores.accounts}
 	reporter.Pool = pool
 	cleaner := &poolcleanup.Cleaner{
-		Pool: pool, Records: stores.accounts, Reports: stores.reports, Metrics: metrics, Clock: clock.RealClock{}, Log: s.Log,
+		Pool: pool, Records: stores.accounts, Metrics: metrics, Clock: clock.RealClock{}, Log: s.Log,
 		Recorder: audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log),
 	}
 	connected.pool = &accountPool{accountpool.Instances{Rules: rules, Pool: pool}, cleaner}
@@ -166,7 +166,7 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 		lifecycle.Periodic{
 			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Sweep,
 		}.Part(),
-		reporter.Part(), cleaner.Part(),
+		reporter.Part(),
 		s.recovery("Gardener", system, garden.Probe, stores, wake),
 	)
 

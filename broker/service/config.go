@@ -62,6 +62,7 @@ type Config struct {
 	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
+	JobLimits                 map[string]int           `env:"JOB_LIMITS"                  help:"how many items a run of a job may change without confirmation, as job:number,…; 0 means no limit"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
 }
 
@@ -118,7 +119,7 @@ func (c Config) Check() error {
 		errs = append(errs, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err))
 	}
 
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkJobs())...)
 }
 
 // Provisioner configures the connection to the Provisioner, and limits the load that the broker causes there.
@@ -218,5 +219,6 @@ func DefaultConfig() Config {
 			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
 		},
 		ExpirationPeriods: map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
+		JobLimits:         map[string]int{"expiry": 200},
 	}
 }

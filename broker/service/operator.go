@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/broker/reconcile"
@@ -47,6 +48,7 @@ type operated struct {
 	wake            func()
 	expirer         expiry.Expirer
 	cleaner         cleanup.Cleaner
+	jobs            jobs.Runner
 	estimator       *estimate.Estimator
 	comparer        *reconcile.Comparer
 }
@@ -62,7 +64,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
-		Expirer: parts.expirer, Cleaner: parts.cleaner, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
+		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
 		Orchestrator: stores.orders(parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
@@ -129,7 +131,7 @@ func (s *Service) cleaner(stores stores, processes []process.Process[environment
 	at := slices.IndexFunc(processes, func(each process.Process[environment.Data]) bool { return each.Kind == environment.KindCleanup })
 
 	return cleanup.Cleaner{
-		DB: stores.db, Leftovers: stores.leftovers, Objects: stores.objects, Operations: stores.operations, Reports: stores.reports,
+		DB: stores.db, Leftovers: stores.leftovers, Objects: stores.objects, Operations: stores.operations,
 		Recorder: recorder, Wake: wake,
 		Finished: func(steps []string) []string { return deprovisioning.FinishedStages(processes[at], steps) }, Clock: clock.RealClock{},
 	}

@@ -44,10 +44,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
-// expireEvery is the interval between two searches for expired bindings. It need not be short, because runtimes
-// reject expired credentials without the broker.
-const expireEvery = 30 * time.Second
-
 // Service is a broker that is ready to run: it listens on its addresses, and its database is open and migrated.
 type Service struct {
 	*replica.Replica
@@ -219,13 +215,17 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances)
 	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
+	// The job that removes bindings needs the options of the handler, which contain the jobs.
+	bindings := broker.Options{DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{}}
+	runner := s.jobs(config, stores, connected, expirer, cleaner, bindings)
+
 	options := brokerOptions(config, s.operatorOptions(config, operated{
 		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,
 		recorder: recorder, processes: processes, engine: engine, follow: follow, wake: wake,
-		expirer: expirer, cleaner: cleaner, estimator: estimator, comparer: comparer,
+		expirer: expirer, cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer,
 	}), requests)
 
-	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, connected.parts, []lifecycle.Part{
+	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},
@@ -233,11 +233,10 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		stores.events.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
-		expirer.Part(clock.RealClock{}, s.Log), cleaner.Part(clock.RealClock{}, s.Log), conductor.Part(clock.RealClock{}, s.Log),
+		conductor.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.repair(stores, access, config.BTPCheckInterval),
-		s.expiryOfBindings(options),
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
 		{Name: "engine", Run: engine.Run, StopsEarly: true},
 	})...)
@@ -248,14 +247,6 @@ func (s *Service) recovery(title string, system *upstream.System, probe func(con
 	return lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
 		System: system, Probe: probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 	}.Run}
-}
-
-// expiryOfBindings returns the part that removes expired bindings.
-func (s *Service) expiryOfBindings(options broker.Options) lifecycle.Part {
-	return lifecycle.Periodic{
-		Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
-		Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
-	}.Part()
 }
 
 // runtimeAccess returns the client of runtimes, which records their addresses, and the limit of requests for kubeconfigs.

@@ -76,6 +76,10 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /processes", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.ProcessList{Data: scenario.Processes})
 	})
+	broker.routes.HandleFunc("GET /jobs", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.JobList{Data: scenario.Jobs})
+	})
+	broker.routes.HandleFunc("POST /jobs/{name}/run", broker.runJob)
 	broker.routes.HandleFunc("GET /platforms", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.PlatformList{Data: scenario.Platforms})
 	})
@@ -643,4 +647,30 @@ func (b *fakeBroker) intervene(w http.ResponseWriter, r *http.Request) {
 	shown.Timeline, shown.Why, shown.Attempt = nil, "", 0
 
 	answer(w, http.StatusAccepted, shown)
+}
+
+// runJob returns the newest run of the job. A run that is held needs the confirmation of its number, and then changes everything.
+func (b *fakeBroker) runJob(w http.ResponseWriter, r *http.Request) {
+	at := slices.IndexFunc(b.scenario.Jobs, func(job operatorapi.Job) bool { return job.Name == r.PathValue("name") })
+	if at < 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "There is no job with this name.")
+
+		return
+	}
+
+	var order operatorapi.JobOrder
+
+	_ = json.NewDecoder(r.Body).Decode(&order)
+
+	job := b.scenario.Jobs[at]
+
+	switch run := job.LastRun; {
+	case !run.Held || order.DryRun:
+		answer(w, http.StatusOK, run)
+	case order.Confirm < run.Due:
+		refuse(w, http.StatusConflict, "Conflict", fmt.Sprintf("%d %s are due, more than the limit of %d.", run.Due, job.Items, job.Limit))
+	default:
+		run.Held, run.Changed, run.Left = false, run.Due, 0
+		answer(w, http.StatusOK, run)
+	}
 }

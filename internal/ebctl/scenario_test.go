@@ -49,6 +49,8 @@ type scenario struct {
 	Interventions []allowedIntervention `json:"interventions"`
 	// Processes are the processes of the broker.
 	Processes []operatorapi.Process `json:"processes"`
+	// Jobs are the jobs of the broker. A run returns the newest run of the job.
+	Jobs []operatorapi.Job `json:"jobs"`
 	// Platforms are the configured platforms.
 	Platforms []operatorapi.Platform `json:"platforms"`
 	// Audit is the audit log, newest entry first.

@@ -556,6 +556,75 @@ type Intervention struct {
 	Step string `json:"step,omitempty,omitzero"`
 }
 
+// Job Periodic work that removes something.
+type Job struct {
+	Description string `json:"description"`
+
+	// Every The interval between two runs in the background.
+	//
+	// Example: 5m0s
+	Every string `json:"every"`
+
+	// Items What the job changes.
+	//
+	// Example: instances
+	Items string `json:"items"`
+
+	// LastRun The result of a run of a job. changed, unchanged and failed count the items that the run has done; the next run does the others.
+	LastRun JobRun `json:"lastRun,omitempty,omitzero"`
+
+	// Limit How many items a run may change without confirmation. Absent if there is no limit.
+	Limit int `json:"limit,omitempty,omitzero"`
+
+	// Name Example: expiry
+	Name string `json:"name"`
+}
+
+// JobList The jobs of the broker.
+type JobList struct {
+	Data []Job `json:"data"`
+}
+
+// JobOrder A request to run a job.
+type JobOrder struct {
+	// Confirm How many items the run may change if more than the limit of the job are due.
+	Confirm int `json:"confirm,omitempty,omitzero"`
+
+	// DryRun Whether the response only shows the due items.
+	DryRun bool `json:"dryRun,omitempty,omitzero"`
+
+	// Reason Recorded with the user's name as one line. Required unless dryRun is set.
+	Reason string `json:"reason,omitempty,omitzero"`
+}
+
+// JobRun The result of a run of a job. changed, unchanged and failed count the items that the run has done; the next run does the others.
+type JobRun struct {
+	// By The user who has started the run. Absent if it was the broker.
+	By      string `json:"by,omitempty,omitzero"`
+	Changed int    `json:"changed"`
+
+	// Due Items that were due.
+	Due int `json:"due"`
+
+	// Errors The first errors.
+	Errors     []string  `json:"errors,omitempty,omitzero"`
+	Failed     int       `json:"failed"`
+	FinishedAt time.Time `json:"finishedAt,omitempty,omitzero"`
+
+	// Held Whether the run has changed nothing, because more items than the limit were due.
+	Held bool `json:"held,omitempty,omitzero"`
+
+	// Items The IDs of the first items that were due. Only in the response to a request for a run.
+	Items []string `json:"items,omitempty,omitzero"`
+
+	// Left Items that the run has not done.
+	Left      int       `json:"left"`
+	StartedAt time.Time `json:"startedAt"`
+
+	// Unchanged Items for which there was nothing to do any more.
+	Unchanged int `json:"unchanged"`
+}
+
 // Justification The reason for a request that has no other fields.
 type Justification struct {
 	// Reason Recorded with the user's name as one line.
@@ -1314,6 +1383,9 @@ type ReleaseCloudAccountJSONRequestBody = Justification
 
 // RestoreDifferencesJSONRequestBody defines body for RestoreDifferences for application/json ContentType.
 type RestoreDifferencesJSONRequestBody = Restore
+
+// RunJobJSONRequestBody defines body for RunJob for application/json ContentType.
+type RunJobJSONRequestBody = JobOrder
 
 // CleanLeftoverJSONRequestBody defines body for CleanLeftover for application/json ContentType.
 type CleanLeftoverJSONRequestBody = Justification

@@ -28,6 +28,7 @@ const (
 	brokerPrefix    = "environment_broker_catalog_"
 	pollPrefix      = "environment_broker_poll_"
 	reportPrefix    = "environment_broker_differences"
+	jobsPrefix      = "environment_broker_job_"
 	leftoverMetrics = "environment_broker_leftovers"
 	accountsPrefix  = "environment_broker_pool_"
 	notifications   = "environment_broker_notifications_"
@@ -44,7 +45,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if service == "provisioner" {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) ||
-					strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || strings.HasPrefix(name, notifications) || strings.HasPrefix(name, kubeconfigs) ||
+					strings.HasPrefix(name, jobsPrefix) || strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || strings.HasPrefix(name, notifications) || strings.HasPrefix(name, kubeconfigs) ||
 					name == secretChecks || name == leftOver
 			})
 		}

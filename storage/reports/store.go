@@ -48,14 +48,17 @@ func (s *Store) Postpone(ctx context.Context, id string, next time.Time) error {
 	return failure.While(err, "postponing the report %s", id)
 }
 
-// Save stores the result of a report as JSON, with the time of its end.
+// Save stores the result of a report as JSON, with the time of its end. It does not change when the report is due. A report that nobody has
+// claimed yet is due at once.
 func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) error {
 	encoded, err := json.Marshal(content)
 	if err != nil {
 		return fmt.Errorf("encoding the report %s: %w", id, err)
 	}
 
-	_, err = storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET content = ?, finished_at = ? WHERE id = ?`, string(encoded), storage.At(at), id)
+	_, err = storage.Exec(ctx, s.db.Writer(), `INSERT INTO reports (id, due_at, content, finished_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET content = excluded.content, finished_at = excluded.finished_at`,
+		id, storage.At(at), string(encoded), storage.At(at))
 
 	return failure.While(err, "storing the report %s", id)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/credentials"
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/poolcleanup"
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -69,13 +70,17 @@ func repair(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 func cleaning(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	hook := proxy.Client(f.hook, func(r *http.Request) string { return "hook-" + r.Method }).Transport
 
-	return []lifecycle.Part{poolcleanup.Cleaner{
-		Pool: f.pool.behind(proxy).Pool, Records: proxiedCleanups{f.claims, proxy}, Reports: proxiedReports{f.reports, proxy},
+	cleaner := poolcleanup.Cleaner{
+		Pool: f.pool.behind(proxy).Pool, Records: proxiedCleanups{f.claims, proxy},
 		Hook:     cleanuphook.New(fakecleanup.Config("http://cleanup.example.com"), f.pool.garden.Namespace(), hook),
 		Recorder: proxiedRecorder{audit.NewRecorder(f.auditLog, f.db, clock.RealClock{}, logging.Discard()), proxy},
 		Metrics:  poolcleanup.NewMetrics(f.claims, clock.RealClock{}, logging.Discard()),
 		Clock:    clock.RealClock{}, Log: logging.Discard(),
-	}.Part()}
+	}
+
+	return jobs.Runner{
+		Jobs: []jobs.Job{cleaner.Job(0)}, Reports: proxiedReports{f.reports, proxy}, Clock: clock.RealClock{}, Log: logging.Discard(),
+	}.Parts()
 }
 
 // renew makes the kubeconfigs of the instance due, as an operator does. From now on, only newer ones count as current.

@@ -144,6 +144,23 @@ func (c *Client) ExpireInstance(ctx context.Context, instanceID string) (operato
 	})
 }
 
+// ListJobs calls GET /jobs: list the jobs of the broker with the results of their newest runs.
+func (c *Client) ListJobs(ctx context.Context) (operatorapi.JobList, error) {
+	return callFor[operatorapi.JobList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/jobs",
+	})
+}
+
+// RunJob calls POST /jobs/{name}/run: run a job now.
+func (c *Client) RunJob(ctx context.Context, name string, body operatorapi.JobOrder) (operatorapi.JobRun, error) {
+	return callFor[operatorapi.JobRun](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/jobs/%s/run", url.PathEscape(name)),
+		body:   body,
+	})
+}
+
 // CleanLeftover calls POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
 func (c *Client) CleanLeftover(ctx context.Context, leftoverID string, body operatorapi.Justification) (operatorapi.Operation, error) {
 	return callFor[operatorapi.Operation](ctx, c, request{

@@ -59,6 +59,10 @@ type BrokerHandlers interface {
 	ListCredentials(r *http.Request, query Query) (httpserver.Response, error)
 	// ExpireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
 	ExpireInstance(r *http.Request) (httpserver.Response, error)
+	// ListJobs handles GET /jobs: list the jobs of the broker with the results of their newest runs.
+	ListJobs(r *http.Request) (httpserver.Response, error)
+	// RunJob handles POST /jobs/{name}/run: run a job now.
+	RunJob(r *http.Request) (httpserver.Response, error)
 	// GetKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
 	GetKubeconfig(r *http.Request) (httpserver.Response, error)
 	// CleanLeftover handles POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
@@ -163,6 +167,14 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPut, Path: "/expire/service_instance/{instance_id}", Role: "operator",
 			serve: to.ExpireInstance,
+		},
+		{
+			Method: http.MethodGet, Path: "/jobs", Role: "viewer",
+			serve: to.ListJobs,
+		},
+		{
+			Method: http.MethodPost, Path: "/jobs/{name}/run", Role: "operator",
+			serve: to.RunJob,
 		},
 		{
 			Method: http.MethodGet, Path: "/kubeconfig/{instance_id}", Role: "none",

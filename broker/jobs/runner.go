@@ -1,0 +1,209 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// runTimeout bounds a run. What it has not done is left for the next run.
+	runTimeout = 4 * time.Minute
+	// shownIDs and shownErrors bound the items and the errors of a result.
+	shownIDs    = 100
+	shownErrors = 5
+)
+
+const (
+	textUnknown = "There is no job with this name."
+	textHeld    = "%d %s are due, more than the limit of %d. Look at them with a dry run. To change them all, repeat the request with confirm: %d."
+)
+
+// Reports stores the newest results of jobs, and lets replicas take turns. reports.Store implements it.
+type Reports interface {
+	Claim(ctx context.Context, id string, now, next time.Time) (bool, error)
+	Save(ctx context.Context, id string, content any, at time.Time) error
+	Get(ctx context.Context, id string, content any) (time.Time, error)
+	ForScrape(id string, content any, log logrus.FieldLogger) (finished time.Time, found bool)
+}
+
+// Runner runs jobs. It is safe for concurrent use. All fields except Metrics are required.
+type Runner struct {
+	Jobs    []Job
+	Reports Reports
+	// Metrics counts the items of this replica. Nil disables counting.
+	Metrics *Metrics
+	Clock   clock.WithTicker
+	Log     logrus.FieldLogger
+}
+
+// Order is a request of an operator to run a job.
+type Order struct {
+	Name string
+	// DryRun only returns the due items.
+	DryRun bool
+	// Confirm is the number of items that the run may change if more than the limit are due.
+	Confirm int
+	Reason  string
+	By      string
+}
+
+// Parts returns a background part for each job.
+func (r Runner) Parts() []lifecycle.Part {
+	parts := make([]lifecycle.Part, 0, len(r.Jobs))
+
+	for _, job := range r.Jobs {
+		parts = append(parts, lifecycle.Periodic{
+			Name: "job " + job.Name, Every: job.Every, Clock: r.Clock, Log: r.Log,
+			Work: func(ctx context.Context) error { return r.TakeTurn(ctx, job) },
+		}.Part())
+	}
+
+	return parts
+}
+
+// TakeTurn runs the job, unless a replica has done so within its interval.
+func (r Runner) TakeTurn(ctx context.Context, job Job) error {
+	now := r.Clock.Now()
+
+	claimed, err := r.Reports.Claim(ctx, reportID(job), now, now.Add(job.Every))
+	if err != nil || !claimed {
+		return err
+	}
+
+	result := r.run(ctx, job, Order{Reason: job.Reason})
+
+	return r.Reports.Save(ctx, reportID(job), result, r.Clock.Now())
+}
+
+// Run runs a job for an operator, or returns the due items in a dry run. The error is of kind NotFound if there is no such job, and of
+// kind Conflict if more items than the limit are due and the order does not confirm them. Errors of the run are in the result.
+func (r Runner) Run(ctx context.Context, order Order) (Result, error) {
+	at := slices.IndexFunc(r.Jobs, func(job Job) bool { return job.Name == order.Name })
+	if at < 0 {
+		return Result{}, failure.New(failure.NotFound, textUnknown)
+	}
+
+	job := r.Jobs[at]
+
+	result := r.run(ctx, job, order)
+	if order.DryRun {
+		return result, nil
+	}
+
+	if result.Held {
+		return result, failure.New(failure.Conflict, textHeld, result.Due, job.Items, job.Limit, result.Due)
+	}
+
+	return result, r.Reports.Save(context.WithoutCancel(ctx), reportID(job), result, r.Clock.Now())
+}
+
+// List returns the jobs with the results of their newest runs.
+func (r Runner) List(ctx context.Context) ([]Status, error) {
+	list := make([]Status, 0, len(r.Jobs))
+
+	for _, job := range r.Jobs {
+		status, result := Status{Job: job}, Result{}
+
+		switch _, err := r.Reports.Get(ctx, reportID(job), &result); {
+		case err == nil:
+			status.Last = &result
+		case !errors.Is(err, storage.ErrNotFound):
+			return nil, err
+		}
+
+		list = append(list, status)
+	}
+
+	return list, nil
+}
+
+// run does the due items. After an error it continues with the next item.
+func (r Runner) run(ctx context.Context, job Job, order Order) Result {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+
+	result := Result{StartedAt: r.Clock.Now(), By: order.By}
+	log := r.Log.WithField("job", job.Name)
+
+	due, err := job.Due(ctx)
+	if err != nil {
+		result.failed(err)
+		log.WithError(err).Warn("job: reading the due items failed")
+	}
+
+	result.Due = len(due.Items)
+	result.Held = job.Limit > 0 && result.Due > max(job.Limit, order.Confirm)
+
+	for _, item := range due.Items[:min(shownIDs, len(due.Items))] {
+		result.IDs = append(result.IDs, item.ID)
+	}
+
+	if order.DryRun {
+		result.FinishedAt = r.Clock.Now()
+
+		return result
+	}
+
+	if result.Held {
+		log.Warnf("job: %d %s are due, more than the limit of %d; nothing is changed until an operator confirms it", result.Due, job.Items, job.Limit)
+	} else {
+		r.do(ctx, job, due, order.Reason, &result, log)
+	}
+
+	result.FinishedAt = r.Clock.Now()
+	r.Metrics.ran(job, result)
+
+	return result
+}
+
+// do does the items, and completes the run if all of them succeed.
+func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result *Result, log logrus.FieldLogger) {
+	for _, item := range due.Items {
+		if ctx.Err() != nil {
+			break
+		}
+
+		changed, err := item.Do(ctx, reason)
+
+		switch {
+		case err != nil:
+			result.Failed++
+			result.failed(err)
+			log.WithError(err).WithField("item", item.ID).Warn("job: an item failed")
+		case changed:
+			result.Changed++
+		default:
+			result.Unchanged++
+		}
+	}
+
+	if due.Complete != nil && result.Left() == 0 && len(result.Errors) == 0 {
+		if err := due.Complete(ctx); err != nil {
+			result.failed(err)
+			log.WithError(err).Warn("job: completing the run failed")
+		}
+	}
+
+	if result.Changed > 0 {
+		log.Infof("job: changed %d of %d %s", result.Changed, result.Due, job.Items)
+	}
+}
+
+// failed adds an error to the result, unless it has enough of them.
+func (r *Result) failed(err error) {
+	if text := failure.Of(err).Text; len(r.Errors) < shownErrors && !slices.Contains(r.Errors, text) {
+		r.Errors = append(r.Errors, text)
+	}
+}
+
+// reportID is the ID of the job's results in package reports.
+func reportID(job Job) string { return "job " + job.Name }

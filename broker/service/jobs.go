@@ -1,0 +1,58 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/cleanup"
+	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/broker/jobs"
+	"github.com/environment-broker/environment-broker/broker/poolcleanup"
+)
+
+// jobs returns the jobs of the broker, and registers their metrics.
+func (s *Service) jobs(config Config, stores stores, connected upstreams, expirer expiry.Expirer, cleaner cleanup.Cleaner, bindings broker.Options,
+) jobs.Runner {
+	limits := config.JobLimits
+
+	runner := jobs.Runner{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log, Jobs: []jobs.Job{
+		expirer.Job(limits["expiry"]),
+		cleaner.Job(limits["leftovers"]),
+		broker.ExpiryOfBindings(bindings, limits["bindings"]),
+	}}
+
+	if connected.pool != nil {
+		runner.Jobs = append(runner.Jobs, connected.pool.cleaner.Job(limits["accounts"]))
+	}
+
+	runner.Metrics = jobs.NewMetrics(s.Metrics(), runner)
+
+	return runner
+}
+
+// checkJobs checks the limits of jobs.
+func (c Config) checkJobs() error {
+	known := []string{
+		expiry.Expirer{}.Job(0).Name, cleanup.Cleaner{}.Job(0).Name, broker.ExpiryOfBindings(broker.Options{}, 0).Name, poolcleanup.Cleaner{}.Job(0).Name,
+	}
+
+	var errs []error
+
+	for _, name := range slices.Sorted(maps.Keys(c.JobLimits)) {
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("APP_JOB_LIMITS: there is no job %q, only %s", name, strings.Join(known, ", ")))
+		}
+
+		if c.JobLimits[name] < 0 {
+			errs = append(errs, fmt.Errorf("APP_JOB_LIMITS: the limit of %s must not be negative", name))
+		}
+	}
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,146 @@
+package ebctl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newJobListCommand returns the command that lists the jobs of the broker.
+func newJobListCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the jobs with the results of their newest runs",
+		Args:  arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			list, err := client.ListJobs(command.Context())
+			if err != nil {
+				return fmt.Errorf("listing the jobs: %w", err)
+			}
+
+			table := output.Rows{Head: []string{"JOB", "EVERY", "LIMIT", "LAST RUN", "RESULT", "DESCRIPTION"}, WideColumns: 1, IDs: []string{}}
+
+			for _, job := range list.Data {
+				limit, last := "none", "never"
+				if job.Limit > 0 {
+					limit = strconv.Itoa(job.Limit)
+				}
+
+				if !job.LastRun.StartedAt.IsZero() {
+					last = session.age(job.LastRun.StartedAt) + " ago"
+				}
+
+				table.IDs = append(table.IDs, job.Name)
+				table.Rows = append(table.Rows, []string{job.Name, job.Every, limit, last, resultText(job.Items, job.LastRun), job.Description})
+			}
+
+			return session.print(list, table)
+		},
+	}
+}
+
+// newJobRunCommand returns the command that runs a job.
+func newJobRunCommand(session *session) *cobra.Command {
+	var order operatorapi.JobOrder
+
+	command := &cobra.Command{
+		Use:   "run JOB",
+		Short: "Run a job now, or show what it would do",
+		Long: "Run a job now, or show what it would do.\n\n" +
+			"If more items are due than the limit of the job, the run changes nothing: look at them with --dry-run, then confirm their number with " +
+			"--confirm." + helpAudited,
+		Example: "  ebctl job run expiry --dry-run\n" +
+			"  ebctl job run expiry --confirm 312 --reason \"the trials of the summit\"",
+		Args: arguments("JOB"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if !order.DryRun && strings.TrimSpace(order.Reason) == "" {
+				return usage("--reason is missing: state the reason for other operators")
+			}
+
+			if order.Confirm < 0 {
+				return usage("--confirm must not be negative")
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			run, err := client.RunJob(command.Context(), args[0], order)
+			if err != nil {
+				return fmt.Errorf("running the job %s: %w", args[0], err)
+			}
+
+			fields := output.Fields{
+				{Name: "Job", Value: args[0]},
+				{Name: "Result", Value: resultText("items", run)},
+				{Name: "Items", Value: itemsText(run)},
+				{Name: "Errors", Value: strings.Join(run.Errors, "; ")},
+			}
+			if order.DryRun {
+				fields[1] = output.Field{Name: "Due", Value: strconv.Itoa(run.Due)}
+			}
+
+			if err := session.print(run, fields); err != nil {
+				return err
+			}
+
+			if len(run.Errors) > 0 {
+				return fmt.Errorf("the run of job %s had errors", args[0])
+			}
+
+			return nil
+		},
+	}
+
+	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items")
+	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more than the limit of the job are due")
+	command.Flags().StringVar(&order.Reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
+
+	return command
+}
+
+// resultText describes the result of a run, such as "2 of 3 instances changed, 1 failed".
+func resultText(items string, run operatorapi.JobRun) string {
+	switch {
+	case run.StartedAt.IsZero():
+		return ""
+	case run.Held:
+		return fmt.Sprintf("held: %d %s are due, confirm them", run.Due, items)
+	case run.Due == 0 && len(run.Errors) > 0:
+		return "failed: " + run.Errors[0]
+	case run.Due == 0:
+		return "nothing was due"
+	}
+
+	text := fmt.Sprintf("%d of %d %s changed", run.Changed, run.Due, items)
+	if run.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", run.Failed)
+	}
+
+	if run.Left > 0 {
+		text += fmt.Sprintf(", %d left for the next run", run.Left)
+	}
+
+	return text
+}
+
+// itemsText lists the items of a run. The response has only the first ones.
+func itemsText(run operatorapi.JobRun) string {
+	text := strings.Join(run.Items, ", ")
+	if more := run.Due - len(run.Items); more > 0 && len(run.Items) > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+
+	return text
+}
