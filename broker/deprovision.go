@@ -7,6 +7,7 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -89,11 +90,52 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{}, unprocessable(codeProtected, textProtected)
 	}
 
-	return a.acceptDeprovision(ctx, tx, r, instance)
+	why := ""
+	if r.UserAgent() == accountCleanup {
+		why = reasonAccountCleanup
+	}
+
+	return a.acceptDeprovision(ctx, tx, instance, why)
 }
 
-// acceptDeprovision accepts the deletion of an instance, and cancels its other operations.
-func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, r request, instance environment.Instance) (outcome, error) {
+// DeleteWithSubaccount accepts the deletion of an instance whose subaccount was deleted, as the job subaccounts does. It reports whether it
+// has accepted one: it accepts none if the instance does not exist or is being deleted. The error is of kind Conflict if the instance
+// is protected.
+func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reason string) (accepted bool, err error) {
+	a := &api{Options: options}
+
+	result, err := decide(ctx, a, func(tx storage.Tx) (outcome, error) {
+		present, err := a.Instances.Touch(ctx, tx, instanceID, a.Clock.Now())
+		if err != nil || !present {
+			return outcome{}, err
+		}
+
+		newest, _, err := a.latest(ctx, tx, instanceID, lifecycleKinds()...)
+		if err != nil || beingDeleted(newest) && reusable(newest) {
+			return outcome{}, err
+		}
+
+		instance, err := a.Instances.Get(ctx, tx, instanceID)
+		if err != nil {
+			return outcome{}, err
+		}
+
+		if protected(instance, newest) {
+			return outcome{}, failure.New(failure.Conflict, "the instance is protected: an operator must end the protection")
+		}
+
+		return a.acceptDeprovision(ctx, tx, instance, reason)
+	})
+	if err == nil {
+		a.started(ctx, result)
+	}
+
+	return result.accepted, err
+}
+
+// acceptDeprovision accepts the deletion of an instance, and cancels its other operations. If the subaccount was deleted, the timeline says
+// why, and the deletion also removes the service instances in the cluster. why is empty for other deletions.
+func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance environment.Instance, why string) (outcome, error) {
 	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
 	}
@@ -107,8 +149,8 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, r request, i
 		return outcome{}, err
 	}
 
-	if r.UserAgent() == accountCleanup {
-		operation.Why = reasonAccountCleanup
+	if why != "" {
+		operation.Why = why
 
 		if operation, err = environment.OfDeletedSubaccount(operation); err != nil {
 			return outcome{}, err

@@ -6,7 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -216,5 +218,55 @@ func TestDeletionAfterARefusedOrder(t *testing.T) {
 		if got := b.want("a deletion", b.remove("refused"), 410).text("description"); got != "The instance does not exist." {
 			t.Errorf("the text says that the instance existed: %q", got)
 		}
+	})
+}
+
+// TestDeleteWithSubaccount checks the deletions of the job subaccounts.
+func TestDeleteWithSubaccount(t *testing.T) {
+	const why = "the subaccount was deleted"
+
+	onEach(t, func(b *fixture) {
+		accept := func(reason, id string, want bool) {
+			b.Helper()
+
+			if accepted, err := broker.DeleteWithSubaccount(b.Context(), b.options, id, why); err != nil || accepted != want {
+				b.Errorf("%s: accepted %t, %v", reason, accepted, err)
+			}
+		}
+
+		accept("an unknown instance", "unknown", false)
+
+		b.provisioned(instanceID)
+		b.edit(instanceID, func(instance *environment.Instance) { instance.DeletionProtection = true })
+
+		if accepted, err := broker.DeleteWithSubaccount(b.Context(), b.options, instanceID, why); accepted || !failure.Is(err, failure.Conflict) {
+			b.Errorf("a protected instance: accepted %t, %v", accepted, err)
+		}
+
+		b.edit(instanceID, func(instance *environment.Instance) { instance.DeletionProtection = false })
+		accept("an instance", instanceID, true)
+		accept("a running deletion", instanceID, false)
+
+		records := b.carried(instanceID)
+		deletion := records[0]
+
+		if deletion.Kind != environment.KindDeprovision {
+			b.Fatalf("the newest operation is %s", deletion.Kind)
+		}
+
+		timeline, err := b.operations.Timeline(b.Context(), deletion.ID)
+		if err != nil || len(timeline) == 0 || timeline[0].Message != why {
+			b.Errorf("the timeline is %+v, %v", timeline, err)
+		}
+
+		var data environment.Data
+		decoded(b, b.payload(deletion.ID), &data)
+
+		if !data.SubaccountDeleted {
+			b.Error("the steps do not learn that the subaccount was deleted")
+		}
+
+		b.move(deletion.ID, process.Failed)
+		accept("a failed deletion", instanceID, true)
 	})
 }

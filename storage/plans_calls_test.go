@@ -330,6 +330,11 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.OfSubaccounts": func(ctx context.Context) error {
+			_, err := s.instances.OfSubaccounts(ctx, []string{"subaccount-1", "subaccount-2"})
+
+			return err
+		},
 		"instances.Expiring": func(ctx context.Context) error {
 			_, err := s.instances.Expiring(ctx, filledAt, "", page)
 

@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/cis"
 	"github.com/environment-broker/environment-broker/internal/clients/cleanuphook"
 	"github.com/environment-broker/environment-broker/internal/clients/edp"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
@@ -32,6 +33,7 @@ type Config struct {
 
 	Provisioner Provisioner `envPrefix:"PROVISIONER_"`
 
+	CIS cis.Config `envPrefix:"CIS_"`
 	EDP edp.Config `envPrefix:"EDP_"`
 	IAS ias.Config `envPrefix:"IAS_"`
 	AvS avs.Config `envPrefix:"AVS_"`
@@ -69,7 +71,7 @@ type Config struct {
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
 	errs := []error{
-		c.Config.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.Notification.Check(), c.Reconciler.Check(),
+		c.Config.Check(), c.CIS.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.Notification.Check(), c.Reconciler.Check(),
 		c.checkAccounts(), c.checkKyma(),
 	}
 
@@ -196,6 +198,7 @@ func DefaultConfig() Config {
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
 			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
+		CIS:                  cis.DefaultConfig(),
 		EDP:                  edp.DefaultConfig(),
 		IAS:                  ias.DefaultConfig(),
 		AvS:                  avs.DefaultConfig(),
@@ -219,6 +222,6 @@ func DefaultConfig() Config {
 			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
 		},
 		ExpirationPeriods: map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
-		JobLimits:         map[string]int{"expiry": 200},
+		JobLimits:         map[string]int{"expiry": 200, "subaccounts": 50},
 	}
 }

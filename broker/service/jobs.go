@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,21 +15,32 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/poolcleanup"
+	"github.com/environment-broker/environment-broker/broker/subaccounts"
 )
 
 // jobs returns the jobs of the broker, and registers their metrics.
-func (s *Service) jobs(config Config, stores stores, connected upstreams, expirer expiry.Expirer, cleaner cleanup.Cleaner, bindings broker.Options,
+func (s *Service) jobs(config Config, stores stores, connected upstreams, expirer expiry.Expirer, cleaner cleanup.Cleaner, osb broker.Options,
 ) jobs.Runner {
 	limits := config.JobLimits
 
 	runner := jobs.Runner{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log, Jobs: []jobs.Job{
 		expirer.Job(limits["expiry"]),
 		cleaner.Job(limits["leftovers"]),
-		broker.ExpiryOfBindings(bindings, limits["bindings"]),
+		broker.ExpiryOfBindings(osb, limits["bindings"]),
 	}}
 
 	if connected.pool != nil {
 		runner.Jobs = append(runner.Jobs, connected.pool.cleaner.Job(limits["accounts"]))
+	}
+
+	if connected.cis != nil {
+		deleter := subaccounts.Cleaner{
+			Events: connected.cis, DB: s.DB, Instances: stores.instances, Operations: stores.operations, Reports: stores.reports, Clock: clock.RealClock{},
+			Delete: func(ctx context.Context, id, reason string) (bool, error) {
+				return broker.DeleteWithSubaccount(ctx, osb, id, reason)
+			},
+		}
+		runner.Jobs = append(runner.Jobs, deleter.Job(config.CIS.Interval, limits[subaccounts.Name]))
 	}
 
 	runner.Metrics = jobs.NewMetrics(s.Metrics(), runner)
@@ -40,6 +52,7 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 func (c Config) checkJobs() error {
 	known := []string{
 		expiry.Expirer{}.Job(0).Name, cleanup.Cleaner{}.Job(0).Name, broker.ExpiryOfBindings(broker.Options{}, 0).Name, poolcleanup.Cleaner{}.Job(0).Name,
+		subaccounts.Name,
 	}
 
 	var errs []error

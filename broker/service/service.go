@@ -215,9 +215,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances)
 	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
-	// The job that removes bindings needs the options of the handler, which contain the jobs.
-	bindings := broker.Options{DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{}}
-	runner := s.jobs(config, stores, connected, expirer, cleaner, bindings)
+	// Jobs that remove bindings and instances need some options of the handler, whose operator API contains the jobs.
+	osb := broker.Options{DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{}}
+	runner := s.jobs(config, stores, connected, expirer, cleaner, osb)
 
 	options := brokerOptions(config, s.operatorOptions(config, operated{
 		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/credentials"
 	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/cis"
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/clients/edp"
 	"github.com/environment-broker/environment-broker/internal/clients/ias"
@@ -33,6 +34,7 @@ const idleConnections = 4
 type upstreams struct {
 	pool *accountPool
 	kyma kyma.Kyma
+	cis  *cis.Client
 	edp  *edp.Client
 	ias  *ias.Client
 	avs  *avs.Client
@@ -56,6 +58,7 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 	if err := errors.Join(
 		s.connectAccountPool(&connected, config, stores, plans, wake),
 		s.connectControlPlane(&connected, config, stores, plans, wake),
+		s.connectCIS(&connected, config.CIS, stores, wake),
 		s.connectEDP(&connected, config.EDP, stores, wake),
 		s.connectIAS(&connected, config.IAS, stores, wake),
 		s.connectAvS(&connected, config.AvS, stores, wake),
@@ -78,6 +81,27 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 func (o *upstreams) add(system *upstream.System, parts ...lifecycle.Part) {
 	o.systems, o.parts = append(o.systems, system), append(o.parts, parts...)
 }
+
+func (s *Service) connectCIS(connected *upstreams, config cis.Config, stores stores, wake func()) error {
+	if config.URL == "" {
+		return nil
+	}
+
+	system, transport, err := s.connect(upstream.Options{
+		Name: "cis", Title: "CIS", Component: failure.ComponentCIS, Calls: cisCalls, Variable: "APP_CIS_EVENT_SERVICE_URL",
+	})
+	if err != nil {
+		return err
+	}
+
+	connected.cis = cis.New(config, transport)
+	connected.add(system, s.recovery("CIS", system, connected.cis.Probe, stores, wake))
+
+	return nil
+}
+
+// cisCalls is the maximum number of concurrent calls to CIS: one of the background job, and those of operators.
+const cisCalls = 5
 
 func (s *Service) connectEDP(connected *upstreams, config edp.Config, stores stores, wake func()) error {
 	if config.AdminURL == "" {

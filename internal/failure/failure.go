@@ -84,6 +84,8 @@ const (
 	ComponentBundles = "bundle provisioner"
 	// ComponentCleanupHook is the hook that empties accounts of the account pool.
 	ComponentCleanupHook = "cleanup hook"
+	// ComponentCIS is SAP Cloud Management, which knows deleted subaccounts.
+	ComponentCIS = "cis"
 	// ComponentReconciler is the Reconciler of Kyma.
 	ComponentReconciler = "reconciler"
 	// ComponentControlPlane is the cluster with the configuration of Kyma.

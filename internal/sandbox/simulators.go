@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecis"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
@@ -34,7 +35,7 @@ type outside struct {
 // in memory: after a restart of the sandbox, the broker finds none of the objects that it has recorded, which counts as removed.
 func startSimulators(ctx context.Context) (address string, part lifecycle.Part, err error) {
 	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(
-		fakeavs.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
+		fakeavs.New(), fakecis.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
 		fakecontrolplane.New()), 0)
 	if err != nil {
 		return "", lifecycle.Part{}, fmt.Errorf("starting the simulated systems: %w", err)
@@ -78,6 +79,7 @@ func (o outside) configure(config *broker.Config, dir string) error {
 	config.Notification = fakenotification.Config("http://" + o.simulators + "/notification")
 	config.AvS = fakeavs.Config("http://" + o.simulators + "/avs")
 	config.AvS.Tags.Enabled = true
+	config.CIS = fakecis.Config("http://" + o.simulators + "/cis")
 	config.AccountPool.Cleanup = fakecleanup.Config("http://" + o.simulators + "/cleanup")
 	config.Gardener.ShootDomain = "example.com"
 

@@ -24,3 +24,15 @@ func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, li
 
 	return found, failure.While(err, "listing the instances of account %s", account)
 }
+
+// OfSubaccounts returns the IDs of the instances of the subaccounts, sorted. The database limits the number of parameters and thus of
+// subaccounts: 500 are always allowed.
+func (s *Store) OfSubaccounts(ctx context.Context, subaccounts []string) ([]string, error) {
+	if len(subaccounts) == 0 {
+		return nil, nil
+	}
+
+	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances WHERE subaccount_id IN (?) ORDER BY id`, subaccounts)
+
+	return ids, failure.While(err, "listing the instances of %d subaccounts", len(subaccounts))
+}

@@ -1,0 +1,124 @@
+package subaccounts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/jobs"
+	"github.com/environment-broker/environment-broker/internal/clients/cis"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/reports"
+)
+
+const (
+	// Name is the name of the job.
+	Name = "subaccounts"
+	// cursorID is the ID of the cursor in package reports.
+	cursorID = "events of subaccounts"
+	// overlap is how long events are read again after the run that has handled them. Within this time, deletions that failed are repeated,
+	// and events that became visible late are found.
+	overlap = 7 * 24 * time.Hour
+	// retryAfter is the pause after a failed deletion. It is long because an operator usually has to fix the cause.
+	retryAfter = 24 * time.Hour
+	// batch is the number of subaccounts of one query.
+	batch = 500
+)
+
+// Events knows which subaccounts were deleted. cis.Client implements it.
+type Events interface {
+	DeletedSubaccounts(ctx context.Context, since time.Time) ([]cis.Event, error)
+}
+
+// Cleaner finds and deletes the instances of deleted subaccounts. It is stateless and safe for concurrent use. All fields are required.
+type Cleaner struct {
+	Events     Events
+	DB         *storage.DB
+	Instances  *instances.Store
+	Operations *operations.Store
+	// Reports has the cursor.
+	Reports *reports.Store
+	// Delete accepts the deletion of an instance. It reports whether it has accepted one: the instance may be gone, or being deleted.
+	Delete func(ctx context.Context, instanceID, reason string) (bool, error)
+	Clock  clock.PassiveClock
+}
+
+// cursor is the stored progress. Its JSON form never changes.
+type cursor struct {
+	// Newest is the time of the newest event that was handled.
+	Newest time.Time `json:"newest"`
+}
+
+// Job returns the job that deletes the instances of deleted subaccounts, each in a separate transaction.
+func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
+	return jobs.Job{
+		Name: Name, Description: "Delete the instances of subaccounts that were deleted at SAP Cloud Management.",
+		Items: "instances", Every: every, Limit: limit, Reason: "the subaccount was deleted", Due: c.due,
+	}
+}
+
+// due returns the instances of the subaccounts that were deleted since the last complete run, or within the overlap before it.
+func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
+	var at cursor
+	if _, err := c.Reports.Get(ctx, cursorID, &at); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return jobs.Due{}, err
+	}
+
+	events, err := c.Events.DeletedSubaccounts(ctx, at.Newest.Add(-overlap))
+	if err != nil {
+		return jobs.Due{}, err
+	}
+
+	next, subaccounts := at, make([]string, 0, len(events))
+
+	for _, event := range events {
+		subaccounts = append(subaccounts, event.Subaccount)
+
+		if event.At.After(next.Newest) {
+			next.Newest = event.At
+		}
+	}
+
+	due := jobs.Due{Complete: func(ctx context.Context) error { return c.Reports.Save(ctx, cursorID, next, c.Clock.Now()) }}
+
+	for first := 0; first < len(subaccounts); first += batch {
+		ids, err := c.Instances.OfSubaccounts(ctx, subaccounts[first:min(first+batch, len(subaccounts))])
+		if err != nil {
+			return jobs.Due{}, err
+		}
+
+		for _, id := range ids {
+			deletable, err := c.deletable(ctx, id)
+			if err != nil {
+				return jobs.Due{}, err
+			}
+
+			if deletable {
+				due.Items = append(due.Items, jobs.Item{ID: id, Do: func(ctx context.Context, reason string) (bool, error) {
+					changed, err := c.Delete(ctx, id, reason)
+
+					return changed, failure.While(err, "deleting instance %s", id)
+				}})
+			}
+		}
+	}
+
+	return due, nil
+}
+
+// deletable reports whether the instance has no unfinished deletion, and none that failed less than retryAfter ago.
+func (c Cleaner) deletable(ctx context.Context, id string) (bool, error) {
+	last, err := c.Operations.Latest(ctx, c.DB.Reader(), id, environment.KindDeprovision)
+	if errors.Is(err, storage.ErrNotFound) {
+		return true, nil
+	}
+
+	return last.State.Terminal() && (last.State == process.Succeeded || !last.FinishedAt.After(c.Clock.Now().Add(-retryAfter))), err
+}

@@ -1,0 +1,140 @@
+package cis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
+)
+
+const (
+	// eventType is the type of the events about deleted subaccounts.
+	eventType = "Subaccount_Deletion"
+	// pageSize is the number of events of a page. CIS returns at most 150.
+	pageSize = 150
+	// maxPages bounds the pages of a read. Events of more subaccounts than 1.5 million are an error.
+	maxPages = 10_000
+)
+
+// Config is the connection to CIS. An empty URL switches it off.
+type Config struct {
+	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS 2.0), which knows deleted subaccounts; empty turns the job subaccounts off"`
+	AuthURL      string        `env:"AUTH_URL"          help:"URL of the token endpoint, without /oauth/token"`
+	ClientID     string        `env:"CLIENT_ID"         help:"client ID for the token endpoint"`
+	ClientSecret secret.String `env:"CLIENT_SECRET"     help:"client secret for the token endpoint"`
+	Interval     time.Duration `env:"INTERVAL"          help:"interval between two reads of the events"`
+	Timeout      time.Duration `env:"TIMEOUT"           help:"timeout of one call"`
+}
+
+// DefaultConfig returns the defaults, with CIS switched off.
+func DefaultConfig() Config { return Config{Interval: time.Hour, Timeout: 30 * time.Second} }
+
+// Check reports all invalid settings in one error, which names their variables.
+func (c Config) Check() error {
+	if c.URL == "" {
+		return nil
+	}
+
+	var errs []error
+
+	for _, address := range []struct{ variable, value string }{{"APP_CIS_EVENT_SERVICE_URL", c.URL}, {"APP_CIS_AUTH_URL", c.AuthURL}} {
+		if !upstream.IsURL(address.value) {
+			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
+		}
+	}
+
+	if c.ClientID == "" || c.ClientSecret == "" {
+		errs = append(errs, errors.New("APP_CIS_EVENT_SERVICE_URL: also set APP_CIS_CLIENT_ID and APP_CIS_CLIENT_SECRET"))
+	}
+
+	if c.Interval < time.Minute || c.Timeout <= 0 {
+		errs = append(errs, errors.New("APP_CIS_INTERVAL: must be at least 1m; APP_CIS_TIMEOUT: must be positive"))
+	}
+
+	return errors.Join(errs...)
+}
+
+// Client calls CIS. It is safe for concurrent use.
+type Client struct {
+	rest   *restclient.Client
+	config Config
+}
+
+// New returns a client that sends its requests through the transport.
+func New(config Config, transport http.RoundTripper) *Client {
+	return &Client{config: config, rest: restclient.New(restclient.Options{
+		Title: "CIS", Component: failure.ComponentCIS, Settings: "APP_CIS_AUTH_URL, APP_CIS_CLIENT_ID and APP_CIS_CLIENT_SECRET",
+		Transport: transport, Timeout: config.Timeout,
+		Grant: &restclient.Grant{
+			URL: strings.TrimSuffix(config.AuthURL, "/") + "/oauth/token", Type: "client_credentials",
+			ClientID: config.ClientID, ClientSecret: config.ClientSecret,
+		},
+	})}
+}
+
+// Probe reports whether CIS responds.
+func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.URL) }
+
+// Event is the deletion of a subaccount.
+type Event struct {
+	Subaccount string
+	At         time.Time
+}
+
+// page is a page of events in its wire format. Times are milliseconds since 1970.
+type page struct {
+	TotalPages int `json:"totalPages"`
+	Events     []struct {
+		CreationTime int64  `json:"creationTime"`
+		EntityID     string `json:"entityId"`
+		EventType    string `json:"eventType"`
+	} `json:"events"`
+}
+
+// DeletedSubaccounts returns the deletions of subaccounts since the time, newest first. It reads the pages from the newest event, so that
+// it need not read the whole history. Events that arrive meanwhile move others to later pages: some may be returned twice, but none is
+// missing.
+func (c *Client) DeletedSubaccounts(ctx context.Context, since time.Time) ([]Event, error) {
+	var found []Event
+
+	for number := range maxPages {
+		var page page
+
+		query := url.Values{
+			"eventType": {eventType}, "pageSize": {strconv.Itoa(pageSize)}, "pageNum": {strconv.Itoa(number)},
+			"sortField": {"creationTime"}, "sortOrder": {"DESC"},
+		}
+		if err := c.rest.Do(ctx, restclient.Request{
+			Method: http.MethodGet, URL: strings.TrimSuffix(c.config.URL, "/") + "/events/v1/events/central?" + query.Encode(),
+			Action: "list the deleted subaccounts", Into: &page,
+		}); err != nil {
+			return nil, err
+		}
+
+		for _, event := range page.Events {
+			at := time.UnixMilli(event.CreationTime).UTC()
+			if at.Before(since) {
+				return found, nil
+			}
+
+			if event.EventType == eventType && event.EntityID != "" {
+				found = append(found, Event{Subaccount: event.EntityID, At: at})
+			}
+		}
+
+		if len(page.Events) == 0 || number+1 >= page.TotalPages {
+			return found, nil
+		}
+	}
+
+	return nil, failure.New(failure.Permanent, "CIS returns more than %d pages of events", maxPages)
+}

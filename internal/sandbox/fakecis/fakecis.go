@@ -1,0 +1,121 @@
+// Package fakecis simulates the event service of SAP Cloud Management and its token endpoint, for tests and the sandbox.
+package fakecis
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/clients/cis"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+)
+
+// ID and Secret are the credentials of the client.
+const (
+	ID     = "broker"
+	Secret = "cis-secret"
+)
+
+// event is an event in its wire format.
+type event struct {
+	CreationTime int64  `json:"creationTime"`
+	EntityID     string `json:"entityId"`
+	EventType    string `json:"eventType"`
+}
+
+// CIS is a simulated event service. It is safe for concurrent use.
+type CIS struct {
+	*simulator.Base
+
+	mux *http.ServeMux
+	// events are in the order of their arrival. The lock of the Base guards them.
+	events []event
+}
+
+// New returns a CIS without events.
+func New() *CIS {
+	c := &CIS{Base: simulator.NewBase("cis"), mux: http.NewServeMux()}
+
+	c.mux.Handle("POST /oauth/token", c.Tokens(func(user, password string, r *http.Request) bool {
+		return user == ID && password == Secret && r.Form.Get("grant_type") == "client_credentials"
+	}))
+	c.mux.Handle("GET /events/v1/events/central", c.Protected("listEvents", c.list))
+
+	// Users of the sandbox delete subaccounts with it. It is not part of the API of CIS.
+	c.mux.HandleFunc("POST /deletions/{subaccount}", func(w http.ResponseWriter, r *http.Request) {
+		c.Delete(r.PathValue("subaccount"), time.Now())
+		w.WriteHeader(http.StatusNoContent)
+	})
+
+	return c
+}
+
+// Config returns the configuration of a client of the CIS at the address.
+func Config(address string) cis.Config {
+	config := cis.DefaultConfig()
+	config.URL, config.AuthURL, config.ClientID, config.ClientSecret = address, address, ID, Secret
+
+	return config
+}
+
+// ServeHTTP implements http.Handler.
+func (c *CIS) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
+
+// Delete adds an event about the deletion of the subaccount.
+func (c *CIS) Delete(subaccount string, at time.Time) { c.Add("Subaccount_Deletion", subaccount, at) }
+
+// Add adds an event of the type.
+func (c *CIS) Add(eventType, entity string, at time.Time) {
+	c.Locked(func() {
+		c.events = append(c.events, event{CreationTime: at.UnixMilli(), EntityID: entity, EventType: eventType})
+	})
+}
+
+// Holds implements simulator.System.
+func (c *CIS) Holds() []string {
+	var lines []string
+
+	c.Locked(func() {
+		for _, event := range c.events {
+			lines = append(lines, fmt.Sprintf("%s %s %s", time.UnixMilli(event.CreationTime).UTC().Format(time.RFC3339), event.EventType, event.EntityID))
+		}
+	})
+
+	return lines
+}
+
+// list returns a page of the events of a type, sorted by time.
+func (c *CIS) list(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	size, err := strconv.Atoi(query.Get("pageSize"))
+	number, numberErr := strconv.Atoi(query.Get("pageNum"))
+
+	if err != nil || numberErr != nil || size < 1 || size > 150 || number < 0 || query.Get("sortField") != "creationTime" {
+		simulator.WriteJSON(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 400, "message": "invalid query"}})
+
+		return
+	}
+
+	matching := []event{}
+
+	for _, event := range c.events {
+		if query.Get("eventType") == "" || event.EventType == query.Get("eventType") {
+			matching = append(matching, event)
+		}
+	}
+
+	slices.SortStableFunc(matching, func(one, other event) int { return int(one.CreationTime - other.CreationTime) })
+
+	if query.Get("sortOrder") == "DESC" {
+		slices.Reverse(matching)
+	}
+
+	from, to := min(number*size, len(matching)), min((number+1)*size, len(matching))
+
+	simulator.WriteJSON(w, http.StatusOK, map[string]any{
+		"total": len(matching), "totalPages": (len(matching) + size - 1) / size, "pageNum": number, "morePages": to < len(matching),
+		"events": matching[from:to],
+	})
+}
