@@ -24,6 +24,8 @@ const (
 	uploadsPath = "/uploads/"
 	// transferTimeout bounds the time of a download or upload.
 	transferTimeout = 10 * time.Minute
+	// readTimeout bounds a call to the API server.
+	readTimeout = 10 * time.Second
 	// retryAfter is the time in seconds after which a client tries again.
 	retryAfter = 2
 )
@@ -44,9 +46,10 @@ type Store interface {
 
 // Options configures a Server. All fields are required.
 type Options struct {
-	// Bundles reads Bundles from a cache.
-	Bundles client.Reader
-	Store   Store
+	// Bundles reads Bundles from a cache. Live has no cache, and reads those that are missing or not unpacked there: after a restart of the API server,
+	// the watch of a replica may resume later than that of the replica that has unpacked the Bundle.
+	Bundles, Live client.Reader
+	Store         Store
 	// Ours reports whether the provisioner unpacks Bundles of a class.
 	Ours func(class string) bool
 	// Fill fetches the missing content of an unpacked Bundle in the background.
@@ -91,9 +94,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // bundle returns a Bundle of our classes. It responds and returns nil if there is none.
 func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1alpha1.Bundle {
-	bundle := &v1alpha1.Bundle{}
+	bundle, key := &v1alpha1.Bundle{}, client.ObjectKey{Name: name}
 
-	err := s.options.Bundles.Get(r.Context(), client.ObjectKey{Name: name}, bundle)
+	err := s.options.Bundles.Get(r.Context(), key, bundle)
+	if apierrors.IsNotFound(err) || err == nil && s.options.Ours(bundle.Spec.ProvisionerClassName) && !isUnpacked(bundle) {
+		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+		defer cancel()
+
+		err = s.options.Live.Get(ctx, key, bundle)
+	}
 
 	switch {
 	case apierrors.IsNotFound(err), err == nil && !s.options.Ours(bundle.Spec.ProvisionerClassName):
@@ -108,13 +117,17 @@ func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1
 	return nil
 }
 
+func isUnpacked(bundle *v1alpha1.Bundle) bool {
+	return bundle.Status.Phase == v1alpha1.PhaseUnpacked && bundle.Status.Digest != ""
+}
+
 func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 	bundle := s.bundle(w, r, name)
 	if bundle == nil {
 		return
 	}
 
-	if bundle.Status.Phase != v1alpha1.PhaseUnpacked || bundle.Status.Digest == "" {
+	if !isUnpacked(bundle) {
 		refuse(w, http.StatusNotFound, "the Bundle "+name+" is not unpacked")
 
 		return

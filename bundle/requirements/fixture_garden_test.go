@@ -118,7 +118,7 @@ func start(t *testing.T, store *disk, own ...bundles.Class) *fixture {
 		t.Fatal(err)
 	}
 	f.server = httptest.NewTLSServer(access.Protect(content.NewServer(content.Options{
-		Bundles: cluster.GetClient(), Store: store, Fill: f.unpacker.Fill, Uploaded: f.unpacker.Wake, Leading: func() bool { return true },
+		Bundles: cluster.GetClient(), Live: cluster.GetAPIReader(), Store: store, Fill: f.unpacker.Fill, Uploaded: f.unpacker.Wake, Leading: func() bool { return true },
 		Ours: func(class string) bool {
 			return slices.ContainsFunc(own, func(c bundles.Class) bool { return c.Name == class })
 		},

@@ -193,7 +193,7 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 	}
 
 	s.server, err = httpserver.Listen(ctx, s.config.Address, access.Protect(content.NewServer(content.Options{
-		Bundles: s.manager.GetClient(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
+		Bundles: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
 		Ours:      s.unpacks,
 		MaxUpload: s.config.Limits.CompressedBytes, Log: Logger(s.log),
 	})), s.config.ShutdownDelay)
