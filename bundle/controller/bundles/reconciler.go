@@ -52,6 +52,16 @@ type reconciler struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if err != nil {
+		return ownwrites.Retry(err)
+	}
+
+	return result, nil
+}
+
+// reconcile makes a pass over a Bundle.
+func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 

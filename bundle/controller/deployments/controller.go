@@ -144,6 +144,16 @@ func (p *pass) now() time.Time { return p.Now() }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if err != nil {
+		return ownwrites.Retry(err)
+	}
+
+	return result, nil
+}
+
+// reconcile makes a pass over a BundleDeployment.
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	deployment := &v1alpha1.BundleDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -6,8 +6,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
@@ -17,6 +21,8 @@ type lossy struct {
 	client.Client
 
 	deletion, status bool
+	// conflicts is the number of further writes of the status that fail because the cache is behind.
+	conflicts int
 }
 
 var errLost = errors.New("the connection was lost")
@@ -43,6 +49,12 @@ type lossyStatus struct {
 
 // Update implements client.SubResourceWriter.
 func (l lossyStatus) Update(ctx context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
+	if l.lossy.conflicts > 0 {
+		l.lossy.conflicts--
+
+		return apierrors.NewConflict(schema.GroupResource{Resource: "bundledeployments"}, object.GetName(), errLost)
+	}
+
 	err := l.SubResourceWriter.Update(ctx, object, options...)
 
 	deployment, ok := object.(*v1alpha1.BundleDeployment)
@@ -89,4 +101,25 @@ func TestFormerBundleIsDeletedLater(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConflictsDoNotAddUp lets passes fail with conflicts, as while the watch of the hub resumes. The pause before the next one does not grow.
+func TestConflictsDoNotAddUp(t *testing.T) {
+	f := newFixture(t)
+	behind := &lossy{Client: f.options.Client, conflicts: 1}
+	f.options.Client = behind
+	f.restart()
+	f.create(f.content("1", f.configMap("one", "1")))
+
+	result, err := f.under.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: f.name}})
+	if err != nil || result.RequeueAfter == 0 || result.RequeueAfter > time.Second {
+		t.Errorf("the next pass is after %s, %v", result.RequeueAfter, err)
+	}
+
+	if behind.conflicts != 0 {
+		t.Error("there was no conflict")
+	}
+
+	f.settle()
+	f.wantInstalled()
 }

@@ -1,4 +1,4 @@
-// Package ownwrites lets controllers detect that their cache has not received their last write yet.
+// Package ownwrites lets controllers detect that their cache has not received their last write yet, and retry passes that failed because of that.
 //
 // A pass over an older state would repeat work, compute another status, and fail with a conflict when it writes that.
 package ownwrites
@@ -8,12 +8,16 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 const (
 	// Pause is the time after which a controller looks at the cache again.
 	Pause = 50 * time.Millisecond
+	// conflictPause is the time after which a pass that has failed with a conflict is repeated.
+	conflictPause = time.Second
 	// maxDelay is the time after which a cache that lacks a write is used nevertheless: in a cluster that was restored from a backup, resource
 	// versions are lower than before.
 	maxDelay = 10 * time.Second
@@ -58,6 +62,16 @@ func (w *Writes) Forget(name string) {
 	defer w.mutex.Unlock()
 
 	delete(w.last, name)
+}
+
+// Retry returns the result of a pass that has failed with an error. A conflict means that the cache is behind, also if the response to a write
+// was lost. It has a fixed pause: with one that doubles, a few conflicts in a row, while the watch resumes, would stop the work for minutes.
+func Retry(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+
+	return reconcile.Result{}, err
 }
 
 // version returns the resource version as a number. Kubernetes guarantees that those of a kind can be compared.

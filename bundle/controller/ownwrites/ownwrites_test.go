@@ -1,11 +1,15 @@
 package ownwrites_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/controller/ownwrites"
@@ -45,6 +49,29 @@ func TestWrites(t *testing.T) {
 					t.Errorf("%s: Missing is %t", row.reason, got)
 				}
 			})
+		})
+	}
+}
+
+func TestRetry(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "bundles"}, "a", errors.New("changed"))
+	lost := errors.New("lost")
+
+	for name, row := range map[string]struct {
+		reason string
+		err    error
+		after  time.Duration
+		want   error
+	}{
+		"conflict":         {"the cache is behind for a moment", conflict, time.Second, nil},
+		"wrapped conflict": {"a pass may have several errors", errors.Join(nil, fmt.Errorf("writing the status: %w", conflict)), time.Second, nil},
+		"other":            {"the queue doubles the pause", lost, 0, lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := ownwrites.Retry(row.err)
+			if result.RequeueAfter != row.after || !errors.Is(err, row.want) {
+				t.Errorf("%s: after %s, %v", row.reason, result.RequeueAfter, err)
+			}
 		})
 	}
 }
