@@ -81,6 +81,8 @@ func brokerRows() []roleRow {
 		roleRow{name: "PUT /orchestrations/{orchestration_id}/cancel", roles: operating},
 		roleRow{name: "POST /orchestrations/{orchestration_id}/retry", roles: operating},
 		roleRow{name: "GET /platforms", roles: admin},
+		roleRow{name: "GET /jobs", roles: reading},
+		roleRow{name: "POST /jobs/{name}/run", roles: operating},
 		roleRow{name: "GET /processes", roles: reading},
 		roleRow{name: "GET /catalog", roles: reading},
 		roleRow{name: "PUT /expire/service_instance/{instance_id}", roles: operating},
