@@ -31,16 +31,23 @@ func Masked(bundle fs.FS, objects []*unstructured.Unstructured) (texts []string,
 	}
 
 	for _, object := range objects {
-		if object.GetAPIVersion() == "v1" && object.GetKind() == "Secret" {
-			texts = append(texts, secretValues(object)...)
-		}
+		texts = append(texts, SecretValues(object)...)
 	}
 
 	return texts, nil
 }
 
-// secretValues returns the values of a Secret in plain text.
-func secretValues(secret *unstructured.Unstructured) (values []string) {
+// IsSecret reports whether an object is a Secret.
+func IsSecret(object *unstructured.Unstructured) bool {
+	return object.GetAPIVersion() == "v1" && object.GetKind() == "Secret"
+}
+
+// SecretValues returns the values of a Secret in plain text, without the very short ones, and nothing for other objects.
+func SecretValues(secret *unstructured.Unstructured) (values []string) {
+	if !IsSecret(secret) {
+		return nil
+	}
+
 	plain, _, _ := unstructured.NestedStringMap(secret.Object, "stringData")
 	for _, value := range plain {
 		values = append(values, value)

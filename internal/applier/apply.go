@@ -229,12 +229,9 @@ func (w *work) compare(ctx context.Context, objects []*unstructured.Unstructured
 	return result, nil
 }
 
-// differs reports whether applying the object would change the cluster. It compares the current object with the result of a dry
-// run. The comparison avoids writing unchanged objects, which would needlessly trigger controllers and webhooks. An object that the owner
-// must not apply is an error. present is the current object if it was read already, or nil.
+// differs reports whether applying the object would change the cluster. The comparison avoids writing unchanged objects, which would needlessly
+// trigger controllers and webhooks. present is the current object if it was read already, or nil.
 func (w *work) differs(ctx context.Context, object, present *unstructured.Unstructured) (bool, error) {
-	dropInvalidCABundle(object)
-
 	if present == nil {
 		var err error
 		if present, err = w.read(ctx, object); err != nil {
@@ -242,31 +239,46 @@ func (w *work) differs(ctx context.Context, object, present *unstructured.Unstru
 		}
 	}
 
+	applied, err := w.dryRun(ctx, object, present)
+	if err != nil {
+		return false, err
+	}
+
+	changed := changes(present, applied)
+	if !changed {
+		w.see(present)
+	}
+
+	return changed, nil
+}
+
+// dryRun returns the result of a dry run of applying the object. An object that the owner must not apply is an error. The UID of present is empty
+// if it does not exist.
+func (w *work) dryRun(ctx context.Context, object, present *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	dropInvalidCABundle(object)
+
 	if present.GetUID() != "" {
 		if !w.owner.mayApply(present) {
-			return false, w.collision(present)
+			return nil, w.collision(present)
 		}
 
 		leaveReplicas(object, present)
 
 		if w.checkDefinition != nil && refOf(object).isDefinition() {
 			if err := w.checkDefinition(ctx, w.client, present, object); err != nil {
-				return false, err
+				return nil, err
 			}
 		}
 	}
 
 	applied := object.DeepCopy()
-	if err := w.serverSideApply(ctx, applied, client.DryRunAll); err != nil {
-		return false, err
-	}
 
-	changed := !equality.Semantic.DeepEqual(relevant(present), relevant(applied))
-	if !changed {
-		w.see(present)
-	}
+	return applied, w.serverSideApply(ctx, applied, client.DryRunAll)
+}
 
-	return changed, nil
+// changes reports whether two states of an object differ in relevant fields.
+func changes(present, applied *unstructured.Unstructured) bool {
+	return !equality.Semantic.DeepEqual(relevant(present), relevant(applied))
 }
 
 // relevant returns the fields to compare: labels, annotations, and everything outside metadata and status. The API

@@ -39,6 +39,7 @@ func newBundleCommand(session *session) *cobra.Command {
 		newBundleContentCommand(session, &cluster),
 		newBundlePushCommand(session, &cluster),
 		newBundleRunCommand(session, &cluster),
+		newBundleDiffCommand(session, &cluster),
 		newBundleHistoryCommand(session, &cluster),
 		newBundleRollbackCommand(session, &cluster),
 		newBundleSuspendCommand(session, &cluster),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
@@ -43,15 +44,7 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	}
 
 	flags := command.Flags()
-	flags.StringVar(&order.image, "image", "", "an OCI image or artifact")
-	flags.StringVar(&order.git, "git", "", "a Git repository; needs --branch, --tag or --commit")
-	flags.StringVar(&order.branch, "branch", "", "the branch of the Git repository")
-	flags.StringVar(&order.tag, "tag", "", "the tag of the Git repository")
-	flags.StringVar(&order.commit, "commit", "", "the commit of the Git repository")
-	flags.StringVar(&order.directory, "directory", "", "the folder of the Git repository (default the root)")
-	flags.StringVar(&order.http, "http", "", "the URL of an archive")
-	flags.StringVar(&order.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")
-	flags.StringArrayVar(&order.configMaps, "config-map", nil, "a ConfigMap in the provisioner's namespace; can be repeated")
+	order.addSources(flags)
 	flags.BoolVar(&order.upload, "upload", false, "the content is uploaded later")
 	flags.StringVar(&order.class, "class", plainClass, "the provisioner class")
 	flags.StringVar(&order.targetSecret, "target-secret", "",
@@ -59,6 +52,19 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	addBundleWait(command, &order.waiting)
 
 	return command
+}
+
+// addSources adds the flags of all sources but upload.
+func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
+	flags.StringVar(&o.image, "image", "", "an OCI image or artifact")
+	flags.StringVar(&o.git, "git", "", "a Git repository; needs --branch, --tag or --commit")
+	flags.StringVar(&o.branch, "branch", "", "the branch of the Git repository")
+	flags.StringVar(&o.tag, "tag", "", "the tag of the Git repository")
+	flags.StringVar(&o.commit, "commit", "", "the commit of the Git repository")
+	flags.StringVar(&o.directory, "directory", "", "the folder of the Git repository (default the root)")
+	flags.StringVar(&o.http, "http", "", "the URL of an archive")
+	flags.StringVar(&o.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")
+	flags.StringArrayVar(&o.configMaps, "config-map", nil, "a ConfigMap in the provisioner's namespace; can be repeated")
 }
 
 // createBundle creates the BundleDeployment, waits if wanted, and prints the state.

@@ -32,6 +32,8 @@ const (
 	ExitOperationFailed
 	// ExitAuditBroken reports that the audit log was changed.
 	ExitAuditBroken
+	// ExitDifferent reports that a comparison has found differences.
+	ExitDifferent
 )
 
 // usageError reports an invalid command line, variable or configuration file. Its hint refers to the help of the command.
@@ -89,6 +91,7 @@ func exits() []exit {
 		{apierrors.IsAlreadyExists, ExitConflict, "See 'ebctl bundle list', or use another name."},
 		{apierrors.IsUnauthorized, ExitError, "The API server rejects the credentials of the kubeconfig. Set another one with --kubeconfig or KUBECONFIG."},
 		{apierrors.IsForbidden, ExitError, "The user of the kubeconfig lacks a role for bundles and bundledeployments of core.rukpak.io."},
+		{is[*differentError], ExitDifferent, ""},
 		{is[*brokenError], ExitAuditBroken, "See docs/operator/audit.md for what to do."},
 		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list', 'ebctl operation list' and 'ebctl catalog'."},
 		{

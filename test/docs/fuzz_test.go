@@ -57,6 +57,7 @@ func decoders() map[string]string {
 		"internal/bounds/json.go":                             "internal/bounds.FuzzJSON",
 		"internal/clients/clusterclient/access.go":            "internal/clients/clusterclient.FuzzKubeconfig",
 		"internal/ebctl/bundle_change.go":                     "reads what it has encoded",
+		"internal/ebctl/bundle_diff.go":                       "internal/ebctl.FuzzChange",
 		"internal/ebctl/bundle_target.go":                     "internal/ebctl.FuzzTargetKubeconfig",
 		"internal/ebctl/brokerclient/client.go":               "decodes into generated types of a broker that the user chose",
 		"internal/ebctl/brokerclient/errors.go":               "internal/ebctl/brokerclient.FuzzAnswerError",

@@ -76,6 +76,8 @@ type BundleDeploymentList struct {
 }
 
 // BundleDeploymentSpec is the desired installation.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.dryRunOf) || size(self.dryRunOf) == 0 || has(self.dryRun) && self.dryRun",message="dryRunOf needs dryRun"
 type BundleDeploymentSpec struct {
 	// ProvisionerClassName names the controller that installs the Bundle. It may differ from the class of the template.
 	//
@@ -114,11 +116,16 @@ type BundleDeploymentSpec struct {
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// DryRun compares the Bundle with the cluster without a change, and reports the differences in the condition Installed. It is
-	// an addition.
+	// DryRun compares the Bundle with the cluster without a change, and reports the differences in status.comparison. It is an addition.
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
+	// DryRunOf names another BundleDeployment. A dry run then shows what the Bundle would change if it were the next one of the other
+	// BundleDeployment. The target and the install namespace are those of this one. It is an addition.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	DryRunOf string `json:"dryRunOf,omitempty"`
 	// DeletionTimeout bounds how long a deletion waits for the objects on the target cluster. After it, the BundleDeployment is
 	// removed, and an event lists the remaining objects. It is an addition; the default is 5m.
 	//
@@ -202,6 +209,10 @@ type BundleDeploymentStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	History []Version `json:"history,omitempty"`
+	// Comparison is the result of a dry run. It is an addition.
+	//
+	// +optional
+	Comparison *Comparison `json:"comparison,omitempty"`
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
@@ -229,4 +240,33 @@ type Version struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config *runtime.RawExtension `json:"config,omitempty"`
+}
+
+// Comparison has the differences between a Bundle and a cluster. It quotes no values of Secrets.
+type Comparison struct {
+	// Bundle is the name of the compared Bundle.
+	Bundle string `json:"bundle"`
+	// Differences are at most 1000 objects.
+	//
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=atomic
+	Differences []ObjectDifference `json:"differences"`
+	// Omitted is the number of further objects.
+	//
+	// +optional
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// ObjectDifference is what an installation would do to an object.
+type ObjectDifference struct {
+	// Action is create, change or delete.
+	//
+	// +kubebuilder:validation:Enum=create;change;delete
+	Action string `json:"action"`
+	// Object is the kind and name of the object.
+	Object string `json:"object"`
+	// Diff is a unified diff of the object in YAML. It is empty if the object would be deleted, and shortened if it is long.
+	//
+	// +optional
+	Diff string `json:"diff,omitempty"`
 }

@@ -171,6 +171,15 @@ func TestAdditionsToBundleDeployments(t *testing.T) {
 	if err := apply(t, object); err != nil {
 		t.Fatal(err)
 	}
+	object.Object["spec"].(map[string]any)["dryRunOf"] = "another"
+	if err := apply(t, object); err != nil {
+		t.Fatal(err)
+	}
+	wet := object.DeepCopy()
+	wet.Object["spec"].(map[string]any)["dryRun"] = false
+	if err := apply(t, wet); err == nil || !strings.Contains(err.Error(), "dryRunOf needs dryRun") {
+		t.Errorf("dryRunOf without dryRun: %v", err)
+	}
 	twice := object.DeepCopy()
 	err := unstructured.SetNestedSlice(twice.Object, []any{map[string]any{"name": "crds"}, map[string]any{"name": "crds"}}, "spec", "dependsOn")
 	if err != nil {

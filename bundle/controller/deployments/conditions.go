@@ -29,7 +29,7 @@ func conditionTypes() []string {
 // begin prepares the status for a pass: each condition exists and describes the current generation. Steps that the pass reaches overwrite
 // them.
 func (p *pass) begin() {
-	p.status.ObservedGeneration = p.deployment.Generation
+	p.status.ObservedGeneration, p.status.Comparison = p.deployment.Generation, nil
 
 	for _, name := range conditionTypes() {
 		if found := meta.FindStatusCondition(p.status.Conditions, name); found != nil {

@@ -129,9 +129,11 @@ type pass struct {
 
 	deployment *v1alpha1.BundleDeployment
 	// status is the new status.
-	status  *v1alpha1.BundleDeploymentStatus
-	memory  *memory
-	owner   applier.Owner
+	status *v1alpha1.BundleDeploymentStatus
+	memory *memory
+	owner  applier.Owner
+	// release is the name of the BundleDeployment whose objects are installed or compared.
+	release string
 	cluster *applier.Cluster
 	// applied is the result of Apply in this pass, if there was one.
 	applied applier.Progress
@@ -173,7 +175,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 
 	pass := &pass{
 		Reconciler: r, deployment: deployment, status: deployment.Status.DeepCopy(), memory: r.remember(deployment),
-		owner: applier.BundleDeployment(deployment.Name),
+		owner: applier.BundleDeployment(deployment.Name), release: deployment.Name,
 	}
 	pass.begin()
 

@@ -316,8 +316,10 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	return p.health(ctx)
 }
 
-// dryRun sets the condition Installed to what the desired Bundle would change.
+// dryRun reports what the desired Bundle would change.
 func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error) {
+	p.release = cmp.Or(p.deployment.Spec.DryRunOf, p.release)
+
 	content, err := p.content(ctx, found.desired, p.config())
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
@@ -326,7 +328,7 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	}
 
 	content.CheckDefinition = p.checkDefinition
-	differences, err := p.applier.Compare(ctx, p.cluster, p.owner, content)
+	differences, err := p.applier.Compare(ctx, p.cluster, applier.BundleDeployment(p.release), content)
 
 	switch {
 	case applier.Unreachable(err):
@@ -336,6 +338,8 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 
 		return spread(p.HealthInterval), nil
 	}
+
+	p.status.Comparison = comparison(found.desired.Name, differences, p.memory.masked[installation(found.desired.Name, p.config())])
 
 	lines := []string{fmt.Sprintf("Bundle %s would change %d objects", found.desired.Name, len(differences))}
 	for _, difference := range differences {
@@ -358,7 +362,7 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 	namespace := cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace)
 
 	loaded, err := p.Content.Load(ctx, Release{
-		Name: p.deployment.Name, Namespace: namespace, Bundle: bundle, Config: config, Version: p.cluster.Version,
+		Name: p.release, Namespace: namespace, Bundle: bundle, Config: config, Version: p.cluster.Version,
 	})
 	if err != nil {
 		return applier.Content{}, err

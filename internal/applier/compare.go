@@ -1,0 +1,170 @@
+package applier
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// Actions of a Difference.
+const (
+	ActionCreate = "create"
+	ActionChange = "change"
+	ActionDelete = "delete"
+)
+
+// Difference names an object that an apply would change, and the kind of the change.
+type Difference struct {
+	Action string
+	// Object is the kind and name of the object.
+	Object string
+	// Before and After are the object on the cluster and the result of a dry run, which has the defaults of the API server. Before is nil if the
+	// object would be created, After if it would be deleted. A deleted object has metadata only.
+	Before, After *unstructured.Unstructured
+}
+
+// Compare returns what Apply would do, without a change. An object of a kind that the content itself defines counts as missing while the
+// cluster does not serve the kind.
+func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, content Content) (differences []Difference, err error) {
+	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
+		var wanted []ref
+
+		work.checkDefinition = content.CheckDefinition
+
+		for _, part := range content.Parts {
+			found, refs, err := work.comparePart(ctx, part)
+			if err != nil {
+				return Progress{}, work.explain(err, part.Name, part)
+			}
+
+			differences, wanted = append(differences, found...), append(wanted, refs...)
+		}
+
+		deleted, err := work.deletions(ctx, wanted)
+		if err != nil {
+			return Progress{}, work.explain(err, "the installed objects cannot be read", Part{})
+		}
+
+		differences = append(differences, deleted...)
+
+		return Progress{}, nil
+	})
+
+	return differences, err
+}
+
+// comparePart compares the objects of one part, and returns the objects that it wants to have.
+func (w *work) comparePart(ctx context.Context, part Part) (differences []Difference, refs []ref, err error) {
+	prepared, unknown, err := w.prepare(ctx, part)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if unknown != "" {
+		return nil, nil, failure.New(failure.Transient, "%s", unknown).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+
+	present, defined := w.present(ctx, prepared.objects), definitions(prepared.objects)
+
+	for _, object := range prepared.objects {
+		found := present[refOf(object)]
+		if found == nil {
+			if found, err = w.read(ctx, object); err != nil {
+				return nil, nil, err
+			}
+		}
+
+		difference, err := w.compareObject(ctx, object, found, defined)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		if difference.Action != "" {
+			differences = append(differences, difference)
+		}
+	}
+
+	return differences, prepared.refs, nil
+}
+
+// compareObject returns the difference of an object; its action is empty if there is none. The API server may reject objects until it has
+// applied a definition of their kind or their namespace, which is no error if the content has these, too.
+func (w *work) compareObject(ctx context.Context, object, present *unstructured.Unstructured, defined map[schema.GroupKind]bool) (Difference, error) {
+	_, own := defined[object.GroupVersionKind().GroupKind()]
+	difference := Difference{ActionChange, refOf(object).String(), present, object}
+
+	if present.GetUID() == "" {
+		difference.Action, difference.Before = ActionCreate, nil
+
+		if own {
+			return difference, nil
+		}
+
+		applied, err := w.dryRun(ctx, object, present)
+		if err == nil {
+			difference.After = applied
+		}
+
+		if apierrors.IsNotFound(err) { // its namespace does not exist yet
+			err = nil
+		}
+
+		return difference, err
+	}
+
+	applied, err := w.dryRun(ctx, object, present)
+	if err != nil && own && refuses(err) {
+		return difference, nil
+	}
+
+	if err != nil || !changes(present, applied) {
+		return Difference{}, err
+	}
+
+	difference.After = applied
+
+	return difference, nil
+}
+
+// deletions returns the differences of objects in the inventory that are not wanted.
+func (w *work) deletions(ctx context.Context, wanted []ref) (differences []Difference, err error) {
+	var present []ref
+	for _, entry := range w.inventory.Entries {
+		present = union(present, union(entry.Objects, entry.Former))
+	}
+
+	for _, ref := range backwards(without(present, wanted)) {
+		object := ref.bare()
+		if err := w.client.Get(ctx, ref.key(), object); ignoreGone(err) != nil {
+			return nil, err
+		}
+
+		if object.UID == "" || !w.owner.owns(object.Labels) || object.Annotations[AnnotationPolicy] == policyKeep {
+			continue
+		}
+
+		if ref.isDefinition() || ref.isNamespace() {
+			reason, err := w.reasonToKeep(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+
+			if reason != "" {
+				continue
+			}
+		}
+
+		before := &unstructured.Unstructured{}
+		before.SetGroupVersionKind(ref.kind())
+		before.SetNamespace(ref.Namespace)
+		before.SetName(ref.Name)
+
+		differences = append(differences, Difference{ActionDelete, ref.String(), before, nil})
+	}
+
+	return differences, nil
+}
