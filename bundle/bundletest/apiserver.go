@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -59,6 +61,50 @@ func Main(m *testing.M, config **rest.Config) int {
 	}
 
 	return code
+}
+
+// Target starts another API server with its own etcd, which has no definitions, until the test ends.
+func Target(tb testing.TB) *rest.Config {
+	tb.Helper()
+
+	root, err := repository()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join(root, ".bin")}
+
+	started, err := environment.Start()
+	if err != nil {
+		tb.Fatalf("starting the kube-apiserver of the target: %v", err)
+	}
+
+	tb.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			tb.Errorf("stopping the kube-apiserver of the target: %v", err)
+		}
+	})
+
+	started.QPS = -1
+
+	return started
+}
+
+// Kubeconfig returns the kubeconfig of a configuration.
+func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
+	tb.Helper()
+
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return text
 }
 
 // repository returns the folder of go.mod. Tests run in the folder of their package.

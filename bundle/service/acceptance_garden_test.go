@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"oras.land/oras-go/v2/registry/remote"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -247,67 +248,117 @@ func indent(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
 }
 
-// TestSourcesAndFormats installs a bundle of each format from each source, with manifests of rukpak's shape.
+// TestSourcesAndFormats installs a bundle of each format from each source, with manifests of rukpak's shape, on the API server of the Bundles and on
+// another one.
 func TestSourcesAndFormats(t *testing.T) {
+	target := bundletest.Target(t) // it stops after the service, whose watches would keep it
 	replica, config := startAll(t)
 	from, uploads := newOrigins(t, config.Namespace), reader(t, config)
+	clusters := map[string]client.Client{"hub": from.Client, "target": from.prepare(target)}
 
 	for _, kind := range []string{"image", "git", "http", "configMaps", "upload"} {
 		for _, format := range []string{"plain", "registry", "helm", "kustomize"} {
-			t.Run(kind+" "+format, func(t *testing.T) {
-				from.T = t
-				id := fmt.Sprintf("%s-%s-%s", strings.ToLower(kind[:3]), format[:4], config.Namespace[len(config.Namespace)-5:])
-				files, installed := bundleFiles(format, id, config.Namespace)
-				bundleClass, deploymentClass := classesOf(format, config)
+			for place, cluster := range clusters {
+				t.Run(kind+" "+format+" "+place, func(t *testing.T) {
+					from.T = t
+					id := fmt.Sprintf("%s-%s-%s-%s", strings.ToLower(kind[:3]), format[:4], place, config.Namespace[len(config.Namespace)-5:])
+					files, installed := bundleFiles(format, id, config.Namespace)
+					manifest := manifestOf(id, format, from.source(kind, id, files), config)
 
-				deployment := &v1alpha1.BundleDeployment{}
-				manifest := "apiVersion: core.rukpak.io/v1alpha1\nkind: BundleDeployment\nmetadata: {name: " + id + "}\nspec:\n" +
-					"  provisionerClassName: " + deploymentClass + "\n  template:\n    metadata: {labels: {app: " + id + "}}\n    spec:\n" +
-					"      provisionerClassName: " + bundleClass + "\n      source:\n    " + strings.ReplaceAll(indent(from.source(kind, id, files)), "\n", "\n    ") + "\n"
-
-				want := "plain"
-				if format == "helm" {
-					manifest, want = manifest+"  config:\n    values: |\n      key: configured\n", "configured"
-				}
-
-				if err := yaml.UnmarshalStrict([]byte(manifest), deployment); err != nil {
-					t.Fatalf("%v:\n%s", err, manifest)
-				}
-
-				if err := from.Create(t.Context(), deployment); err != nil {
-					t.Fatalf("%v:\n%s", err, manifest)
-				}
-
-				if kind == "upload" {
-					upload(t, uploads, replica, deployment, from.packed(files))
-				}
-
-				reachesInstalled(t, from.Client, deployment)
-
-				object := &corev1.ConfigMap{}
-				if err := from.Get(t.Context(), installed, object); err != nil || object.Data["key"] != want {
-					t.Errorf("the object is %v: %v", object.Data, err)
-				}
-
-				bundle := &v1alpha1.Bundle{}
-				if err := from.Get(t.Context(), client.ObjectKey{Name: deployment.Status.ActiveBundle}, bundle); err != nil ||
-					bundle.Status.Phase != v1alpha1.PhaseUnpacked || bundle.Status.ResolvedSource == nil || bundle.Status.ContentURL == "" {
-					t.Errorf("the Bundle is %+v: %v", bundle.Status, err)
-				}
-
-				if err := from.Delete(t.Context(), deployment); err != nil {
-					t.Fatal(err)
-				}
-
-				bundletest.Eventually(t, func() string {
-					if err := from.Get(t.Context(), installed, object); !apierrors.IsNotFound(err) && object.DeletionTimestamp == nil {
-						return "the object is not removed"
+					if place == "target" { // an addition to the API of rukpak
+						manifest += "  target: {kubeconfigSecretRef: {name: target}}\n"
 					}
 
-					return ""
+					deployment := &v1alpha1.BundleDeployment{}
+					if err := yaml.UnmarshalStrict([]byte(manifest), deployment); err != nil {
+						t.Fatalf("%v:\n%s", err, manifest)
+					}
+
+					if err := from.Create(t.Context(), deployment); err != nil {
+						t.Fatalf("%v:\n%s", err, manifest)
+					}
+
+					if kind == "upload" {
+						upload(t, uploads, replica, deployment, from.packed(files))
+					}
+
+					reachesInstalled(t, from.Client, deployment)
+					from.check(clusters, place, format, installed, deployment)
+
+					if err := from.Delete(t.Context(), deployment); err != nil {
+						t.Fatal(err)
+					}
+
+					bundletest.Eventually(t, func() string {
+						object := &corev1.ConfigMap{}
+						if err := cluster.Get(t.Context(), installed, object); !apierrors.IsNotFound(err) && object.DeletionTimestamp == nil {
+							return "the object is not removed"
+						}
+
+						return ""
+					})
 				})
-			})
+			}
 		}
+	}
+}
+
+// prepare creates the namespace of the test on the target and the Secret target with its kubeconfig, and returns a client of it.
+func (o *origins) prepare(target *rest.Config) client.Client {
+	o.Helper()
+
+	cluster := bundletest.Client(o.T, target)
+
+	if err := cluster.Create(o.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}); err != nil {
+		o.Fatal(err)
+	}
+
+	if err := o.Create(o.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "target"},
+		Data:       map[string][]byte{"kubeconfig": bundletest.Kubeconfig(o.T, target)},
+	}); err != nil {
+		o.Fatal(err)
+	}
+
+	return cluster
+}
+
+// manifestOf returns the manifest of a BundleDeployment as the documentation of rukpak writes it.
+func manifestOf(id, format, source string, config service.Config) string {
+	bundleClass, deploymentClass := classesOf(format, config)
+	manifest := "apiVersion: core.rukpak.io/v1alpha1\nkind: BundleDeployment\nmetadata: {name: " + id + "}\nspec:\n" +
+		"  provisionerClassName: " + deploymentClass + "\n  template:\n    metadata: {labels: {app: " + id + "}}\n    spec:\n" +
+		"      provisionerClassName: " + bundleClass + "\n      source:\n    " + strings.ReplaceAll(indent(source), "\n", "\n    ") + "\n"
+
+	if format == "helm" {
+		manifest += "  config:\n    values: |\n      key: configured\n"
+	}
+
+	return manifest
+}
+
+// check checks the object on the cluster where it belongs and on the other one, and the status of the Bundle.
+func (o *origins) check(clusters map[string]client.Client, place, format string, installed client.ObjectKey, deployment *v1alpha1.BundleDeployment) {
+	o.Helper()
+
+	want := "plain"
+	if format == "helm" {
+		want = "configured"
+	}
+
+	for name, cluster := range clusters {
+		object := &corev1.ConfigMap{}
+
+		err := cluster.Get(o.Context(), installed, object)
+		if name == place && (err != nil || object.Data["key"] != want) || name != place && !apierrors.IsNotFound(err) {
+			o.Errorf("the object on the %s is %v: %v", name, object.Data, err)
+		}
+	}
+
+	bundle := &v1alpha1.Bundle{}
+	if err := o.Get(o.Context(), client.ObjectKey{Name: deployment.Status.ActiveBundle}, bundle); err != nil ||
+		bundle.Status.Phase != v1alpha1.PhaseUnpacked || bundle.Status.ResolvedSource == nil || bundle.Status.ContentURL == "" {
+		o.Errorf("the Bundle is %+v: %v", bundle.Status, err)
 	}
 }
 

@@ -3,6 +3,8 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -107,32 +109,106 @@ func TestTypedObjects(t *testing.T) {
 	}
 }
 
+// TestPrinterColumns asks the API server for tables, as kubectl does, and for the short names.
 func TestPrinterColumns(t *testing.T) {
-	clients := dynamic.NewForConfigOrDie(api)
-	definitions := clients.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	for name, want := range map[string]struct{ columns, wide, short string }{
-		"bundles.core.rukpak.io":           {"Type Phase Age", "Provisioner Digest Resolved Source", ""},
-		"bundledeployments.core.rukpak.io": {"Active Bundle Install State Age", "Provisioner", "bd bds"},
-	} {
-		definition, err := definitions.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
+	clusterClient := bundletest.Client(t, api)
+	source := v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{SHA256: strings.Repeat("0", 64)}}
+
+	bundle := &v1alpha1.Bundle{ObjectMeta: metav1.ObjectMeta{Name: "in-a-table"}, Spec: v1alpha1.BundleSpec{ProvisionerClassName: "class", Source: source}}
+	deployment := &v1alpha1.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "in-a-table"},
+		Spec: v1alpha1.BundleDeploymentSpec{
+			ProvisionerClassName: "class", Template: v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: "class", Source: source}},
+		},
+	}
+
+	for _, object := range []client.Object{bundle, deployment} {
+		if err := clusterClient.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		short, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "acceptedNames", "shortNames")
-		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-		columns, _, _ := unstructured.NestedSlice(versions[0].(map[string]any), "additionalPrinterColumns")
-		var usual, wide []string
-		for _, column := range columns {
-			fields := column.(map[string]any)
-			if fields["priority"] == nil {
-				usual = append(usual, fields["name"].(string))
-			} else {
-				wide = append(wide, fields["name"].(string))
-			}
-		}
-		got := struct{ columns, wide, short string }{strings.Join(usual, " "), strings.Join(wide, " "), strings.Join(short, " ")}
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", name, got, want)
+
+		t.Cleanup(func() { bundletest.Delete(t, clusterClient, object) })
+	}
+
+	bundle.Status = v1alpha1.BundleStatus{Phase: v1alpha1.PhaseUnpacked, Digest: "sha256:1", ResolvedSource: &source}
+	deployment.Status = v1alpha1.BundleDeploymentStatus{ActiveBundle: "in-a-table-1", Conditions: []metav1.Condition{
+		{Type: v1alpha1.TypeHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy, LastTransitionTime: metav1.Now()},
+		{Type: v1alpha1.TypeInstalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInstallationSucceeded, LastTransitionTime: metav1.Now()},
+	}}
+
+	for _, object := range []client.Object{bundle, deployment} {
+		if err := clusterClient.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
 		}
 	}
+
+	for resource, want := range map[string]struct{ columns, wide, short string }{
+		"bundles": {
+			"Name=in-a-table Type=upload Phase=Unpacked Age=*",
+			`Provisioner=class Digest=sha256:1 Resolved Source={"type":"upload","upload":{"sha256":"` + source.Upload.SHA256 + `"}}`, "",
+		},
+		"bundledeployments": {"Name=in-a-table Active Bundle=in-a-table-1 Install State=InstallationSucceeded Age=*", "Provisioner=class", "bd bds"},
+	} {
+		columns, wide := table(t, resource, "in-a-table")
+		if got := (struct{ columns, wide, short string }{columns, wide, shortNames(t, resource)}); got != want {
+			t.Errorf("%s: got %+v, want %+v", resource, got, want)
+		}
+	}
+}
+
+// table returns the cells of an object in the table of the API server. The age is *.
+func table(t *testing.T, resource, name string) (usual, wide string) {
+	t.Helper()
+
+	clients, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text, err := clients.RESTClient().Get().AbsPath("apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, resource, name).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var found metav1.Table
+	if err := json.Unmarshal(text, &found); err != nil || len(found.Rows) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+
+	var columns [2][]string
+
+	for index, column := range found.ColumnDefinitions {
+		cell := fmt.Sprint(found.Rows[0].Cells[index])
+		if column.Name == "Age" {
+			cell = "*"
+		}
+
+		columns[min(column.Priority, 1)] = append(columns[min(column.Priority, 1)], column.Name+"="+cell)
+	}
+
+	return strings.Join(columns[0], " "), strings.Join(columns[1], " ")
+}
+
+// shortNames returns the short names of a resource in the discovery of the API server.
+func shortNames(t *testing.T, resource string) string {
+	t.Helper()
+
+	clients, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	found, err := clients.Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, each := range found.APIResources {
+		if each.Name == resource {
+			return strings.Join(each.ShortNames, " ")
+		}
+	}
+
+	return resource + " is not served"
 }
