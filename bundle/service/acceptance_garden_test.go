@@ -388,8 +388,10 @@ func reachesInstalled(t *testing.T, cluster client.Client, deployment *v1alpha1.
 		}
 
 		status := deployment.Status
-		if status.ObservedGeneration != deployment.Generation || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TypeInstalled) ||
-			status.Conditions[1].Reason != v1alpha1.ReasonInstallationSucceeded {
+
+		installed := meta.FindStatusCondition(status.Conditions, v1alpha1.TypeInstalled)
+		if status.ObservedGeneration != deployment.Generation || installed == nil || installed.Status != metav1.ConditionTrue ||
+			installed.Reason != v1alpha1.ReasonInstallationSucceeded {
 			return fmt.Sprintf("not installed: %+v", status.Conditions)
 		}
 
