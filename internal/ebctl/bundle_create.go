@@ -22,8 +22,8 @@ type bundleOrder struct {
 	configMaps               []string
 	upload                   bool
 
-	class, targetSecret string
-	waiting             waiting
+	class, bundleClass, targetSecret string
+	waiting                          waiting
 }
 
 // newBundleCreateCommand returns the command that creates a BundleDeployment.
@@ -47,6 +47,7 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	order.addSources(flags)
 	flags.BoolVar(&order.upload, "upload", false, "the content is uploaded later")
 	flags.StringVar(&order.class, "class", plainClass, "the provisioner class")
+	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
 	addBundleWait(command, &order.waiting)
@@ -67,6 +68,18 @@ func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.configMaps, "config-map", nil, "a ConfigMap in the provisioner's namespace; can be repeated")
 }
 
+// addBundleClass adds the flag --bundle-class.
+func addBundleClass(flags *pflag.FlagSet, class *string) {
+	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which selects its format (default --class, or that of the BundleDeployment)")
+}
+
+// setBundleClass sets the class of the Bundle, unless it is empty.
+func setBundleClass(spec *v1alpha1.BundleDeploymentSpec, class string) {
+	if class != "" {
+		spec.Template.Spec.ProvisionerClassName = class
+	}
+}
+
 // createBundle creates the BundleDeployment, waits if wanted, and prints the state.
 func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name string, order bundleOrder) error {
 	source, err := order.source()
@@ -79,7 +92,10 @@ func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name s
 		return err
 	}
 
-	created, err := client.create(ctx, newDeployment(name, order.class, order.targetSecret, source))
+	deployment := newDeployment(name, order.class, order.targetSecret, source)
+	setBundleClass(&deployment.Spec, order.bundleClass)
+
+	created, err := client.create(ctx, deployment)
 	if err != nil {
 		return fmt.Errorf("creating the BundleDeployment %s: %w", name, err)
 	}

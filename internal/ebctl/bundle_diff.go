@@ -84,6 +84,7 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	flags.StringVarP(&order.file, "file", "f", "", "a file with the manifest of a BundleDeployment or Bundle")
 	flags.StringVar(&order.server, "server", "", "the https address of the content server for a folder (default the uploadURL of the Bundle)")
 	flags.StringVar(&order.class, "class", "", "the provisioner class (default that of the BundleDeployment, or "+plainClass+")")
+	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster (default that of the BundleDeployment, or the cluster of the provisioner)")
 	flags.DurationVar(&order.waiting.limit, "wait-timeout", defaultWait, "maximum duration of the comparison; 0 is unlimited")
@@ -259,6 +260,7 @@ func (c bundleClient) comparison(ctx context.Context, name string, order bundleD
 		}
 	}
 
+	setBundleClass(&result.Spec, order.bundleClass)
 	change(&result.Spec)
 
 	result.Spec.DependsOn, result.Spec.Suspend, result.Spec.DryRun, result.Spec.DryRunOf = nil, false, true, name

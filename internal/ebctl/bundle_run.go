@@ -15,7 +15,7 @@ import (
 
 // bundleRun contains the flags of 'bundle run'.
 type bundleRun struct {
-	class, targetSecret, server string
+	class, bundleClass, targetSecret, server string
 	// targetKubeconfig is a file, whose content is stored in a Secret in the namespace.
 	targetKubeconfig, namespace string
 
@@ -46,6 +46,7 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 	flags := command.Flags()
 	flags.StringVar(&order.server, "server", "", "the https address of the content server (default the uploadURL of the Bundle)")
 	flags.StringVar(&order.class, "class", "", "the provisioner class (default that of the BundleDeployment, or "+plainClass+")")
+	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
 	flags.StringVar(&order.targetKubeconfig, "target-kubeconfig", "",
@@ -120,6 +121,7 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 		}
 
 		template.Source = source
+		setBundleClass(&deployment.Spec, order.bundleClass)
 
 		return nil
 	})
@@ -131,7 +133,10 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 		order.class = plainClass
 	}
 
-	created, err := c.create(ctx, newDeployment(name, order.class, order.targetSecret, source))
+	deployment := newDeployment(name, order.class, order.targetSecret, source)
+	setBundleClass(&deployment.Spec, order.bundleClass)
+
+	created, err := c.create(ctx, deployment)
 	if err != nil {
 		return created, fmt.Errorf("creating the BundleDeployment %s: %w", name, err)
 	}
