@@ -71,8 +71,34 @@ func (s stores) orchestrationCalls() map[string]call {
 	}
 
 	maps.Copy(calls, s.targetCalls(id, target))
+	maps.Copy(calls, s.planCalls(id))
 
 	return calls
+}
+
+// planCalls returns the calls for plans.
+func (s stores) planCalls(id string) map[string]call {
+	return map[string]call{
+		"orchestrations.Pending": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Pending(ctx, tx, "o6")
+
+			return err
+		}),
+		"orchestrations.LeaveOut": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.LeaveOut(ctx, tx, id, "changed", []string{"i4", "i6"})
+		}),
+		"orchestrations.Apply": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.Apply(ctx, tx, id, "user", "Plan applied", filledAt)
+		}),
+		"orchestrations.PlannedBefore": func(ctx context.Context) error {
+			_, err := s.orchestrations.PlannedBefore(ctx, filledAt)
+
+			return err
+		},
+		"orchestrations.RemoveTargets": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.RemoveTargets(ctx, tx, "o6")
+		}),
+	}
 }
 
 // targetCalls returns the calls that choose and count the targets of an orchestration.

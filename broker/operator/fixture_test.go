@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -176,6 +177,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 
 	options.Orchestrator = orchestration.Orders{
 		DB: b.db, Orchestrations: options.Orchestrations, Operations: b.operations, Recorder: options.Recorder, Wake: options.Wake, Clock: b.clock,
+		Planner: orchestration.Planner{
+			Upgrader: upgrade.Upgrader{DB: b.db, Instances: b.instances, Operations: b.operations, Catalog: offer, Clock: b.clock, Wake: options.Wake},
+			StateOf:  operator.StateOf,
+		},
 	}
 	b.orchestrations = options.Orchestrations
 

@@ -35,6 +35,8 @@ const (
 // Orchestrator accepts orchestrations, and changes to them. Its errors are of package failure or of the database.
 type Orchestrator interface {
 	Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
+	CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
+	Apply(ctx context.Context, id string, strict bool) ([]orchestration.Changed, error)
 	Cancel(ctx context.Context, id string) error
 	Retry(ctx context.Context, id string, operationIDs []string) (orchestration.Retried, error)
 }
@@ -95,10 +97,17 @@ func listOf(value string) []string {
 }
 
 func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestration {
-	return operatorapi.Orchestration{
+	response := operatorapi.Orchestration{
 		OrchestrationID: shown.ID, Type: shown.Kind, State: string(shown.State), Description: shown.Description,
 		CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt, Parameters: shown.Parameters, OrderedBy: shown.OrderedBy,
+		AppliedBy: shown.AppliedBy, AppliedAt: shown.AppliedAt,
 	}
+
+	if shown.State == environment.OrchestrationPlanned {
+		response.ExpiresAt = shown.CreatedAt.Add(environment.PlanLifetime)
+	}
+
+	return response
 }
 
 // find returns the orchestration of the path.
@@ -159,7 +168,7 @@ func shownTarget(of environment.Orchestration, target orchestrations.Listed) ope
 		GlobalAccountID: target.Instance.GlobalAccountID, SubAccountID: target.Instance.SubAccountID,
 		ServicePlanID: target.Instance.PlanID, ServicePlanName: target.Instance.PlanName, ShootName: target.Instance.ShootName,
 		DryRun: of.Parameters.DryRun, MaintenanceWindowBegin: target.NotBefore, State: target.State,
-		Description: joinTexts(target.Description, target.Problem),
+		Description: joinTexts(target.Description, target.Problem), FromVersion: target.FromVersion, ToVersion: target.ToVersion, Region: target.Region,
 	}
 }
 

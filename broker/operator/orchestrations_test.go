@@ -93,6 +93,71 @@ func TestOrchestrations(t *testing.T) {
 	}
 }
 
+// TestPlans plans and applies over the API.
+func TestPlans(t *testing.T) {
+	b := newBench(t)
+	known := func(instance *environment.Instance) {
+		instance.PlanID = "361c511f-f939-4621-b228-d0fb79a1fe15"
+		instance.Request.Cluster.KubernetesVersion = "1.34.2"
+	}
+	b.instance("one", process.Succeeded, known)
+	b.instance("two", process.Succeeded, known)
+
+	for path, kind := range map[string]string{"/upgrade/kyma/plan": "upgradeKyma", "/upgrade/cluster/plan": "upgradeCluster"} {
+		got := b.want("a plan", b.send("operator", "POST", path, strings.NewReader(allTargets)), 201)
+		id := read[operatorapi.AcceptedOrchestration](b, got).OrchestrationID
+
+		shown := read[operatorapi.Orchestration](b, b.want("one", b.do("viewer", "GET", "/orchestrations/"+id), 200))
+		if shown.State != "planned" || shown.Type != kind || !shown.ExpiresAt.Equal(b.clock.Now().Add(7*24*time.Hour)) {
+			t.Errorf("got %+v", shown)
+		}
+
+		b.want("a misspelled field", b.send("operator", "POST", "/orchestrations/"+id+"/apply", strings.NewReader(`{"strickt":true}`)), 400)
+
+		if kind == "upgradeKyma" {
+			continue
+		}
+
+		list := read[operatorapi.OrchestrationOperationList](b, b.want("its targets", b.do("viewer", "GET", "/orchestrations/"+id+"/operations"), 200))
+		if len(list.Data) != 2 || list.Data[0].ToVersion == "" || list.Data[0].Region == "" {
+			t.Errorf("got %+v", list)
+		}
+
+		b.inTx(func(tx storage.Tx) error {
+			_, err := storage.Exec(b.Context(), tx, `DELETE FROM instances WHERE id = 'two'`)
+
+			return err
+		})
+
+		b.want("strict", b.send("operator", "POST", "/orchestrations/"+id+"/apply", strings.NewReader(`{"strict":true}`)), 409)
+
+		applied := read[operatorapi.AppliedPlan](b, b.want("applied", b.do("operator", "POST", "/orchestrations/"+id+"/apply"), 202))
+		if applied.ChangedCount != 1 || len(applied.Changed) != 1 || applied.Changed[0].InstanceID != "two" {
+			t.Errorf("got %+v", applied)
+		}
+
+		if shown := read[operatorapi.Orchestration](b, b.want("one", b.do("viewer", "GET", "/orchestrations/"+id), 200)); shown.AppliedBy != "operator" {
+			t.Errorf("got %+v", shown)
+		}
+
+		b.want("applied before", b.do("operator", "POST", "/orchestrations/"+id+"/apply"), 409)
+	}
+
+	b.want("an unknown plan", b.do("operator", "POST", "/orchestrations/other/apply"), 404)
+
+	var actions []string
+
+	for _, entry := range read[operatorapi.AuditList](b, b.want("the audit log", b.do("admin", "GET", "/audit?user=operator"), 200)).Data {
+		actions = append(actions, entry.Action)
+	}
+
+	slices.Sort(actions)
+
+	if diff := cmp.Diff([]string{"apply", "apply", "apply", "apply", "apply", "apply", "plan", "plan"}, actions); diff != "" {
+		t.Errorf("audit log -want +got\n%s", diff)
+	}
+}
+
 // TestInvalidOrchestrations sends orders with which Kyma Environment Broker panicked, hung or upgraded nothing.
 func TestInvalidOrchestrations(t *testing.T) {
 	b := newBench(t)

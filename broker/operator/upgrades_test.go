@@ -30,7 +30,7 @@ func (f *fakeUpgrader) Upgrade(_ context.Context, order upgrade.Order) (upgrade.
 }
 
 func TestUpgrade(t *testing.T) {
-	fake := &fakeUpgrader{accepted: upgrade.Accepted{OperationID: "op", From: "1.0.0", To: "2.0.0", Components: []string{"agent"}}}
+	fake := &fakeUpgrader{accepted: upgrade.Accepted{OperationID: "op", Versions: upgrade.Versions{From: "1.0.0", To: "2.0.0"}, Components: []string{"agent"}}}
 	b := newBench(t, func(options *operator.Options) {
 		options.Upgrader = fake
 		options.Processes = []process.Description{{Kind: environment.KindUpgradeKyma, Steps: []process.StepDescription{

@@ -75,17 +75,17 @@ func (c Conductor) endAbandoned(ctx context.Context, id string) (abandoned bool,
 	return abandoned && err == nil, err
 }
 
-// Part returns the part of the service that calls EndAbandoned.
+// Part returns the part of the service that calls EndAbandoned and ExpirePlans.
 func (c Conductor) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{
-		Name: "end of abandoned orchestrations", Every: abandonedEvery, Clock: clock, Log: log,
+		Name: "end of abandoned orchestrations and old plans", Every: abandonedEvery, Clock: clock, Log: log,
 		Work: func(ctx context.Context) error {
 			ended, err := c.EndAbandoned(ctx)
 			for _, id := range ended {
 				log.WithField("orchestration_id", id).Error("an orchestration has ended because its conductor has failed")
 			}
 
-			return err
+			return errors.Join(err, c.ExpirePlans(ctx))
 		},
 	}.Part()
 }

@@ -169,11 +169,18 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 // startTarget accepts the upgrade of the target and returns the target with its new state. If the instance has another operation, the
 // target stays pending. If the instance can no longer be upgraded, the target ends.
 func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, target environment.Target) (environment.Target, error) {
-	_, err := c.Planner.Upgrader.Accept(ctx, tx, upgrade.Order{
+	order := upgrade.Order{
 		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration), DryRun: orchestration.Parameters.DryRun,
 		OperationID: target.OperationID, PredecessorID: target.FormerID,
-		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID, cmp.Or(orchestration.OrderedBy, "an unauthenticated user")),
-	})
+		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID, cmp.Or(orchestration.AppliedBy, orchestration.OrderedBy, "an unauthenticated user")),
+	}
+
+	// A retry does not repeat the check, because an upgrade that has failed can have changed the version.
+	if !orchestration.AppliedAt.IsZero() && target.FormerID == "" {
+		order.Planned = &upgrade.Versions{From: target.FromVersion, To: target.ToVersion}
+	}
+
+	_, err := c.Planner.Upgrader.Accept(ctx, tx, order)
 
 	refused, isRefusal := errors.AsType[*failure.Error](err)
 
@@ -183,8 +190,8 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 	case errors.Is(err, upgrade.ErrBusy):
 		target.NotBefore, target.Description = c.Clock.Now().Add(busyPause), "Waiting: "+refused.Text
 	case errors.Is(err, storage.ErrNotFound):
-		target.State, target.Description = environment.TargetCanceled, "The instance no longer exists."
-	case isRefusal && refused.Kind == failure.Invalid:
+		target.State, target.Description = environment.TargetCanceled, textGone
+	case isRefusal && refused.Kind == failure.Invalid, errors.Is(err, upgrade.ErrChanged):
 		target.State, target.Description = environment.TargetLeftOut, refused.Text
 	case isRefusal && refused.Kind == failure.Conflict:
 		target.State, target.Description = environment.TargetCanceled, refused.Text

@@ -133,10 +133,22 @@ func (f *stepped) targets() map[string]string {
 func TestPlan(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		same := func(*environment.Instance) {}
-		preview := func(instance *environment.Instance) { instance.PlanID, instance.PlanName = planPreview, "preview" }
+		preview := func(instance *environment.Instance) {
+			instance.PlanID, instance.PlanName = planPreview, "preview"
+			instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0"}
+		}
 
 		f.create("ready", environment.KindProvision, process.Succeeded, preview)
 		f.create("updated", environment.KindUpdate, process.Failed, preview)
+		f.create("without Kyma", environment.KindProvision, process.Succeeded, func(instance *environment.Instance) {
+			instance.PlanID, instance.PlanName = planPreview, "preview"
+		})
+		f.create("changed in SQL", environment.KindProvision, process.Succeeded, preview)
+		f.tx(func(tx storage.Tx) error {
+			_, err := storage.Exec(f.Context(), tx, `UPDATE instances SET shoot_name = 'another' WHERE id = 'changed in SQL'`)
+
+			return err
+		})
 		f.create("no Kyma", environment.KindProvision, process.Succeeded, same)
 		f.create("own", environment.KindProvision, process.Succeeded, func(instance *environment.Instance) { instance.Provider = "" })
 		f.create("resumption failed", environment.KindResume, process.Failed, same)
@@ -158,6 +170,8 @@ func TestPlan(t *testing.T) {
 
 		if diff := cmp.Diff(map[string]string{
 			"ready": "pending: ", "updated": "pending: ",
+			"without Kyma":      "left out: The instance was created without Kyma. Only new instances of plan preview have Kyma.",
+			"changed in SQL":    "left out: The instance cannot be read. Its row was changed outside of the broker, or its key is missing.",
 			"no Kyma":           "left out: Plan aws does not install Kyma.",
 			"own":               "left out: The cluster belongs to the tenant, who also upgrades it.",
 			"creating":          "left out: The runtime is not complete.",
@@ -189,7 +203,7 @@ func TestSelectors(t *testing.T) {
 		f.tx(func(tx storage.Tx) error {
 			_, err := storage.Exec(f.Context(), tx, `UPDATE instances SET shoot_name = 'another' WHERE id = 'changed in SQL'`)
 
-			return errors.Join(err, f.Planner.Upgrader.Instances.SetLabels(f.Context(), tx, "canary", map[string]string{"ring": "canary"}))
+			return errors.Join(err, f.Conductor.Planner.Upgrader.Instances.SetLabels(f.Context(), tx, "canary", map[string]string{"ring": "canary"}))
 		})
 
 		for name, c := range map[string]struct {

@@ -91,7 +91,7 @@ func newFixture(t *testing.T, db *storage.DB, clock clock.PassiveClock) *fixture
 	planner := orchestration.Planner{Upgrader: upgrader, StateOf: operator.StateOf}
 	f.Conductor = orchestration.Conductor{DB: db, Orchestrations: store, Planner: planner, Clock: clock}
 	f.Orders = orchestration.Orders{
-		DB: db, Orchestrations: store, Operations: f.operations, Recorder: audit.NewRecorder(f.entries, db, clock, logging.Discard()),
+		DB: db, Orchestrations: store, Operations: f.operations, Planner: planner, Recorder: audit.NewRecorder(f.entries, db, clock, logging.Discard()),
 		Wake: func() {}, Clock: clock,
 	}
 
@@ -119,7 +119,7 @@ func (f *fixture) create(id, kind string, state process.State, change func(*envi
 	change(&instance)
 
 	f.tx(func(tx storage.Tx) error {
-		return storagetest.Insert(f.Context(), tx, f.Planner.Upgrader.Instances, instance)
+		return storagetest.Insert(f.Context(), tx, f.Conductor.Planner.Upgrader.Instances, instance)
 	})
 	f.accept(kind, instance, state)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 	"k8s.io/utils/clock"
@@ -27,6 +28,8 @@ type Orders struct {
 	DB             *storage.DB
 	Orchestrations *orchestrations.Store
 	Operations     *operations.Store
+	// Planner selects the targets of plans.
+	Planner Planner
 	// Recorder writes each change to the audit log.
 	Recorder *audit.Recorder
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
@@ -39,15 +42,12 @@ type Orders struct {
 func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
 	now := o.Clock.Now()
 
-	parameters, err = parameters.Complete(now)
-	if mistake, is := errors.AsType[*fleet.ValidationError](err); is {
-		return "", failure.New(failure.Invalid, "%s", mistake)
+	parameters, err = completed(parameters, now)
+	if err != nil {
+		return "", err
 	}
 
-	orchestration := environment.Orchestration{
-		ID: uuid.NewString(), Kind: kind, State: environment.OrchestrationPending, Description: "Orchestration created", Parameters: parameters,
-		OrderedBy: audit.ActorOf(ctx).Name(), CreatedAt: now, UpdatedAt: now,
-	}
+	orchestration := newOrchestration(ctx, kind, parameters, now)
 
 	return orchestration.ID, o.change(ctx, func(tx storage.Tx) error {
 		if err := o.Orchestrations.Insert(ctx, tx, orchestration); err != nil {
@@ -65,15 +65,37 @@ func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parame
 	})
 }
 
+// completed returns the parameters with their defaults. The error is of kind Invalid.
+func completed(parameters fleet.Parameters, now time.Time) (fleet.Parameters, error) {
+	parameters, err := parameters.Complete(now)
+	if mistake, is := errors.AsType[*fleet.ValidationError](err); is {
+		return parameters, failure.New(failure.Invalid, "%s", mistake)
+	}
+
+	return parameters, err //nolint:wrapcheck // there are no other errors
+}
+
+func newOrchestration(ctx context.Context, kind string, parameters fleet.Parameters, now time.Time) environment.Orchestration {
+	return environment.Orchestration{
+		ID: uuid.NewString(), Kind: kind, State: environment.OrchestrationPending, Description: "Orchestration created", Parameters: parameters,
+		OrderedBy: audit.ActorOf(ctx).Name(), CreatedAt: now, UpdatedAt: now,
+	}
+}
+
 // change runs work in a transaction and wakes the engine after the commit.
 func (o Orders) change(ctx context.Context, work func(tx storage.Tx) error) error {
 	err := o.DB.InTx(ctx, work)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return failure.New(failure.NotFound, "The orchestration does not exist.")
-	case err == nil:
+	if err == nil {
 		o.Wake()
+	}
+
+	return known(err)
+}
+
+// known converts the error of an orchestration that does not exist.
+func known(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return failure.New(failure.NotFound, "The orchestration does not exist.")
 	}
 
 	return err
@@ -116,17 +138,25 @@ func (o Orders) Cancel(ctx context.Context, id string) error {
 			return err
 		}
 
-		if err := o.Orchestrations.SetState(ctx, tx, id, environment.OrchestrationCanceling, orchestration.Description, o.Clock.Now()); err != nil {
+		state := environment.OrchestrationCanceling
+
+		if orchestration.State == environment.OrchestrationPlanned { // nothing conducts it
+			state = environment.OrchestrationCanceled
+			err = o.Orchestrations.CancelPending(ctx, tx, id, textCanceled)
+		} else {
+			err = o.wake(ctx, tx, id, "canceled")
+		}
+
+		if err != nil {
 			return err
 		}
 
-		if err := o.wake(ctx, tx, id, "canceled"); err != nil {
+		if err := o.Orchestrations.SetState(ctx, tx, id, state, orchestration.Description, o.Clock.Now()); err != nil {
 			return err
 		}
 
 		return o.record(ctx, tx, auditlog.Entry{
-			Action: auditlog.ActionCancel, OperationID: id, Before: auditlog.Fields{"state": orchestration.State},
-			After: auditlog.Fields{"state": environment.OrchestrationCanceling},
+			Action: auditlog.ActionCancel, OperationID: id, Before: auditlog.Fields{"state": orchestration.State}, After: auditlog.Fields{"state": state},
 		})
 	})
 }
@@ -156,8 +186,11 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 			return err
 		}
 
-		if orchestration.State == environment.OrchestrationCanceling {
+		switch orchestration.State {
+		case environment.OrchestrationCanceling:
 			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
+		case environment.OrchestrationPlanned:
+			return failure.New(failure.Conflict, "The plan is not applied, so nothing has failed.")
 		}
 
 		if retried, err = o.retryTargets(ctx, tx, id, operationIDs); err != nil {

@@ -9,14 +9,19 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// planPage is the number of instances that one query reads.
-const planPage = 1000
+const (
+	// planPage is the number of instances that one query reads.
+	planPage = 1000
+
+	textGone = "The instance no longer exists."
+)
 
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
 type Planner struct {
@@ -39,16 +44,12 @@ func (p Planner) targets(ctx context.Context, orchestration environment.Orchestr
 			return nil, err
 		}
 
-		candidates, err := p.candidates(ctx, orchestration.Parameters.Targets, page)
+		selected, err := p.selected(ctx, orchestration, selector, page)
 		if err != nil {
 			return nil, err
 		}
 
-		for i, listed := range page {
-			if selector.Selects(candidates[i]) {
-				targets = append(targets, p.target(orchestration, listed))
-			}
-		}
+		targets = append(targets, selected...)
 
 		if len(page) < planPage {
 			return targets, nil
@@ -56,6 +57,64 @@ func (p Planner) targets(ctx context.Context, orchestration environment.Orchestr
 
 		last := page[len(page)-1].Instance
 		filter.Before, filter.BeforeID = last.CreatedAt, last.ID
+	}
+}
+
+// selected returns the targets of a page of instances.
+func (p Planner) selected(ctx context.Context, orchestration environment.Orchestration, selector fleet.Selector, page []instances.Listed,
+) ([]environment.Target, error) {
+	candidates, err := p.candidates(ctx, orchestration.Parameters.Targets, page)
+	if err != nil {
+		return nil, err
+	}
+
+	var (
+		targets []environment.Target
+		pending []string
+	)
+
+	for i, listed := range page {
+		if !selector.Selects(candidates[i]) {
+			continue
+		}
+
+		target := p.target(orchestration, listed)
+		if target.State == environment.TargetPending {
+			pending = append(pending, target.InstanceID)
+		}
+
+		targets = append(targets, target)
+	}
+
+	complete, unreadable, err := p.Upgrader.Instances.GetAll(ctx, p.reader(), pending)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range targets {
+		if targets[i].State == environment.TargetPending {
+			p.addVersions(&targets[i], orchestration, complete, unreadable)
+		}
+	}
+
+	return targets, nil
+}
+
+// addVersions adds the versions to the target, or leaves the target out if the upgrade would be rejected.
+func (p Planner) addVersions(target *environment.Target, orchestration environment.Orchestration, complete map[string]environment.Instance, unreadable map[string]error) {
+	instance, found := complete[target.InstanceID]
+
+	versions, err := p.Upgrader.Preview(instance, upgrade.Order{Kind: orchestration.Kind, Version: version(orchestration)})
+
+	switch {
+	case unreadable[target.InstanceID] != nil:
+		target.State, target.Description = environment.TargetLeftOut, "The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
+	case !found:
+		target.State, target.Description = environment.TargetLeftOut, textGone
+	case err != nil:
+		target.State, target.Description = environment.TargetLeftOut, failure.Of(err).Text
+	default:
+		target.FromVersion, target.ToVersion = versions.From, versions.To
 	}
 }
 

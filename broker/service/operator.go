@@ -65,7 +65,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
 		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
-		Orchestrator: stores.orders(parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
+		Orchestrator: stores.orders(parts.plans, parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
@@ -118,9 +118,10 @@ func (s stores) planner(plans *catalog.Catalog, wake func()) orchestration.Plann
 }
 
 // orders returns the part that accepts orchestrations.
-func (s stores) orders(recorder *audit.Recorder, wake func()) orchestration.Orders {
+func (s stores) orders(plans *catalog.Catalog, recorder *audit.Recorder, wake func()) orchestration.Orders {
 	return orchestration.Orders{
-		DB: s.db, Orchestrations: s.orchestrations, Operations: s.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
+		DB: s.db, Orchestrations: s.orchestrations, Operations: s.operations, Planner: s.planner(plans, wake), Recorder: recorder, Wake: wake,
+		Clock: clock.RealClock{},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -26,6 +27,12 @@ import (
 // ErrBusy is in the chain of the error if another operation of the instance has not ended.
 var ErrBusy = errors.New("the instance has an unfinished operation")
 
+// ErrChanged is in the chain of the error if the upgrade would have other versions than those in Order.Planned.
+var ErrChanged = errors.New("the instance has changed since the upgrade was planned")
+
+// Versions are the versions before and after an upgrade. To is empty if the operation chooses the version of Kyma.
+type Versions struct{ From, To string }
+
 // Order is a request to upgrade an instance.
 type Order struct {
 	InstanceID string
@@ -36,6 +43,8 @@ type Order struct {
 	Version string
 	// DryRun only describes the upgrade.
 	DryRun bool
+	// Planned has the versions that were planned. Nil means that there was no plan.
+	Planned *Versions
 	// OperationID is the ID of the upgrade. Empty means a random one.
 	OperationID string
 	// PredecessorID is the upgrade that this one repeats, or empty. Why is the message of the first entry of the timeline; it defaults to
@@ -46,8 +55,7 @@ type Order struct {
 // Accepted is an accepted upgrade.
 type Accepted struct {
 	OperationID string
-	// From and To are the versions before and after the upgrade. To is empty if the operation chooses the version of Kyma.
-	From, To string
+	Versions
 	// Components are those of Kyma that the catalog lists for the version, in the order of their installation. Operators can add others
 	// in the control plane. It is empty for a cluster, and without a version.
 	Components []string
@@ -128,6 +136,10 @@ func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accep
 		return Accepted{}, err
 	}
 
+	if order.Planned != nil && *order.Planned != accepted.Versions {
+		return Accepted{}, failure.Wrap(failure.Conflict, ErrChanged, "The upgrade was planned %s, and would now be %s.", *order.Planned, accepted.Versions)
+	}
+
 	operation, err := newOperation(ctx, instance, order, upgrade, accepted, now)
 	if err != nil {
 		return Accepted{}, err
@@ -136,6 +148,18 @@ func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accep
 	accepted.OperationID = operation.ID
 
 	return accepted, u.Operations.Accept(ctx, tx, operation)
+}
+
+// String returns the versions as a part of a sentence.
+func (v Versions) String() string {
+	return fmt.Sprintf("from version %s to %s", cmp.Or(v.From, "unknown"), cmp.Or(v.To, "the default"))
+}
+
+// Preview returns the versions of the upgrade of an instance. It reads nothing. Errors are those of Upgrade.
+func (u Upgrader) Preview(instance environment.Instance, order Order) (Versions, error) {
+	_, accepted, err := u.resolve(instance, order)
+
+	return accepted.Versions, err
 }
 
 // checkState rejects upgrades of instances that have no runtime, or that have an unfinished operation.
@@ -207,7 +231,7 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 		return environment.Upgrade{}, Accepted{}, failure.Wrap(failure.Conflict, err, "%s", failure.Of(err).Text)
 	}
 
-	accepted := Accepted{From: installed.Version, To: order.Version}
+	accepted := Accepted{Versions: Versions{installed.Version, order.Version}}
 
 	if order.Version != "" {
 		for _, component := range installation.Components {
@@ -244,7 +268,7 @@ func resolveCluster(plan *catalog.Plan, instance environment.Instance, order Ord
 		return environment.Upgrade{}, Accepted{}, err
 	}
 
-	return upgrade, Accepted{From: current, To: upgrade.Version}, nil
+	return upgrade, Accepted{Versions: Versions{current, upgrade.Version}}, nil
 }
 
 // newOperation returns the operation with the requester, the trace and the audit entry.

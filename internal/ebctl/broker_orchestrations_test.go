@@ -16,14 +16,30 @@ func (b *fakeBroker) routeOrchestrations() {
 		b.routes.HandleFunc("POST /upgrade/"+kind, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, http.StatusAccepted, operatorapi.AcceptedOrchestration{OrchestrationID: "new-" + kind})
 		})
+		b.routes.HandleFunc("POST /upgrade/"+kind+"/plan", func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, http.StatusCreated, operatorapi.AcceptedOrchestration{OrchestrationID: "plan"})
+		})
 	}
+
+	b.routes.HandleFunc("POST /orchestrations/{id}/apply", func(w http.ResponseWriter, r *http.Request) {
+		if found := b.findOrchestration(w, r); found != nil && found.State != "planned" {
+			refuse(w, http.StatusConflict, "Conflict", "The orchestration is not a plan.")
+		} else if found != nil {
+			answer(w, http.StatusAccepted, b.scenario.Applied)
+		}
+	})
 
 	b.routes.HandleFunc("GET /orchestrations", func(w http.ResponseWriter, r *http.Request) {
 		data, page := numbered(b.scenario.Orchestrations, r.URL.Query(), b.scenario.PageSize, func(each operatorapi.Orchestration) string { return each.State })
 		answer(w, http.StatusOK, operatorapi.OrchestrationList{Data: data, Page: page})
 	})
 	b.routes.HandleFunc("GET /orchestrations/{id}/operations", func(w http.ResponseWriter, r *http.Request) {
-		data, page := numbered(b.scenario.Targets, r.URL.Query(), b.scenario.PageSize, func(each operatorapi.OrchestrationOperation) string { return each.State })
+		targets := b.scenario.Targets
+		if r.URL.Query().Get("state") == "" {
+			targets = slices.DeleteFunc(slices.Clone(targets), func(each operatorapi.OrchestrationOperation) bool { return each.State == "left out" })
+		}
+
+		data, page := numbered(targets, r.URL.Query(), b.scenario.PageSize, func(each operatorapi.OrchestrationOperation) string { return each.State })
 		answer(w, http.StatusOK, operatorapi.OrchestrationOperationList{Data: data, Page: page})
 	})
 	b.routes.HandleFunc("GET /orchestrations/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,7 @@ func newOrchestrationCommand(session *session) *cobra.Command {
 // orchestrationStates returns the suggested values of the flag --state.
 func orchestrationStates() []string {
 	return []string{
-		string(environment.OrchestrationPending), string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
+		string(environment.OrchestrationPlanned), string(environment.OrchestrationExpired), string(environment.OrchestrationPending), string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
 		string(environment.OrchestrationCanceling), string(environment.OrchestrationCanceled), string(environment.OrchestrationSucceeded),
 		string(environment.OrchestrationFailed),
 	}
@@ -66,11 +66,21 @@ func (p pageQuery) setNext(page *operatorapi.Page) {
 func newOrchestrationListCommand(session *session) *cobra.Command {
 	var state string
 
-	command := lister[operatorapi.OrchestrationList, operatorapi.Orchestration]{
+	command := orchestrationLister(session, &state).command(session, "List orchestrations, newest first", true)
+
+	command.Flags().StringVar(&state, "state", "", "only orchestrations in these states, separated by commas: "+strings.Join(orchestrationStates(), ", "))
+	complete(command, "state", orchestrationStates()...)
+
+	return command
+}
+
+// orchestrationLister lists the orchestrations in the states.
+func orchestrationLister(session *session, state *string) lister[operatorapi.OrchestrationList, operatorapi.Orchestration] {
+	return lister[operatorapi.OrchestrationList, operatorapi.Orchestration]{
 		entries: "orchestrations",
 		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.OrchestrationList, error) {
 			number, _ := page.numbered()
-			list, err := client.ListOrchestrations(ctx, operatorapi.ListOrchestrationsParams{State: state, Page: number, PageSize: page.size})
+			list, err := client.ListOrchestrations(ctx, operatorapi.ListOrchestrationsParams{State: *state, Page: number, PageSize: page.size})
 			page.setNext(&list.Page)
 
 			return list, err
@@ -91,12 +101,7 @@ func newOrchestrationListCommand(session *session) *cobra.Command {
 				strconv.FormatBool(each.Parameters.DryRun),
 			}
 		},
-	}.command(session, "List orchestrations, newest first", true)
-
-	command.Flags().StringVar(&state, "state", "", "only orchestrations in these states, separated by commas: "+strings.Join(orchestrationStates(), ", "))
-	complete(command, "state", orchestrationStates()...)
-
-	return command
+	}
 }
 
 // newOrchestrationTargetsCommand returns the command that lists the targets of an orchestration.
@@ -119,14 +124,15 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		},
 		id: func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
 		table: output.Rows{
-			Head:        []string{"INSTANCE", headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT"},
-			WideColumns: 1,  // the account
+			Head:        []string{"INSTANCE", headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO"},
+			WideColumns: 4,  // the account and what follows
 			Cut:         60, // leaves a table with a long description readable
 			None:        "No targets found.",
 		},
 		row: func(each operatorapi.OrchestrationOperation) []string {
 			return []string{
 				each.InstanceID, each.State, each.ServicePlanName, each.ShootName, each.OperationID, each.Description, each.GlobalAccountID,
+				each.Region, each.FromVersion, each.ToVersion,
 			}
 		},
 	}.command(session, "List the instances of an orchestration with their upgrades", true)
@@ -215,7 +221,10 @@ func orchestrationText(shown operatorapi.Orchestration) output.Text {
 		{Name: "State", Value: shown.State},
 		{Name: "Description", Value: shown.Description},
 		{Name: "Ordered by", Value: shown.OrderedBy},
+		{Name: "Applied by", Value: shown.AppliedBy},
 		{Name: "Created", Value: output.Time(shown.CreatedAt)},
+		{Name: "Applied", Value: output.Time(shown.AppliedAt)},
+		{Name: "Expires", Value: output.Time(shown.ExpiresAt)},
 		{Name: "Changed", Value: output.Time(shown.UpdatedAt)},
 		{Name: "Not before", Value: output.Time(shown.Parameters.Strategy.ScheduleTime)},
 	}

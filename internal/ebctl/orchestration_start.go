@@ -24,6 +24,11 @@ type orchestrationFlags struct {
 	workers, workersPerRegion, workersPerProvider int
 }
 
+// helpSelection explains the flags of an order.
+const helpSelection = "The flags --account, --subaccount, --region, --plan, --state, --from-version and --label select the instances that match all of them, " +
+	"and --percentage a part of these; --instance and --runtime add instances. " +
+	"--parameters reads the whole order, with all fields of the operator API, and flags override its fields. "
+
 // newOrchestrationStartCommand returns the command that orders an orchestration.
 func newOrchestrationStartCommand(session *session) *cobra.Command {
 	return group("start", "Upgrade Kyma or the clusters of many instances",
@@ -41,10 +46,7 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 		Use:   use,
 		Short: "Upgrade " + what + " of many instances",
 		Long: "Upgrade " + what + " of many instances.\n\n" +
-			"The flags --account, --subaccount, --region, --plan, --state, --from-version and --label select the instances that match all of them, " +
-			"and --percentage a part of these; --instance and --runtime add instances. " +
-			"--parameters reads the whole order, with all fields of the operator API, and flags override its fields. " +
-			"The command needs the role operator. The audit log records your name.",
+			helpSelection + "The command needs the role operator. The audit log records your name.",
 		Example: "  ebctl orchestration start " + use + " --plan aws --region '^eu-' --workers 10 --dry-run\n" +
 			"  ebctl orchestration start " + use + " --label ring=canary --percentage 10\n" +
 			"  ebctl orchestration start " + use + " --parameters @order.yaml",

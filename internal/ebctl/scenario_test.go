@@ -69,6 +69,8 @@ type scenario struct {
 	Orchestrations []operatorapi.Orchestration          `json:"orchestrations"`
 	Targets        []operatorapi.OrchestrationOperation `json:"targets"`
 	Retried        operatorapi.OrchestrationRetried     `json:"retried"`
+	// Applied is the response to the application of a plan.
+	Applied operatorapi.AppliedPlan `json:"applied"`
 	// Credentials are the kubeconfigs that other systems have.
 	Credentials []operatorapi.Credential `json:"credentials"`
 	// Differences and Restorations are the pages of these responses, in order.

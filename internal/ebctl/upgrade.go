@@ -19,7 +19,7 @@ const helpUpgrade = "\n\nThe command needs the role operator. The instance must 
 
 // newUpgradeCommand returns the group of commands that upgrade instances.
 func newUpgradeCommand(session *session) *cobra.Command {
-	return group("upgrade", "Upgrade Kyma or the cluster of an instance",
+	return group("upgrade", "Upgrade Kyma or the cluster of an instance, or plan the upgrades of many",
 		newUpgradeOneCommand(session, "Kyma", "the default is the version of the account, or else the version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
 			Use:   "kyma ID_OR_NAME",
 			Short: "Upgrade Kyma on the cluster of an instance",
@@ -33,6 +33,7 @@ func newUpgradeCommand(session *session) *cobra.Command {
 			Long:    "Upgrade Kubernetes on the cluster of an instance." + helpUpgrade,
 			Example: "  ebctl upgrade cluster my-runtime --version 1.35 --wait",
 		}),
+		newUpgradePlanCommand(session), newUpgradePlansCommand(session), newUpgradeShowCommand(session), newUpgradeApplyCommand(session),
 	)
 }
 

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -27,11 +28,18 @@ const (
 	OrchestrationCanceled  OrchestrationState = "canceled"
 	OrchestrationSucceeded OrchestrationState = "succeeded"
 	OrchestrationFailed    OrchestrationState = "failed"
+	// OrchestrationPlanned is a plan: it has targets but no conductor, and starts when it is applied. OrchestrationExpired is a plan that
+	// was not applied within PlanLifetime.
+	OrchestrationPlanned OrchestrationState = "planned"
+	OrchestrationExpired OrchestrationState = "expired"
 )
+
+// PlanLifetime is the time within which a plan can be applied.
+const PlanLifetime = 7 * 24 * time.Hour
 
 // Ended reports whether the orchestration has ended.
 func (s OrchestrationState) Ended() bool {
-	return s == OrchestrationCanceled || s == OrchestrationSucceeded || s == OrchestrationFailed
+	return slices.Contains([]OrchestrationState{OrchestrationCanceled, OrchestrationSucceeded, OrchestrationFailed, OrchestrationExpired}, s)
 }
 
 // Orchestration upgrades many instances. Its conductor is an operation of KindOrchestrate.
@@ -46,6 +54,10 @@ type Orchestration struct {
 	// OrderedBy is the name of the user who ordered it.
 	OrderedBy            string
 	CreatedAt, UpdatedAt time.Time
+	// AppliedBy is the name of the user who applied the plan, at AppliedAt. Both are zero for plans that were not applied, and for
+	// orchestrations without a plan.
+	AppliedBy string
+	AppliedAt time.Time
 }
 
 // TargetState is the state of a target as its conductor last saw it.
@@ -76,6 +88,9 @@ type Target struct {
 	Provider, Region string
 	// NotBefore is the earliest start of the upgrade.
 	NotBefore time.Time
+	// FromVersion and ToVersion are the versions before and after the upgrade, as planned. ToVersion is empty if the upgrade chooses the
+	// version. Both are empty for targets that were left out.
+	FromVersion, ToVersion string
 	// ShootName is that of the instance. Only lists of failed targets have it, unless the instance was deleted.
 	ShootName string
 }

@@ -160,6 +160,14 @@ type AdminKubeconfig struct {
 	Kubeconfig string    `json:"kubeconfig"`
 }
 
+// AppliedPlan A plan that was applied.
+type AppliedPlan struct {
+	// Changed The first 100 of the instances that have changed since the plan was made. All are left out.
+	Changed         []ChangedTarget `json:"changed"`
+	ChangedCount    int             `json:"changedCount"`
+	OrchestrationID string          `json:"orchestrationID"`
+}
+
 // AuditChainHead The last record of the chain.
 type AuditChainHead = auditchain.Head
 
@@ -273,6 +281,13 @@ type Catalog struct {
 type CatalogProblem struct {
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
+}
+
+// ChangedTarget An instance that has changed since the plan was made.
+type ChangedTarget struct {
+	// Description How the instance has changed.
+	Description string `json:"description"`
+	InstanceID  string `json:"instanceID"`
 }
 
 // CloudAccount An account of a cloud provider in the account pool.
@@ -756,20 +771,28 @@ type OperationState string
 
 // Orchestration An orchestration.
 type Orchestration struct {
+	// AppliedAt When the plan was applied.
+	AppliedAt time.Time `json:"appliedAt,omitempty,omitzero"`
+
+	// AppliedBy The user who applied the plan.
+	AppliedBy   string    `json:"appliedBy,omitempty,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
 	Description string    `json:"description"`
+
+	// ExpiresAt Until when the plan can be applied. Only of plans that are not applied.
+	ExpiresAt time.Time `json:"expiresAt,omitempty,omitzero"`
 
 	// OperationStats The number of targets in each state. Absent in lists.
 	OperationStats  map[string]int `json:"operationStats,omitempty,omitzero"`
 	OrchestrationID string         `json:"orchestrationID"`
 
-	// OrderedBy The user who ordered the orchestration.
+	// OrderedBy The user who ordered or planned the orchestration.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
 
 	// Parameters Which instances an orchestration upgrades, when, and how many at once.
 	Parameters OrchestrationParameters `json:"parameters"`
 
-	// State failed: at least one operation failed. retrying: failed operations are about to be repeated.
+	// State planned: the plan is not applied. expired: it was not applied in time, and its targets were removed. failed: at least one operation failed. retrying: failed operations are about to be repeated.
 	State     string    `json:"state"`
 	Type      string    `json:"type"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -786,8 +809,11 @@ type OrchestrationList struct {
 // OrchestrationOperation A target of an orchestration with its operation. The fields of an instance that was deleted are empty.
 type OrchestrationOperation struct {
 	// Description The status of the operation, or the reason for which it waits, was canceled or left out.
-	Description     string `json:"description"`
-	DryRun          bool   `json:"dryRun"`
+	Description string `json:"description"`
+	DryRun      bool   `json:"dryRun"`
+
+	// FromVersion The version before the upgrade, as planned.
+	FromVersion     string `json:"fromVersion,omitempty,omitzero"`
 	GlobalAccountID string `json:"globalAccountID"`
 	InstanceID      string `json:"instanceID"`
 
@@ -795,12 +821,18 @@ type OrchestrationOperation struct {
 	MaintenanceWindowBegin time.Time `json:"maintenanceWindowBegin,omitempty,omitzero"`
 	OperationID            string    `json:"operationID"`
 	OrchestrationID        string    `json:"orchestrationID"`
-	RuntimeID              string    `json:"runtimeID"`
-	ServicePlanID          string    `json:"servicePlanID"`
-	ServicePlanName        string    `json:"servicePlanName"`
-	ShootName              string    `json:"shootName"`
-	State                  string    `json:"state"`
-	SubAccountID           string    `json:"subAccountID"`
+
+	// Region The provider's region of the instance.
+	Region          string `json:"region,omitempty,omitzero"`
+	RuntimeID       string `json:"runtimeID"`
+	ServicePlanID   string `json:"servicePlanID"`
+	ServicePlanName string `json:"servicePlanName"`
+	ShootName       string `json:"shootName"`
+	State           string `json:"state"`
+	SubAccountID    string `json:"subAccountID"`
+
+	// ToVersion The version after the upgrade, as planned. Absent if the operation chooses it.
+	ToVersion string `json:"toVersion,omitempty,omitzero"`
 }
 
 // OrchestrationOperationList defines model for OrchestrationOperationList.
@@ -866,6 +898,12 @@ type Page struct {
 
 	// TotalCount Number of entries on all pages, if the request has total=true.
 	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// PlanApplication A request to apply a plan.
+type PlanApplication struct {
+	// Strict Whether to start nothing if instances have changed since the plan was made.
+	Strict bool `json:"strict,omitempty,omitzero"`
 }
 
 // Platform A client of the Open Service Broker API.
@@ -1402,6 +1440,9 @@ type RetryOperationJSONRequestBody = Intervention
 // SkipStepJSONRequestBody defines body for SkipStep for application/json ContentType.
 type SkipStepJSONRequestBody = Intervention
 
+// ApplyOrchestrationJSONRequestBody defines body for ApplyOrchestration for application/json ContentType.
+type ApplyOrchestrationJSONRequestBody = PlanApplication
+
 // RetryOrchestrationJSONRequestBody defines body for RetryOrchestration for application/json ContentType.
 type RetryOrchestrationJSONRequestBody = OrchestrationRetry
 
@@ -1435,5 +1476,11 @@ type UpgradeKymaJSONRequestBody = Upgrade
 // OrchestrateClusterJSONRequestBody defines body for OrchestrateCluster for application/json ContentType.
 type OrchestrateClusterJSONRequestBody = OrchestrationParameters
 
+// PlanClusterJSONRequestBody defines body for PlanCluster for application/json ContentType.
+type PlanClusterJSONRequestBody = OrchestrationParameters
+
 // OrchestrateKymaJSONRequestBody defines body for OrchestrateKyma for application/json ContentType.
 type OrchestrateKymaJSONRequestBody = OrchestrationParameters
+
+// PlanKymaJSONRequestBody defines body for PlanKyma for application/json ContentType.
+type PlanKymaJSONRequestBody = OrchestrationParameters

@@ -32,6 +32,9 @@ const (
 	// ActionOrchestrate orders an orchestration. ActionCancel and ActionRetry can refer to an orchestration, too; the operation ID of
 	// these entries is that of the orchestration.
 	ActionOrchestrate = "orchestrate"
+	// ActionPlan stores the plan of an orchestration. ActionApply starts it.
+	ActionPlan  = "plan"
+	ActionApply = "apply"
 	// ActionRelease makes a dirty account of the account pool free. Its entry has the account in Before.
 	ActionRelease = "release"
 	// ActionRenew makes the kubeconfigs that other systems have of a runtime due for a renewal.

@@ -63,29 +63,34 @@ type row struct {
 	OrderedBy   string       `db:"ordered_by"`
 	CreatedAt   storage.Time `db:"created_at"`
 	UpdatedAt   storage.Time `db:"updated_at"`
+	AppliedBy   string       `db:"applied_by"`
+	AppliedAt   storage.Time `db:"applied_at"`
 }
 
-// columns are the columns of row.
-const columns = `id, kind, state, description, parameters, ordered_by, created_at, updated_at`
+// inserted are the columns that Insert sets. columns are the columns of row.
+const (
+	inserted = `id, kind, state, description, parameters, ordered_by, created_at, updated_at`
+	columns  = inserted + `, applied_by, applied_at`
+)
 
 func (r row) orchestration() (environment.Orchestration, error) {
 	orchestration := environment.Orchestration{
 		ID: r.ID, Kind: r.Kind, State: environment.OrchestrationState(r.State), Description: r.Description, OrderedBy: r.OrderedBy,
-		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time,
+		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, AppliedBy: r.AppliedBy, AppliedAt: r.AppliedAt.Time,
 	}
 	err := json.Unmarshal([]byte(r.Parameters), &orchestration.Parameters)
 
 	return orchestration, failure.While(err, "reading the parameters of orchestration %s", r.ID)
 }
 
-// Insert adds an orchestration, in the transaction that accepts its conductor.
+// Insert adds an orchestration, in the transaction that accepts its conductor, or a plan.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	parameters, err := json.Marshal(orchestration.Parameters)
 	if err != nil {
 		return fmt.Errorf("encoding the parameters of an orchestration: %w", err)
 	}
 
-	_, err = storage.Exec(ctx, tx, `INSERT INTO orchestrations (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = storage.Exec(ctx, tx, `INSERT INTO orchestrations (`+inserted+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		orchestration.ID, orchestration.Kind, string(orchestration.State), orchestration.Description, string(parameters),
 		orchestration.OrderedBy, storage.At(orchestration.CreatedAt), storage.At(orchestration.UpdatedAt))
 

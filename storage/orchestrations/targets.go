@@ -25,11 +25,14 @@ type targetRow struct {
 	Provider        string       `db:"provider"`
 	Region          string       `db:"region"`
 	NotBefore       storage.Time `db:"not_before"`
+	FromVersion     string       `db:"from_version"`
+	ToVersion       string       `db:"to_version"`
 	Shoot           string       `db:"shoot"`
 }
 
 // targetColumns are the columns of targetRow.
-const targetColumns = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before`
+const targetColumns = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before,
+	from_version, to_version`
 
 func (r targetRow) target() environment.Target {
 	former, _, _ := strings.Cut(r.FormerIDs, " ")
@@ -37,7 +40,7 @@ func (r targetRow) target() environment.Target {
 	return environment.Target{
 		OrchestrationID: r.OrchestrationID, InstanceID: r.InstanceID, OperationID: r.OperationID, FormerID: former,
 		State: environment.TargetState(r.State), Description: r.Description, Provider: r.Provider, Region: r.Region, NotBefore: r.NotBefore.Time,
-		ShootName: r.Shoot,
+		FromVersion: r.FromVersion, ToVersion: r.ToVersion, ShootName: r.Shoot,
 	}
 }
 
@@ -48,10 +51,10 @@ func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environ
 
 		for _, target := range batch {
 			args = append(args, target.OrchestrationID, target.InstanceID, target.OperationID, target.FormerID, string(target.State),
-				target.Description, target.Provider, target.Region, storage.At(target.NotBefore))
+				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion)
 		}
 
-		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
+		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
 
 		if _, err := storage.Exec(ctx, tx, `INSERT INTO orchestration_targets (`+targetColumns+`) VALUES `+values, args...); err != nil {
 			return failure.While(err, "adding the targets of an orchestration")

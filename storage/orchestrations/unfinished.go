@@ -11,10 +11,10 @@ import (
 // unfinishedConductor is the condition under which an operation is the unfinished conductor of an instance ID.
 const unfinishedConductor = `instance_id = ? AND state IN ('pending', 'in progress', 'canceling')`
 
-// Unfinished returns the IDs of the orchestrations that have not ended.
+// Unfinished returns the IDs of the orchestrations that must have a conductor: those that have not ended, except plans.
 func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
-		`SELECT id FROM orchestrations WHERE state NOT IN ('canceled', 'succeeded', 'failed') ORDER BY id`)
+		`SELECT id FROM orchestrations WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') ORDER BY id`)
 
 	return ids, failure.While(err, "finding unfinished orchestrations")
 }

@@ -254,7 +254,16 @@ func (c *Client) GetOrchestration(ctx context.Context, orchestrationID string) (
 	})
 }
 
-// CancelOrchestration calls PUT /orchestrations/{orchestration_id}/cancel: cancel an orchestration.
+// ApplyOrchestration calls POST /orchestrations/{orchestration_id}/apply: apply a plan.
+func (c *Client) ApplyOrchestration(ctx context.Context, orchestrationID string, body operatorapi.PlanApplication) (operatorapi.AppliedPlan, error) {
+	return callFor[operatorapi.AppliedPlan](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/orchestrations/%s/apply", url.PathEscape(orchestrationID)),
+		body:   body,
+	})
+}
+
+// CancelOrchestration calls PUT /orchestrations/{orchestration_id}/cancel: cancel an orchestration, or discard a plan.
 func (c *Client) CancelOrchestration(ctx context.Context, orchestrationID string) (operatorapi.AcceptedOrchestration, error) {
 	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
 		method: http.MethodPut,
@@ -458,11 +467,29 @@ func (c *Client) OrchestrateCluster(ctx context.Context, body operatorapi.Orches
 	})
 }
 
+// PlanCluster calls POST /upgrade/cluster/plan: plan to upgrade the clusters of many instances.
+func (c *Client) PlanCluster(ctx context.Context, body operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPost,
+		path:   "/upgrade/cluster/plan",
+		body:   body,
+	})
+}
+
 // OrchestrateKyma calls POST /upgrade/kyma: upgrade the Kyma of many instances.
 func (c *Client) OrchestrateKyma(ctx context.Context, body operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error) {
 	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
 		method: http.MethodPost,
 		path:   "/upgrade/kyma",
+		body:   body,
+	})
+}
+
+// PlanKyma calls POST /upgrade/kyma/plan: plan to upgrade the Kyma of many instances.
+func (c *Client) PlanKyma(ctx context.Context, body operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPost,
+		path:   "/upgrade/kyma/plan",
 		body:   body,
 	})
 }

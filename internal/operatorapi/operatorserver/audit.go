@@ -91,7 +91,7 @@ func targetOf(r *http.Request) audit.Target {
 		return target
 	case strings.HasPrefix(path, "/expire/"):
 		target.Action = auditlog.ActionExpire
-	case strings.HasPrefix(path, "/upgrade/"):
+	case strings.HasPrefix(path, "/upgrade/") && !strings.HasSuffix(path, "/plan"):
 		target.Action = auditlog.ActionOrchestrate
 	default:
 		target.Action = path[strings.LastIndex(path, "/")+1:] // the verbs in paths equal the actions in the audit log

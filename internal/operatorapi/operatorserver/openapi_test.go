@@ -65,7 +65,8 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"GET /credentials viewer", "PUT /expire/service_instance/{instance_id} operator",
 		"GET /jobs viewer", "POST /jobs/{name}/run operator", "GET /kubeconfig/{instance_id} none",
 		"POST /leftovers/{leftover_id}/cleanup operator", "POST /leftovers/{leftover_id}/confirm operator",
-		"GET /orchestrations viewer", "GET /orchestrations/{orchestration_id} viewer", "PUT /orchestrations/{orchestration_id}/cancel operator",
+		"GET /orchestrations viewer", "GET /orchestrations/{orchestration_id} viewer",
+		"POST /orchestrations/{orchestration_id}/apply operator", "PUT /orchestrations/{orchestration_id}/cancel operator",
 		"GET /orchestrations/{orchestration_id}/operations viewer", "GET /orchestrations/{orchestration_id}/operations/{operation_id} viewer",
 		"POST /orchestrations/{orchestration_id}/retry operator", "GET /platforms admin",
 		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
@@ -73,7 +74,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/protect operator",
 		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",
 		"POST /runtimes/{instance_id}/unprotect operator", "POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
-		"POST /upgrade/cluster operator", "POST /upgrade/kyma operator",
+		"POST /upgrade/cluster operator", "POST /upgrade/cluster/plan operator", "POST /upgrade/kyma operator", "POST /upgrade/kyma/plan operator",
 	}
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("routes of the broker alone: -want +got\n%s", diff)

@@ -73,7 +73,9 @@ type BrokerHandlers interface {
 	ListOrchestrations(r *http.Request, query Query) (httpserver.Response, error)
 	// GetOrchestration handles GET /orchestrations/{orchestration_id}: get an orchestration with the numbers of its operations.
 	GetOrchestration(r *http.Request) (httpserver.Response, error)
-	// CancelOrchestration handles PUT /orchestrations/{orchestration_id}/cancel: cancel an orchestration.
+	// ApplyOrchestration handles POST /orchestrations/{orchestration_id}/apply: apply a plan.
+	ApplyOrchestration(r *http.Request) (httpserver.Response, error)
+	// CancelOrchestration handles PUT /orchestrations/{orchestration_id}/cancel: cancel an orchestration, or discard a plan.
 	CancelOrchestration(r *http.Request) (httpserver.Response, error)
 	// ListOrchestrationOperations handles GET /orchestrations/{orchestration_id}/operations: list the operations of an orchestration.
 	ListOrchestrationOperations(r *http.Request, query Query) (httpserver.Response, error)
@@ -109,8 +111,12 @@ type BrokerHandlers interface {
 	UpgradeKyma(r *http.Request) (httpserver.Response, error)
 	// OrchestrateCluster handles POST /upgrade/cluster: upgrade the clusters of many instances.
 	OrchestrateCluster(r *http.Request) (httpserver.Response, error)
+	// PlanCluster handles POST /upgrade/cluster/plan: plan to upgrade the clusters of many instances.
+	PlanCluster(r *http.Request) (httpserver.Response, error)
 	// OrchestrateKyma handles POST /upgrade/kyma: upgrade the Kyma of many instances.
 	OrchestrateKyma(r *http.Request) (httpserver.Response, error)
+	// PlanKyma handles POST /upgrade/kyma/plan: plan to upgrade the Kyma of many instances.
+	PlanKyma(r *http.Request) (httpserver.Response, error)
 }
 
 // BrokerRoutes returns the operations of openapi.yaml that the broker has.
@@ -221,6 +227,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.GetOrchestration,
 		},
 		{
+			Method: http.MethodPost, Path: "/orchestrations/{orchestration_id}/apply", Role: "operator",
+			serve: to.ApplyOrchestration,
+		},
+		{
 			Method: http.MethodPut, Path: "/orchestrations/{orchestration_id}/cancel", Role: "operator",
 			serve: to.CancelOrchestration,
 		},
@@ -305,8 +315,16 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			serve: to.OrchestrateCluster,
 		},
 		{
+			Method: http.MethodPost, Path: "/upgrade/cluster/plan", Role: "operator",
+			serve: to.PlanCluster,
+		},
+		{
 			Method: http.MethodPost, Path: "/upgrade/kyma", Role: "operator",
 			serve: to.OrchestrateKyma,
+		},
+		{
+			Method: http.MethodPost, Path: "/upgrade/kyma/plan", Role: "operator",
+			serve: to.PlanKyma,
 		},
 	}
 }

@@ -1,0 +1,67 @@
+package operator
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+)
+
+const (
+	textApply = `The body is invalid. Send {"strict": true} as JSON, or nothing.`
+	// maxChanged is the maximum number of changed instances in a response. The targets that were left out have all of them.
+	maxChanged = 100
+)
+
+// PlanKyma stores a plan of an orchestration that upgrades Kyma.
+func (a *api) PlanKyma(r *http.Request) (httpserver.Response, error) {
+	return a.plan(r, environment.KindUpgradeKyma)
+}
+
+// PlanCluster stores a plan of an orchestration that upgrades clusters.
+func (a *api) PlanCluster(r *http.Request) (httpserver.Response, error) {
+	return a.plan(r, environment.KindUpgradeCluster)
+}
+
+func (a *api) plan(r *http.Request, kind string) (httpserver.Response, error) {
+	var parameters fleet.Parameters
+	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	id, err := a.Orchestrator.CreatePlan(r.Context(), kind, parameters)
+	a.logOrchestration(r, id, "plan of kind "+kind+" stored", err)
+
+	return httpserver.Response{Status: http.StatusCreated, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
+}
+
+// ApplyOrchestration applies a plan.
+func (a *api) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	var wanted operatorapi.PlanApplication
+	if err := operatorserver.ReadStrictly(r.Body, &wanted, textApply); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	changed, err := a.Orchestrator.Apply(r.Context(), id, wanted.Strict)
+	a.logOrchestration(r, id, fmt.Sprintf("plan applied without %d changed instances", len(changed)), err)
+
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	applied := operatorapi.AppliedPlan{OrchestrationID: id, Changed: []operatorapi.ChangedTarget{}, ChangedCount: len(changed)}
+	for _, each := range changed[:min(len(changed), maxChanged)] {
+		applied.Changed = append(applied.Changed, operatorapi.ChangedTarget{InstanceID: each.InstanceID, Description: each.Why})
+	}
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: applied}, nil
+}

@@ -1,0 +1,195 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// shownPlan is a plan with the first page of its targets, and of the instances that are left out.
+type shownPlan struct {
+	Plan    operatorapi.Orchestration            `json:"plan"`
+	Targets []operatorapi.OrchestrationOperation `json:"targets"`
+	LeftOut []operatorapi.OrchestrationOperation `json:"leftOut"`
+}
+
+// newUpgradePlanCommand returns the commands that store plans.
+func newUpgradePlanCommand(session *session) *cobra.Command {
+	return group("plan", "Plan to upgrade Kyma or the clusters of many instances",
+		newUpgradePlanOneCommand(session, "kyma", "Kyma", (*brokerclient.Client).PlanKyma),
+		newUpgradePlanOneCommand(session, "cluster", "the clusters", (*brokerclient.Client).PlanCluster),
+	)
+}
+
+func newUpgradePlanOneCommand(session *session, use, what string,
+	send func(*brokerclient.Client, context.Context, operatorapi.OrchestrationParameters) (operatorapi.AcceptedOrchestration, error),
+) *cobra.Command {
+	var given orchestrationFlags
+
+	command := &cobra.Command{
+		Use:   use,
+		Short: "Plan to upgrade " + what + " of many instances",
+		Long: "Plan to upgrade " + what + " of many instances.\n\n" +
+			"The broker stores the plan and upgrades nothing. 'ebctl upgrade apply' applies the plan within seven days. " + helpSelection +
+			"The command needs the role operator. The audit log records your name.",
+		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10\n" +
+			"  ebctl upgrade plan " + use + " --parameters @order.yaml -o name",
+		Args: arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			parameters, err := given.parameters(session, use)
+			if err != nil {
+				return err
+			}
+
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			plan, err := send(client, command.Context(), parameters)
+			if err != nil {
+				return fmt.Errorf("planning upgrades: %w", err)
+			}
+
+			return session.printPlan(command.Context(), client, plan.OrchestrationID)
+		},
+	}
+	given.add(command)
+
+	return command
+}
+
+// newUpgradePlansCommand returns the command that lists plans.
+func newUpgradePlansCommand(session *session) *cobra.Command {
+	state := string(environment.OrchestrationPlanned)
+
+	command := orchestrationLister(session, &state).command(session, "List the plans that can be applied, newest first", true)
+	command.Use = "plans"
+	command.Long = command.Short + ".\n\n'ebctl orchestration list' also lists plans that were applied or have expired."
+
+	return command
+}
+
+// newUpgradeShowCommand returns the command that shows a plan.
+func newUpgradeShowCommand(session *session) *cobra.Command {
+	return session.onOrchestration(&cobra.Command{
+		Use:   "show PLAN",
+		Short: "Show a plan with its instances",
+	}, arguments("PLAN"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		return session.printPlan(ctx, client, id)
+	})
+}
+
+// newUpgradeApplyCommand returns the command that applies a plan.
+func newUpgradeApplyCommand(session *session) *cobra.Command {
+	var wanted operatorapi.PlanApplication
+
+	command := addYes(session, session.onOrchestration(&cobra.Command{
+		Use:   "apply PLAN",
+		Short: "Start the upgrades of a plan",
+		Long: "Start the upgrades of a plan.\n\n" +
+			"Instances that have changed since the plan was made are left out and listed. With --strict, the command starts nothing if there are any, " +
+			"and exits with 4. 'ebctl orchestration cancel' discards a plan.\n\n" +
+			"The command needs the role operator. The audit log records your name.",
+	}, arguments("PLAN"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		plan, err := client.GetOrchestration(ctx, id)
+		if err != nil {
+			return fmt.Errorf("reading plan %s: %w", id, err)
+		}
+
+		if !plan.Parameters.DryRun {
+			if err := session.confirm(ctx, "Upgrade %d instances?", plan.OperationStats[string(environment.TargetPending)]); err != nil {
+				return err
+			}
+		}
+
+		applied, err := client.ApplyOrchestration(ctx, id, wanted)
+		if err != nil {
+			return fmt.Errorf("applying plan %s: %w", id, err)
+		}
+
+		changed := output.Rows{Head: headLeftOut()}
+		for _, each := range applied.Changed {
+			changed.Rows = append(changed.Rows, []string{each.InstanceID, each.Description})
+		}
+
+		texts := paragraphs{output.Fields{{Name: "Orchestration", Value: id}, {Name: "Changed since planned", Value: strconv.Itoa(applied.ChangedCount)}}}
+		if len(changed.Rows) > 0 {
+			texts = append(texts, changed)
+		}
+
+		return session.print(applied, output.WithID{ID: id, Text: texts})
+	}))
+	command.Flags().BoolVar(&wanted.Strict, "strict", false, "start nothing if instances have changed since the plan was made")
+
+	return command
+}
+
+// headLeftOut returns the head of a table of instances that are left out.
+func headLeftOut() []string { return []string{"LEFT OUT", "BECAUSE"} }
+
+// printPlan reads and prints a plan.
+func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id string) error {
+	var (
+		shown shownPlan
+		total = map[string]int{}
+		err   error
+	)
+
+	if shown.Plan, err = client.GetOrchestration(ctx, id); err != nil {
+		return fmt.Errorf("reading plan %s: %w", id, err)
+	}
+
+	for state, entries := range map[string]*[]operatorapi.OrchestrationOperation{"": &shown.Targets, string(environment.TargetLeftOut): &shown.LeftOut} {
+		list, err := client.ListOrchestrationOperations(ctx, id, operatorapi.ListOrchestrationOperationsParams{State: state})
+		if err != nil {
+			return fmt.Errorf("reading the targets of plan %s: %w", id, err)
+		}
+
+		*entries = list.Data
+
+		if list.TotalCount != nil {
+			total[state] = *list.TotalCount
+		}
+	}
+
+	for state, entries := range map[string]int{"": len(shown.Targets), string(environment.TargetLeftOut): len(shown.LeftOut)} {
+		if more := total[state] - entries; more > 0 {
+			fmt.Fprintf(s.Err, "%d more instances (%s) are not listed. Use 'ebctl orchestration targets %s --all-pages' to list all.\n",
+				more, cmp.Or(state, "to be upgraded"), id)
+		}
+	}
+
+	return s.print(shown, output.WithID{ID: id, Text: planText(shown)})
+}
+
+// planText returns the plan and its targets as text.
+func planText(shown shownPlan) output.Text {
+	targets := output.Rows{Head: []string{"INSTANCE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "ACCOUNT"}, None: "Nothing is upgraded."}
+	for _, each := range shown.Targets {
+		targets.Rows = append(targets.Rows, []string{
+			each.InstanceID, each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"), cmp.Or(each.ToVersion, "default"),
+			output.Time(each.MaintenanceWindowBegin), each.GlobalAccountID,
+		})
+	}
+
+	left := output.Rows{Head: headLeftOut()}
+	for _, each := range shown.LeftOut {
+		left.Rows = append(left.Rows, []string{each.InstanceID, each.Description})
+	}
+
+	texts := paragraphs{orchestrationText(shown.Plan), targets}
+	if len(left.Rows) > 0 {
+		texts = append(texts, left)
+	}
+
+	return texts
+}
