@@ -72,8 +72,46 @@ func (s stores) orchestrationCalls() map[string]call {
 
 	maps.Copy(calls, s.targetCalls(id, target))
 	maps.Copy(calls, s.planCalls(id))
+	maps.Copy(calls, s.waveCalls(id))
 
 	return calls
+}
+
+// waveCalls returns the calls for waves and failure gates.
+func (s stores) waveCalls(id string) map[string]call {
+	return map[string]call{
+		"orchestrations.Wave": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Wave(ctx, tx, "o6", 1)
+
+			return err
+		}),
+		"orchestrations.Wave of many targets": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Wave(ctx, tx, id, 1)
+
+			return err
+		}),
+		"orchestrations.SetWave": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.SetWave(ctx, tx, id, 2, filledAt, filledAt)
+		}),
+		"orchestrations.AcceptFailures": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.AcceptFailures(ctx, tx, "o6")
+		}),
+		"orchestrations.CommonFailure": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.CommonFailure(ctx, tx, "o6")
+
+			return err
+		}),
+		"orchestrations.WaveStats": func(ctx context.Context) error {
+			_, err := s.orchestrations.WaveStats(ctx, s.db.Reader(), "o6")
+
+			return err
+		},
+		"orchestrations.Counts of many targets": func(ctx context.Context) error {
+			_, _, err := s.orchestrations.Counts(ctx)
+
+			return err
+		},
+	}
 }
 
 // planCalls returns the calls for plans.
@@ -111,12 +149,14 @@ func (s stores) targetCalls(id string, target environment.Target) map[string]cal
 			return err
 		}),
 		"orchestrations.Due": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.orchestrations.Due(ctx, tx, id, filledAt, []string{"aws"}, []string{"region-3"}, page)
+			_, err := s.orchestrations.Due(ctx, tx, id, orchestrations.DueFilter{
+				Wave: 1, Now: filledAt, WithoutProviders: []string{"aws"}, WithoutRegions: []string{"region-3"}, Limit: page,
+			})
 
 			return err
 		}),
 		"orchestrations.NextDue": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.orchestrations.NextDue(ctx, tx, id)
+			_, err := s.orchestrations.NextDue(ctx, tx, id, 1)
 
 			return err
 		}),

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +40,8 @@ type Orchestrator interface {
 	CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
 	Apply(ctx context.Context, id string, strict bool) ([]orchestration.Changed, error)
 	Cancel(ctx context.Context, id string) error
+	Pause(ctx context.Context, id string) error
+	Resume(ctx context.Context, id string) error
 	Retry(ctx context.Context, id string, operationIDs []string) (orchestration.Retried, error)
 }
 
@@ -100,7 +104,7 @@ func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestrati
 	response := operatorapi.Orchestration{
 		OrchestrationID: shown.ID, Type: shown.Kind, State: string(shown.State), Description: shown.Description,
 		CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt, Parameters: shown.Parameters, OrderedBy: shown.OrderedBy,
-		AppliedBy: shown.AppliedBy, AppliedAt: shown.AppliedAt,
+		AppliedBy: shown.AppliedBy, AppliedAt: shown.AppliedAt, Wave: shown.Wave, SoakUntil: shown.SoakUntil,
 	}
 
 	if shown.State == environment.OrchestrationPlanned {
@@ -133,7 +137,17 @@ func (a *api) GetOrchestration(r *http.Request) (httpserver.Response, error) {
 	}
 
 	shown := shownOrchestration(found)
-	shown.OperationStats, err = a.Orchestrations.Stats(r.Context(), a.DB.Reader(), found.ID)
+
+	if shown.OperationStats, err = a.Orchestrations.Stats(r.Context(), a.DB.Reader(), found.ID); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	waves, err := a.Orchestrations.WaveStats(r.Context(), a.DB.Reader(), found.ID)
+	shown.Explanation = orchestration.Explain(found, waves, a.Clock.Now())
+
+	for _, wave := range slices.Sorted(maps.Keys(waves)) {
+		shown.Waves = append(shown.Waves, operatorapi.OrchestrationWave{Wave: wave, OperationStats: waves[wave]})
+	}
 
 	return httpserver.OK(shown), err
 }
@@ -163,13 +177,19 @@ func (a *api) ListOrchestrationOperations(r *http.Request, query operatorserver.
 }
 
 func shownTarget(of environment.Orchestration, target orchestrations.Listed) operatorapi.OrchestrationOperation {
-	return operatorapi.OrchestrationOperation{
+	shown := operatorapi.OrchestrationOperation{
 		OperationID: target.OperationID, OrchestrationID: of.ID, InstanceID: target.InstanceID, RuntimeID: target.Instance.RuntimeID,
 		GlobalAccountID: target.Instance.GlobalAccountID, SubAccountID: target.Instance.SubAccountID,
 		ServicePlanID: target.Instance.PlanID, ServicePlanName: target.Instance.PlanName, ShootName: target.Instance.ShootName,
 		DryRun: of.Parameters.DryRun, MaintenanceWindowBegin: target.NotBefore, State: target.State,
 		Description: joinTexts(target.Description, target.Problem), FromVersion: target.FromVersion, ToVersion: target.ToVersion, Region: target.Region,
 	}
+
+	if target.State != string(environment.TargetLeftOut) {
+		shown.Wave = target.Wave
+	}
+
+	return shown
 }
 
 // joinTexts joins a description with a problem, which may be empty or the same.
@@ -207,13 +227,27 @@ func (a *api) GetOrchestrationOperation(r *http.Request) (httpserver.Response, e
 
 // CancelOrchestration cancels an orchestration.
 func (a *api) CancelOrchestration(r *http.Request) (httpserver.Response, error) {
+	return a.changeOrchestration(r, "orchestration canceled", a.Orchestrator.Cancel)
+}
+
+// PauseOrchestration starts no more upgrades of an orchestration.
+func (a *api) PauseOrchestration(r *http.Request) (httpserver.Response, error) {
+	return a.changeOrchestration(r, "orchestration paused", a.Orchestrator.Pause)
+}
+
+// ResumeOrchestration continues an orchestration that is paused or gated.
+func (a *api) ResumeOrchestration(r *http.Request) (httpserver.Response, error) {
+	return a.changeOrchestration(r, "orchestration resumed", a.Orchestrator.Resume)
+}
+
+func (a *api) changeOrchestration(r *http.Request, done string, change func(ctx context.Context, id string) error) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	err = a.Orchestrator.Cancel(r.Context(), id)
-	a.logOrchestration(r, id, "orchestration canceled", err)
+	err = change(r.Context(), id)
+	a.logOrchestration(r, id, done, err)
 
 	return httpserver.OK(operatorapi.AcceptedOrchestration{OrchestrationID: id}), err
 }

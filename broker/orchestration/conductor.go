@@ -80,51 +80,62 @@ func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration env
 		return orchestrating.Progress{}, err
 	}
 
-	state, more := orchestration.State, false
+	more := false
 
-	if state == environment.OrchestrationCanceling {
+	if orchestration.State == environment.OrchestrationCanceling {
 		if err := c.Orchestrations.CancelPending(ctx, tx, orchestration.ID, textCanceled); err != nil {
 			return orchestrating.Progress{}, err
 		}
 	} else {
-		var err error
-		if more, err = c.start(ctx, tx, orchestration); err != nil {
-			return orchestrating.Progress{}, err
+		starts, err := c.step(ctx, tx, &orchestration)
+		if err == nil && starts {
+			more, err = c.start(ctx, tx, orchestration)
 		}
 
-		state = environment.OrchestrationInProgress
+		if err != nil {
+			return orchestrating.Progress{}, err
+		}
 	}
 
-	return c.progress(ctx, tx, orchestration.ID, state, more)
+	return c.progress(ctx, tx, orchestration, more)
 }
 
 // progress returns the progress of the orchestration and stores it. more reports that more targets can start at once.
-func (c Conductor) progress(ctx context.Context, tx storage.Tx, id string, state environment.OrchestrationState, more bool) (progress orchestrating.Progress, err error) {
-	stats, err := c.Orchestrations.Stats(ctx, tx, id)
+func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, more bool) (progress orchestrating.Progress, err error) {
+	stats, err := c.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
 		return progress, err
 	}
 
-	progress.Text, progress.Done = describe(stats), unfinished(stats) == 0
+	progress.Text, progress.Done = describeProgress(orchestration, stats), unfinished(stats) == 0
 
-	running, err := c.Orchestrations.Running(ctx, tx, id)
-	if err != nil {
+	if orchestration.State.Stopped() { // a resumption makes the conductor due
+		progress.Text = orchestration.Description
+	} else if progress.Next, err = c.next(ctx, tx, orchestration, more); err != nil {
 		return progress, err
 	}
 
-	now := c.Clock.Now()
+	return progress, c.Orchestrations.SetState(ctx, tx, orchestration.ID, orchestration.State, progress.Text, c.Clock.Now())
+}
 
-	next, err := c.Orchestrations.NextDue(ctx, tx, id)
+// next returns when the conductor must run again at the latest, or zero if the end of an upgrade makes it due.
+func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, more bool) (time.Time, error) {
+	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
 	if err != nil {
-		return progress, err
+		return time.Time{}, err
+	}
+
+	due, err := c.Orchestrations.NextDue(ctx, tx, orchestration.ID, orchestration.Wave)
+	if err != nil {
+		return time.Time{}, err
 	}
 
 	// A target that is due although no more can start waits for the end of another one, which makes the conductor due.
-	if more || next.After(now) || len(running) == 0 {
-		progress.Next = next
+	if !due.IsZero() && (more || due.After(c.Clock.Now()) || len(running) == 0) {
+		return due, nil
 	}
 
-	return progress, c.Orchestrations.SetState(ctx, tx, id, state, progress.Text, now)
+	return orchestration.SoakUntil, nil
 }
 
 // start starts as many due upgrades as the order and startBatch allow. It reports whether more can start now.
@@ -139,7 +150,9 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 	for tried := 0; room.left() > 0; {
 		providers, regions := room.full()
 
-		due, err := c.Orchestrations.Due(ctx, tx, orchestration.ID, c.Clock.Now(), providers, regions, min(room.left(), startBatch))
+		due, err := c.Orchestrations.Due(ctx, tx, orchestration.ID, orchestrations.DueFilter{
+			Wave: orchestration.Wave, Now: c.Clock.Now(), WithoutProviders: providers, WithoutRegions: regions, Limit: min(room.left(), startBatch),
+		})
 		if err != nil || len(due) == 0 {
 			return false, err
 		}

@@ -1,13 +1,15 @@
 package orchestration_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
@@ -24,6 +26,9 @@ type modelTarget struct {
 	id, region, state string
 	notBefore         time.Time
 	busy, deleted     bool
+	// wave is that of the order. accepted is a failure that no longer counts.
+	wave     int
+	accepted bool
 	// upgrades is the number of upgrades that were ordered.
 	upgrades, retries int
 }
@@ -36,8 +41,28 @@ type model struct {
 	done             bool
 	planned          bool
 	workers, regions int
-	targets          []*modelTarget
-	now              time.Time
+	// gate is the number of failures that stops the orchestration, or 0.
+	gate    int
+	wave    int
+	soak    time.Time
+	targets []*modelTarget
+	now     time.Time
+}
+
+// modelSoak is the soak time of the first wave.
+const modelSoak = 5 * time.Minute
+
+func (m *model) stopped() bool { return m.state == "paused" || m.state == "gated" }
+
+// begun returns the targets of the waves that have begun which meet the condition.
+func (m *model) begun(condition func(*modelTarget) bool) (found int) {
+	for _, target := range m.targets {
+		if target.wave <= m.wave && condition(target) {
+			found++
+		}
+	}
+
+	return found
 }
 
 func (m *model) ended() bool {
@@ -76,17 +101,61 @@ func (m *model) run() {
 			m.planned = true
 		}
 
-		m.state = "in progress"
-		m.start()
+		m.advance()
 	}
 
 	m.done = m.unfinished() == 0
 }
 
+// advance stops the orchestration, or begins the next wave and starts targets.
+func (m *model) advance() {
+	if m.stopped() {
+		return
+	}
+
+	m.state = "in progress"
+	failed := m.begun(func(target *modelTarget) bool { return target.state == "failed" && !target.accepted })
+
+	if waiting := m.in("pending", "retrying"); m.gate > 0 && len(waiting) > 0 && failed >= m.gate {
+		m.state = "gated"
+
+		return
+	}
+
+	m.enterWave()
+	m.start()
+}
+
+// enterWave begins the second wave after the first one has soaked. A wave without an upgrade does not soak.
+func (m *model) enterWave() {
+	if !slices.ContainsFunc(m.in("pending", "retrying"), func(target *modelTarget) bool { return target.wave > m.wave }) {
+		return
+	}
+
+	upgraded := m.begun(func(target *modelTarget) bool { return target.state == "succeeded" || target.state == "failed" })
+
+	switch {
+	case m.begun(func(target *modelTarget) bool {
+		return slices.Contains([]string{"pending", "retrying", "in progress"}, target.state)
+	}) > 0:
+		m.soak = time.Time{}
+	case m.soak.IsZero() && upgraded == 0:
+		m.soak = m.now
+	case m.soak.IsZero():
+		m.soak = m.now.Add(modelSoak)
+	}
+
+	if !m.soak.IsZero() && !m.soak.After(m.now) {
+		m.wave, m.soak = 2, time.Time{}
+	}
+}
+
 // start starts the targets that are due, the earliest first, while there is room.
 func (m *model) start() {
-	waiting := m.in("pending", "retrying")
-	slices.SortStableFunc(waiting, func(a, b *modelTarget) int { return a.notBefore.Compare(b.notBefore) })
+	waiting := slices.DeleteFunc(m.in("pending", "retrying"), func(target *modelTarget) bool { return target.wave > m.wave })
+	slices.SortStableFunc(waiting, func(a, b *modelTarget) int {
+		return cmp.Or(a.wave-b.wave, a.notBefore.Compare(b.notBefore))
+	})
 
 	for _, target := range waiting {
 		running := m.in("in progress")
@@ -121,7 +190,7 @@ func (m *model) end() {
 func (m *model) retry() {
 	failed := m.in("failed")
 	for _, target := range failed {
-		target.state, target.notBefore = "retrying", m.now
+		target.state, target.notBefore, target.accepted = "retrying", m.now, false
 		target.retries++
 	}
 
@@ -139,7 +208,7 @@ func (m *model) retry() {
 
 func (m *model) abandon() {
 	switch {
-	case m.conducted || m.ended():
+	case m.conducted || m.ended() || m.state == "planned":
 	case m.state == "canceling":
 		m.state = "canceled"
 
@@ -193,17 +262,36 @@ func newModeled(f *stepped, run int, t *rapid.T) *modeled {
 	})
 
 	for i := range rapid.IntRange(1, 6).Draw(t, "targets") {
-		target := &modelTarget{id: fmt.Sprint(m.prefix, i), region: fmt.Sprintf("region-%d", i%2)}
+		target := &modelTarget{id: fmt.Sprint(m.prefix, i), region: fmt.Sprintf("region-%d", i%2), wave: rapid.IntRange(1, 2).Draw(t, "wave")}
 		m.want.targets = append(m.want.targets, target)
 		f.create(target.id, environment.KindProvision, process.Succeeded, func(instance *environment.Instance) { instance.Region = target.region })
+		f.tx(func(tx storage.Tx) error {
+			return f.Conductor.Planner.Upgrader.Instances.SetLabels(f.Context(), tx, target.id, map[string]string{"wave": strconv.Itoa(target.wave)})
+		})
 	}
 
 	m.want.workers, m.want.regions = rapid.IntRange(1, 4).Draw(t, "workers"), rapid.IntRange(0, 2).Draw(t, "workers of a region")
-	m.want.state, m.want.conducted, m.want.now = "pending", true, f.clock.Now()
+	m.want.state, m.want.conducted, m.want.now, m.want.wave = "pending", true, f.clock.Now(), 1
+	m.want.gate = rapid.IntRange(0, 2).Draw(t, "failure gate")
 
 	parameters := all(m.want.workers)
 	parameters.Strategy.Parallel = &fleet.Parallel{Workers: m.want.workers, WorkersPerRegion: m.want.regions}
-	f.id, _ = f.order(parameters)
+	parameters.Strategy.Waves = []fleet.Wave{{Labels: "wave=1", Soak: modelSoak.String()}}
+
+	if m.want.gate > 0 {
+		parameters.Strategy.FailureGate = &fleet.FailureGate{Failures: m.want.gate}
+	}
+
+	if rapid.Bool().Draw(t, "plan first") {
+		f.plan(parameters)
+		m.want.state, m.want.conducted, m.want.planned = "planned", false, true
+
+		for _, target := range m.want.targets {
+			target.state = "pending"
+		}
+	} else {
+		f.id, _ = f.order(parameters)
+	}
 
 	return m
 }
@@ -297,11 +385,21 @@ func (m *modeled) actions() map[string]func(*rapid.T) {
 				t.Fatal(err)
 			}
 
-			if !m.want.ended() && m.want.state != "canceling" {
+			switch {
+			case m.want.state == "planned":
+				m.want.state = "canceled"
+
+				for _, target := range m.want.targets {
+					target.state = "canceled"
+				}
+			case !m.want.ended() && m.want.state != "canceling":
 				m.want.state, m.want.conducted = "canceling", true
 			}
 		},
-		"retry": m.retryFailed,
+		"retry":  m.retryFailed,
+		"apply":  m.applyPlan,
+		"pause":  m.pause,
+		"resume": m.resume,
 		"the conductor fails": func(t *rapid.T) {
 			m.save(t, m.conductor(t), process.Failed)
 			m.want.conducted = false
@@ -323,6 +421,76 @@ func (m *modeled) endUpgrade(t *rapid.T, target *modelTarget) {
 	target.state = string(state)
 }
 
+// applyPlan applies the plan. Deleted instances are left out.
+func (m *modeled) applyPlan(t *rapid.T) {
+	_, err := m.Apply(m.Context(), m.id, false)
+
+	if m.want.state != "planned" {
+		if !failure.Is(err, failure.Conflict) {
+			t.Fatalf("an application of what is %s: %v", m.want.state, err)
+		}
+
+		return
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m.want.state, m.want.conducted = "in progress", true
+
+	for _, target := range m.want.targets {
+		if target.deleted {
+			target.state = "left out"
+		}
+	}
+}
+
+func (m *modeled) pause(t *rapid.T) {
+	err := m.Pause(m.Context(), m.id)
+
+	switch {
+	case m.want.stopped():
+		if err != nil {
+			t.Fatal(err)
+		}
+	case m.want.state == "in progress" || m.want.state == "retrying":
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		m.want.state = "paused"
+	case !failure.Is(err, failure.Conflict):
+		t.Fatalf("a pause of what is %s: %v", m.want.state, err)
+	}
+}
+
+func (m *modeled) resume(t *rapid.T) {
+	err := m.Resume(m.Context(), m.id)
+
+	if m.want.ended() || m.want.state == "canceling" || m.want.state == "planned" {
+		if !failure.Is(err, failure.Conflict) {
+			t.Fatalf("a resumption of what is %s: %v", m.want.state, err)
+		}
+
+		return
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if m.want.state == "gated" {
+		for _, target := range m.want.in("failed") {
+			target.accepted = true
+		}
+	}
+
+	if m.want.stopped() {
+		m.want.state = "in progress"
+	}
+}
+
 // runToTheEnd ends all operations and runs the conductor until it ends.
 func (m *modeled) runToTheEnd(t *rapid.T) {
 	for m.want.conducted {
@@ -331,6 +499,10 @@ func (m *modeled) runToTheEnd(t *rapid.T) {
 				m.save(t, m.operation(t, m.updates, environment.KindUpdate, target.id), process.Succeeded)
 				target.busy = false
 			}
+		}
+
+		if m.want.stopped() {
+			m.resume(t)
 		}
 
 		m.runConductor(t)
@@ -361,7 +533,7 @@ func (m *modeled) runConductor(t *rapid.T) {
 	}
 
 	// The time of the next run must not be later than that of a target that can start.
-	if waiting := m.want.in("pending", "retrying"); len(m.want.in("in progress")) == 0 && len(waiting) > 0 && progress.Next.IsZero() {
+	if waiting := m.want.in("pending", "retrying"); len(m.want.in("in progress")) == 0 && len(waiting) > 0 && progress.Next.IsZero() && !m.want.stopped() {
 		t.Fatal("nothing makes the conductor due")
 	}
 }
@@ -392,9 +564,9 @@ func (m *modeled) endOrchestration(t *rapid.T) {
 func (m *modeled) retryFailed(t *rapid.T) {
 	_, err := m.Retry(m.Context(), m.id, nil)
 
-	if m.want.state == "canceling" {
+	if m.want.state == "canceling" || m.want.state == "planned" {
 		if !failure.Is(err, failure.Conflict) {
-			t.Fatalf("a retry while the orchestration is being canceled: %v", err)
+			t.Fatalf("a retry of what is %s: %v", m.want.state, err)
 		}
 
 		return
@@ -414,7 +586,11 @@ func (m *modeled) compare(t *rapid.T) {
 		t.Fatalf("the state is %s, want %s: %s", orchestration.State, m.want.state, orchestration.Description)
 	}
 
-	if diff := cmp.Diff(m.want.stats(), stats, cmpopts.EquateEmpty()); diff != "" {
+	if orchestration.Wave != m.want.wave || !orchestration.SoakUntil.Equal(m.want.soak) {
+		t.Fatalf("wave %d, soaks until %s; want %d, %s", orchestration.Wave, orchestration.SoakUntil, m.want.wave, m.want.soak)
+	}
+
+	if diff := gocmp.Diff(m.want.stats(), stats, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("targets -want +got\n%s", diff)
 	}
 
@@ -443,7 +619,7 @@ func (m *modeled) compare(t *rapid.T) {
 
 	maps.DeleteFunc(want, func(_ string, count int) bool { return count == 0 })
 
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Fatalf("upgrades -want +got\n%s", diff)
 	}
 

@@ -191,6 +191,7 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
 		case environment.OrchestrationPlanned:
 			return failure.New(failure.Conflict, "The plan is not applied, so nothing has failed.")
+		default:
 		}
 
 		if retried, err = o.retryTargets(ctx, tx, id, operationIDs); err != nil {

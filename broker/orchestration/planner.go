@@ -30,8 +30,58 @@ type Planner struct {
 	StateOf func(newest process.Record) string
 }
 
-// targets returns the selected instances.
+// targets returns the selected instances with their waves.
 func (p Planner) targets(ctx context.Context, orchestration environment.Orchestration) ([]environment.Target, error) {
+	targets, err := p.all(ctx, orchestration)
+	if err != nil {
+		return nil, err
+	}
+
+	return targets, p.assignWaves(ctx, orchestration, targets)
+}
+
+// assignWaves sets the waves of the targets that are not left out.
+func (p Planner) assignWaves(ctx context.Context, orchestration environment.Orchestration, targets []environment.Target) error {
+	var (
+		strategy = orchestration.Parameters.Strategy
+		pending  []*environment.Target
+		members  []fleet.Member
+	)
+
+	for i := range targets {
+		if targets[i].State == environment.TargetPending {
+			pending = append(pending, &targets[i])
+			members = append(members, fleet.Member{InstanceID: targets[i].InstanceID})
+		}
+	}
+
+	if strategy.ByLabel() {
+		for page := range slices.Chunk(members, planPage) {
+			ids := make([]string, 0, len(page))
+			for _, member := range page {
+				ids = append(ids, member.InstanceID)
+			}
+
+			labels, err := p.Upgrader.Instances.Labels(ctx, p.reader(), ids...)
+			if err != nil {
+				return err
+			}
+
+			for i := range page {
+				page[i].Labels = labels[page[i].InstanceID]
+			}
+		}
+	}
+
+	for i, wave := range fleet.Assign(strategy.Waves, orchestration.ID, members) {
+		pending[i].Wave = wave
+	}
+
+	return nil
+}
+
+// all returns the selected instances.
+func (p Planner) all(ctx context.Context, orchestration environment.Orchestration) ([]environment.Target, error) {
 	var (
 		targets  []environment.Target
 		selector = fleet.NewSelector(orchestration.Parameters.Targets, orchestration.ID)

@@ -54,8 +54,9 @@ type Order struct {
 
 // Accepted is an accepted upgrade.
 type Accepted struct {
-	OperationID string
 	Versions
+
+	OperationID string
 	// Components are those of Kyma that the catalog lists for the version, in the order of their installation. Operators can add others
 	// in the control plane. It is empty for a cluster, and without a version.
 	Components []string

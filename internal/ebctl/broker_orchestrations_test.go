@@ -47,12 +47,15 @@ func (b *fakeBroker) routeOrchestrations() {
 			answer(w, http.StatusOK, found)
 		}
 	})
-	b.routes.HandleFunc("PUT /orchestrations/{id}/cancel", func(w http.ResponseWriter, r *http.Request) {
-		if found := b.findOrchestration(w, r); found != nil {
-			found.State = "canceling"
-			answer(w, http.StatusOK, operatorapi.AcceptedOrchestration{OrchestrationID: found.OrchestrationID})
-		}
-	})
+	for change, state := range map[string]string{"cancel": "canceling", "pause": "paused", "resume": "in progress"} {
+		b.routes.HandleFunc("PUT /orchestrations/{id}/"+change, func(w http.ResponseWriter, r *http.Request) {
+			if found := b.findOrchestration(w, r); found != nil {
+				found.State = state
+				answer(w, http.StatusOK, operatorapi.AcceptedOrchestration{OrchestrationID: found.OrchestrationID})
+			}
+		})
+	}
+
 	b.routes.HandleFunc("POST /orchestrations/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
 		if b.findOrchestration(w, r) != nil {
 			answer(w, http.StatusAccepted, b.scenario.Retried)

@@ -54,7 +54,7 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 		},
 		id: func(credential operatorapi.Credential) string { return credential.InstanceID + "/" + credential.System },
 		table: output.Rows{
-			Head:        []string{"INSTANCE", "SYSTEM", "ISSUED", "VALID UNTIL", "RENEWAL", "PROBLEM", "NAME"},
+			Head:        []string{headInstance, "SYSTEM", "ISSUED", "VALID UNTIL", "RENEWAL", "PROBLEM", "NAME"},
 			WideColumns: 1,  // the name
 			Cut:         60, // leaves a table with a long problem readable
 			None:        "No credentials found.",

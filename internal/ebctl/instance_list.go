@@ -16,7 +16,7 @@ import (
 // newInstanceListCommand returns the command that lists instances, with columns for users: name, plan and state.
 func newInstanceListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List instances, newest first", output.Rows{
-		Head:        []string{"NAME", "INSTANCE", "PLAN", "REGION", headState, "AGE", "LAST OPERATION", "PROBLEM"},
+		Head:        []string{"NAME", headInstance, "PLAN", "REGION", headState, "AGE", "LAST OPERATION", "PROBLEM"},
 		WideColumns: 2, // the last operation and its problem
 		None:        "No instances found.",
 	}, func(runtime operatorapi.Runtime) []string {
@@ -34,7 +34,7 @@ func newInstanceListCommand(session *session) *cobra.Command {
 // accounts and clusters.
 func newRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes with their accounts and clusters, newest first", output.Rows{
-		Head: []string{"RUNTIME", "CLUSTER", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", headState, "INSTANCE", "AGE"},
+		Head: []string{"RUNTIME", "CLUSTER", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", headState, headInstance, "AGE"},
 		None: "No runtimes found.",
 	}, func(runtime operatorapi.Runtime) []string {
 		return []string{

@@ -78,7 +78,7 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 // cleanUp starts a cleanup for each leftover and prints them. It stops at the first error.
 func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, leftovers []operatorapi.Runtime, reason string) error {
 	started := operatorapi.OperationList{Data: []operatorapi.Operation{}}
-	table := output.Rows{Head: []string{"OPERATION", "INSTANCE", "STEPS"}, None: "There is nothing to clean up.", IDs: []string{}}
+	table := output.Rows{Head: []string{"OPERATION", headInstance, "STEPS"}, None: "There is nothing to clean up.", IDs: []string{}}
 
 	for _, each := range leftovers {
 		operation, err := client.CleanLeftover(ctx, each.Leftover.ID, operatorapi.Justification{Reason: reason})
@@ -184,7 +184,7 @@ func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []st
 // leftoverTable returns the table of leftovers without its rows, and the function that returns the cells of one.
 func (s *session) leftoverTable() (output.Rows, func(operatorapi.Runtime) []string) {
 	table := output.Rows{
-		Head:        []string{"LEFTOVER", "INSTANCE", "PLAN", "STEPS", "DELETED", "RETRY", "OBJECTS", "LAST OPERATION", "ACCOUNT", "CLUSTER"},
+		Head:        []string{"LEFTOVER", headInstance, "PLAN", "STEPS", "DELETED", "RETRY", "OBJECTS", "LAST OPERATION", "ACCOUNT", "CLUSTER"},
 		WideColumns: 3, // the last operation, the account and the cluster
 		None:        "Nothing is left over.",
 		IDs:         []string{},

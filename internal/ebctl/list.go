@@ -17,8 +17,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// headState is the head of the columns with states.
-const headState = "STATE"
+// headState and headInstance are the heads of the columns with states and with IDs of instances.
+const (
+	headState    = "STATE"
+	headInstance = "INSTANCE"
+)
 
 // lister implements a list command of the operator API. L is the type of a list, which contains one page; E is the type of an
 // entry.

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -22,6 +23,9 @@ func newOrchestrationCommand(session *session) *cobra.Command {
 		newOrchestrationListCommand(session),
 		newOrchestrationGetCommand(session),
 		newOrchestrationTargetsCommand(session),
+		newOrchestrationExplainCommand(session),
+		newOrchestrationPauseCommand(session),
+		newOrchestrationResumeCommand(session),
 		newOrchestrationCancelCommand(session),
 		newOrchestrationRetryCommand(session),
 	)
@@ -31,7 +35,7 @@ func newOrchestrationCommand(session *session) *cobra.Command {
 func orchestrationStates() []string {
 	return []string{
 		string(environment.OrchestrationPlanned), string(environment.OrchestrationExpired), string(environment.OrchestrationPending), string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
-		string(environment.OrchestrationCanceling), string(environment.OrchestrationCanceled), string(environment.OrchestrationSucceeded),
+		string(environment.OrchestrationPaused), string(environment.OrchestrationGated), string(environment.OrchestrationCanceling), string(environment.OrchestrationCanceled), string(environment.OrchestrationSucceeded),
 		string(environment.OrchestrationFailed),
 	}
 }
@@ -124,15 +128,15 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		},
 		id: func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
 		table: output.Rows{
-			Head:        []string{"INSTANCE", headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO"},
-			WideColumns: 4,  // the account and what follows
+			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE"},
+			WideColumns: 5,  // the account and what follows
 			Cut:         60, // leaves a table with a long description readable
 			None:        "No targets found.",
 		},
 		row: func(each operatorapi.OrchestrationOperation) []string {
 			return []string{
 				each.InstanceID, each.State, each.ServicePlanName, each.ShootName, each.OperationID, each.Description, each.GlobalAccountID,
-				each.Region, each.FromVersion, each.ToVersion,
+				each.Region, each.FromVersion, each.ToVersion, number(each.Wave),
 			}
 		},
 	}.command(session, "List the instances of an orchestration with their upgrades", true)
@@ -233,11 +237,59 @@ func orchestrationText(shown operatorapi.Orchestration) output.Text {
 		fields = append(fields, output.Field{Name: "Workers", Value: strconv.Itoa(limits.Workers)})
 	}
 
+	for _, wave := range shown.Waves {
+		if len(shown.Parameters.Strategy.Waves) > 0 {
+			fields = append(fields, output.Field{Name: fmt.Sprintf("Wave %d", wave.Wave), Value: waveText(shown, wave)})
+		}
+	}
+
+	if gate := shown.Parameters.Strategy.FailureGate; gate != nil {
+		fields = append(fields, output.Field{Name: "Failure gate", Value: gateText(*gate)})
+	}
+
 	if shown.Parameters.DryRun {
 		fields = append(fields, output.Field{Name: "Dry run", Value: "true"})
 	}
 
 	return output.WithID{Text: append(fields, output.Field{Name: "Targets", Value: statsText(shown.OperationStats)}), ID: shown.OrchestrationID}
+}
+
+// number returns a number as text, and an empty text for 0.
+func number(value int) string {
+	if value == 0 {
+		return ""
+	}
+
+	return strconv.Itoa(value)
+}
+
+// waveText returns the targets of a wave, and the soak time after it.
+func waveText(shown operatorapi.Orchestration, wave operatorapi.OrchestrationWave) string {
+	text := statsText(wave.OperationStats)
+
+	switch waves := shown.Parameters.Strategy.Waves; {
+	case wave.Wave == shown.Wave && !shown.SoakUntil.IsZero():
+		return text + ", soaks until " + output.Time(shown.SoakUntil)
+	case wave.Wave <= len(waves) && waves[wave.Wave-1].Soak != "":
+		return text + ", then " + waves[wave.Wave-1].Soak + " of soak time"
+	default:
+		return text
+	}
+}
+
+// gateText returns when the failure gate stops an orchestration.
+func gateText(gate fleet.FailureGate) string {
+	var limits []string
+
+	if gate.Failures > 0 {
+		limits = append(limits, fmt.Sprintf("%d failures", gate.Failures))
+	}
+
+	if gate.Percentage > 0 {
+		limits = append(limits, fmt.Sprintf("%d %% failures", gate.Percentage))
+	}
+
+	return strings.Join(limits, " or ")
 }
 
 // statsText returns the numbers of targets in each state, such as "2 succeeded, 1 failed".

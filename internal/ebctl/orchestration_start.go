@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,8 @@ type orchestrationFlags struct {
 	target                                        fleet.Target
 	all, dryRun                                   bool
 	instances, runtimes, withoutInstances         []string
+	waves                                         []string
+	gate                                          string
 	workers, workersPerRegion, workersPerProvider int
 }
 
@@ -105,6 +108,9 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many at each cloud provider (default no limit)")
 	flags.StringVar(&f.schedule, "at", "", "the earliest start, such as 2030-01-02T15:04:05Z (default now)")
 	flags.StringVar(&f.version, "version", "", "the version after the upgrade")
+	flags.StringArrayVar(&f.waves, "wave", nil, "a wave, which ends before the next one begins: a number, a percentage such as 5%, or labels such as "+
+		"ring=canary, and a soak time after a colon, as in 5%:2h; repeatable. The rest is the last wave")
+	flags.StringVar(&f.gate, "failure-gate", "", "stop after so many failed upgrades, or after a percentage of them, such as 10%")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "the upgrades only describe what they would do")
 	complete(command, "state", fleet.RuntimeStates()...)
 }
@@ -135,7 +141,7 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 
 	f.override(&parameters, kind)
 
-	return parameters, nil
+	return parameters, f.addWaves(&parameters.Strategy)
 }
 
 // addTargets adds the targets of the flags.
@@ -163,6 +169,62 @@ func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	for _, id := range f.withoutInstances {
 		targets.Exclude = append(targets.Exclude, fleet.Target{InstanceID: id})
 	}
+}
+
+// addWaves sets the waves and the failure gate of flags that are set.
+func (f *orchestrationFlags) addWaves(strategy *fleet.Strategy) error {
+	if len(f.waves) > 0 {
+		strategy.Waves = nil
+	}
+
+	for _, text := range f.waves {
+		part, soak, _ := strings.Cut(text, ":")
+
+		number, percentage, err := amount(part)
+		if err != nil {
+			return usage("--wave %q: %w", text, err)
+		}
+
+		wave := fleet.Wave{Number: number, Percentage: percentage, Soak: soak}
+		if number == 0 && percentage == 0 {
+			wave.Labels = part
+		}
+
+		strategy.Waves = append(strategy.Waves, wave)
+	}
+
+	if f.gate == "" {
+		return nil
+	}
+
+	failures, percentage, err := amount(f.gate)
+	if err != nil || failures+percentage == 0 {
+		return usage("--failure-gate must be a number such as 3, or a percentage such as 10%%")
+	}
+
+	strategy.FailureGate = &fleet.FailureGate{Failures: failures, Percentage: percentage}
+
+	return nil
+}
+
+// amount reads a positive number or a percentage. Both are 0 if the text begins with no digit.
+func amount(text string) (number, percentage int, err error) {
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		return 0, 0, nil
+	}
+
+	digits, isPercentage := strings.CutSuffix(text, "%")
+
+	number, err = strconv.Atoi(digits)
+	if err != nil || number == 0 {
+		return 0, 0, errors.New("a number or a percentage must be positive digits, and a percentage ends with %")
+	}
+
+	if isPercentage {
+		return 0, number, nil
+	}
+
+	return number, 0, nil
 }
 
 // override sets the fields of flags that are set.

@@ -230,7 +230,7 @@ func (d differencesText) WriteText(w io.Writer) error {
 
 func (d differencesText) rows() output.Rows {
 	table := output.Rows{
-		Head:        []string{"KIND", "ID", "INSTANCE", "SHOOT", "ACCOUNT", "RESTORABLE", "MEANING", "REASON", "COMMANDS"},
+		Head:        []string{"KIND", "ID", headInstance, "SHOOT", "ACCOUNT", "RESTORABLE", "MEANING", "REASON", "COMMANDS"},
 		WideColumns: 3, // the texts, which WriteText prints below the table
 		None:        "No differences found.",
 		IDs:         []string{},

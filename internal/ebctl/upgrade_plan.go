@@ -40,7 +40,7 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 		Long: "Plan to upgrade " + what + " of many instances.\n\n" +
 			"The broker stores the plan and upgrades nothing. 'ebctl upgrade apply' applies the plan within seven days. " + helpSelection +
 			"The command needs the role operator. The audit log records your name.",
-		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10\n" +
+		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10 --wave 5%:2h --wave ring=early:24h --failure-gate 10%\n" +
 			"  ebctl upgrade plan " + use + " --parameters @order.yaml -o name",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -173,10 +173,10 @@ func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id
 
 // planText returns the plan and its targets as text.
 func planText(shown shownPlan) output.Text {
-	targets := output.Rows{Head: []string{"INSTANCE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "ACCOUNT"}, None: "Nothing is upgraded."}
+	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "ACCOUNT"}, None: "Nothing is upgraded."}
 	for _, each := range shown.Targets {
 		targets.Rows = append(targets.Rows, []string{
-			each.InstanceID, each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"), cmp.Or(each.ToVersion, "default"),
+			each.InstanceID, number(each.Wave), each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"), cmp.Or(each.ToVersion, "default"),
 			output.Time(each.MaintenanceWindowBegin), each.GlobalAccountID,
 		})
 	}

@@ -23,6 +23,9 @@ const (
 	OrchestrationPending    OrchestrationState = "pending"
 	OrchestrationInProgress OrchestrationState = "in progress"
 	OrchestrationRetrying   OrchestrationState = "retrying"
+	// OrchestrationPaused starts no more upgrades until an operator resumes it. OrchestrationGated is the same, after too many failures.
+	OrchestrationPaused OrchestrationState = "paused"
+	OrchestrationGated  OrchestrationState = "gated"
 	// OrchestrationCanceling starts no more upgrades. It ends when those in progress have ended.
 	OrchestrationCanceling OrchestrationState = "canceling"
 	OrchestrationCanceled  OrchestrationState = "canceled"
@@ -58,6 +61,14 @@ type Orchestration struct {
 	// orchestrations without a plan.
 	AppliedBy string
 	AppliedAt time.Time
+	// Wave is the wave that runs, from 1. SoakUntil is when the next one begins, or zero while upgrades of this one are unfinished.
+	Wave      int
+	SoakUntil time.Time
+}
+
+// Stopped reports whether the orchestration starts no upgrades until an operator resumes it.
+func (s OrchestrationState) Stopped() bool {
+	return s == OrchestrationPaused || s == OrchestrationGated
 }
 
 // TargetState is the state of a target as its conductor last saw it.
@@ -91,6 +102,8 @@ type Target struct {
 	// FromVersion and ToVersion are the versions before and after the upgrade, as planned. ToVersion is empty if the upgrade chooses the
 	// version. Both are empty for targets that were left out.
 	FromVersion, ToVersion string
+	// Wave is the wave of the target, from 1. That of targets that were left out has no meaning.
+	Wave int
 	// ShootName is that of the instance. Only lists of failed targets have it, unless the instance was deleted.
 	ShootName string
 }

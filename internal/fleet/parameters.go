@@ -64,6 +64,10 @@ type Strategy struct {
 	// MaintenanceWindow starts upgrades only in the maintenance windows of their instances.
 	MaintenanceWindow bool      `json:"maintenanceWindow,omitempty"`
 	Parallel          *Parallel `json:"parallel,omitempty"`
+	// Waves divide the targets. Without waves, all targets are in one.
+	Waves []Wave `json:"waves,omitempty"`
+	// FailureGate stops the orchestration after failures. Nil means never.
+	FailureGate *FailureGate `json:"failureGate,omitempty"`
 }
 
 // Parallel bounds the number of upgrades of an orchestration that run at the same time.
@@ -131,6 +135,10 @@ func (s Strategy) complete(now time.Time) (Strategy, error) {
 	}
 
 	s.Parallel = &parallel
+
+	if err := s.validateWaves(); err != nil {
+		return s, err
+	}
 
 	return s.schedule(now)
 }

@@ -782,6 +782,9 @@ type Orchestration struct {
 	// ExpiresAt Until when the plan can be applied. Only of plans that are not applied.
 	ExpiresAt time.Time `json:"expiresAt,omitempty,omitzero"`
 
+	// Explanation What the orchestration does, why it waits, when it continues, and what operators can do. Absent in lists.
+	Explanation []string `json:"explanation,omitempty,omitzero"`
+
 	// OperationStats The number of targets in each state. Absent in lists.
 	OperationStats  map[string]int `json:"operationStats,omitempty,omitzero"`
 	OrchestrationID string         `json:"orchestrationID"`
@@ -792,10 +795,19 @@ type Orchestration struct {
 	// Parameters Which instances an orchestration upgrades, when, and how many at once.
 	Parameters OrchestrationParameters `json:"parameters"`
 
-	// State planned: the plan is not applied. expired: it was not applied in time, and its targets were removed. failed: at least one operation failed. retrying: failed operations are about to be repeated.
+	// SoakUntil When the next wave begins. Absent while operations of this one are unfinished.
+	SoakUntil time.Time `json:"soakUntil,omitempty,omitzero"`
+
+	// State planned: the plan is not applied. expired: it was not applied in time, and its targets were removed. failed: at least one operation failed. retrying: failed operations are about to be repeated. paused: stopped by an operator. gated: stopped by the failure gate.
 	State     string    `json:"state"`
 	Type      string    `json:"type"`
 	UpdatedAt time.Time `json:"updatedAt"`
+
+	// Wave The wave that runs, from 1. Targets of no wave form a last one.
+	Wave int `json:"wave,omitempty,omitzero"`
+
+	// Waves The waves with the numbers of their targets. Absent in lists.
+	Waves []OrchestrationWave `json:"waves,omitempty,omitzero"`
 }
 
 // OrchestrationList defines model for OrchestrationList.
@@ -833,6 +845,9 @@ type OrchestrationOperation struct {
 
 	// ToVersion The version after the upgrade, as planned. Absent if the operation chooses it.
 	ToVersion string `json:"toVersion,omitempty,omitzero"`
+
+	// Wave The wave of the target. Absent if it was left out.
+	Wave int `json:"wave,omitempty,omitzero"`
 }
 
 // OrchestrationOperationList defines model for OrchestrationOperationList.
@@ -871,6 +886,15 @@ type OrchestrationRetry struct {
 
 // OrchestrationTarget Matches instances by all its fields. If runtimeID is present, the other fields of Kyma Environment Broker are ignored, and others are rejected. At least one field is required.
 type OrchestrationTarget = fleet.Target
+
+// OrchestrationWave A wave of an orchestration.
+type OrchestrationWave struct {
+	// OperationStats The number of targets in each state.
+	OperationStats map[string]int `json:"operationStats"`
+
+	// Wave The number of the wave, from 1.
+	Wave int `json:"wave"`
+}
 
 // OutsideObject An object that an instance has in another system.
 type OutsideObject struct {

@@ -35,6 +35,9 @@ const (
 	// ActionPlan stores the plan of an orchestration. ActionApply starts it.
 	ActionPlan  = "plan"
 	ActionApply = "apply"
+	// ActionPause and ActionResume stop and continue an orchestration.
+	ActionPause  = "pause"
+	ActionResume = "resume"
 	// ActionRelease makes a dirty account of the account pool free. Its entry has the account in Before.
 	ActionRelease = "release"
 	// ActionRenew makes the kubeconfigs that other systems have of a runtime due for a renewal.

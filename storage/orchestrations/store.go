@@ -65,18 +65,21 @@ type row struct {
 	UpdatedAt   storage.Time `db:"updated_at"`
 	AppliedBy   string       `db:"applied_by"`
 	AppliedAt   storage.Time `db:"applied_at"`
+	Wave        int          `db:"wave"`
+	SoakUntil   storage.Time `db:"soak_until"`
 }
 
 // inserted are the columns that Insert sets. columns are the columns of row.
 const (
 	inserted = `id, kind, state, description, parameters, ordered_by, created_at, updated_at`
-	columns  = inserted + `, applied_by, applied_at`
+	columns  = inserted + `, applied_by, applied_at, wave, soak_until`
 )
 
 func (r row) orchestration() (environment.Orchestration, error) {
 	orchestration := environment.Orchestration{
 		ID: r.ID, Kind: r.Kind, State: environment.OrchestrationState(r.State), Description: r.Description, OrderedBy: r.OrderedBy,
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, AppliedBy: r.AppliedBy, AppliedAt: r.AppliedAt.Time,
+		Wave: r.Wave, SoakUntil: r.SoakUntil.Time,
 	}
 	err := json.Unmarshal([]byte(r.Parameters), &orchestration.Parameters)
 

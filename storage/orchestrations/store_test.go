@@ -73,6 +73,7 @@ func (f fixture) add(targets ...environment.Target) environment.Orchestration {
 	orchestration := environment.Orchestration{
 		ID: id, Kind: environment.KindUpgradeCluster, State: environment.OrchestrationPending, Description: "created", OrderedBy: "admin",
 		Parameters: fleet.Parameters{Targets: fleet.Targets{Include: []fleet.Target{{Target: "all"}}}}, CreatedAt: now, UpdatedAt: now,
+		Wave: 1,
 	}
 
 	for i := range targets {
@@ -199,7 +200,9 @@ func TestTargets(t *testing.T) {
 			{"without a region", nil, []string{"eu"}, 9, []string{"b"}},
 		} {
 			f.tx(func(tx storage.Tx) error {
-				due, err := f.store.Due(f.Context(), tx, id, now, c.providers, c.regions, c.limit)
+				due, err := f.store.Due(f.Context(), tx, id, orchestrations.DueFilter{
+					Wave: 1, Now: now, WithoutProviders: c.providers, WithoutRegions: c.regions, Limit: c.limit,
+				})
 
 				var got []string
 				for _, target := range due {
@@ -237,7 +240,7 @@ func TestNextDue(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		want := func(reason string, want time.Time) {
 			f.tx(func(tx storage.Tx) error {
-				got, err := f.store.NextDue(f.Context(), tx, id)
+				got, err := f.store.NextDue(f.Context(), tx, id, 1)
 				if !got.Equal(want) {
 					f.Errorf("%s: got %s, want %s", reason, got, want)
 				}
@@ -246,7 +249,10 @@ func TestNextDue(t *testing.T) {
 			})
 		}
 
-		f.add(environment.Target{InstanceID: "a", NotBefore: now.Add(2 * time.Hour)}, environment.Target{InstanceID: "b", NotBefore: now.Add(time.Hour)})
+		f.add(
+			environment.Target{InstanceID: "a", NotBefore: now.Add(2 * time.Hour)}, environment.Target{InstanceID: "b", NotBefore: now.Add(time.Hour)},
+			environment.Target{InstanceID: "of the next wave", NotBefore: now, Wave: 2},
+		)
 		want("the first one", now.Add(time.Hour))
 		f.tx(func(tx storage.Tx) error { return f.store.CancelPending(f.Context(), tx, id, "") })
 		want("none is pending", time.Time{})
@@ -323,7 +329,7 @@ func TestRetry(t *testing.T) {
 		f.wantStats("one is retried", map[string]int{"retrying": 1, "failed": 1})
 
 		f.tx(func(tx storage.Tx) error {
-			due, err := f.store.Due(f.Context(), tx, id, now.Add(time.Hour), nil, nil, 9)
+			due, err := f.store.Due(f.Context(), tx, id, orchestrations.DueFilter{Wave: 1, Now: now.Add(time.Hour), Limit: 9})
 			if len(due) != 1 || due[0].OperationID != "next" || due[0].FormerID != "operation-of-a" {
 				f.Errorf("the retry: %+v", due)
 			}

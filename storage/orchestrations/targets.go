@@ -27,12 +27,13 @@ type targetRow struct {
 	NotBefore       storage.Time `db:"not_before"`
 	FromVersion     string       `db:"from_version"`
 	ToVersion       string       `db:"to_version"`
+	Wave            int          `db:"wave"`
 	Shoot           string       `db:"shoot"`
 }
 
 // targetColumns are the columns of targetRow.
 const targetColumns = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before,
-	from_version, to_version`
+	from_version, to_version, wave`
 
 func (r targetRow) target() environment.Target {
 	former, _, _ := strings.Cut(r.FormerIDs, " ")
@@ -40,7 +41,7 @@ func (r targetRow) target() environment.Target {
 	return environment.Target{
 		OrchestrationID: r.OrchestrationID, InstanceID: r.InstanceID, OperationID: r.OperationID, FormerID: former,
 		State: environment.TargetState(r.State), Description: r.Description, Provider: r.Provider, Region: r.Region, NotBefore: r.NotBefore.Time,
-		FromVersion: r.FromVersion, ToVersion: r.ToVersion, ShootName: r.Shoot,
+		Wave: r.Wave, FromVersion: r.FromVersion, ToVersion: r.ToVersion, ShootName: r.Shoot,
 	}
 }
 
@@ -51,10 +52,10 @@ func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environ
 
 		for _, target := range batch {
 			args = append(args, target.OrchestrationID, target.InstanceID, target.OperationID, target.FormerID, string(target.State),
-				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion)
+				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion, max(target.Wave, 1))
 		}
 
-		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
+		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
 
 		if _, err := storage.Exec(ctx, tx, `INSERT INTO orchestration_targets (`+targetColumns+`) VALUES `+values, args...); err != nil {
 			return failure.While(err, "adding the targets of an orchestration")
@@ -94,17 +95,27 @@ func (s *Store) Running(ctx context.Context, tx storage.Tx, id string) (map[Plac
 	return running, failure.While(err, "counting the targets of orchestration %s", id)
 }
 
-// Due returns at most limit pending targets that are due, except those at the providers and in the regions.
-func (s *Store) Due(ctx context.Context, tx storage.Tx, id string, now time.Time, providers, regions []string, limit int) ([]environment.Target, error) {
+// DueFilter selects targets that can start.
+type DueFilter struct {
+	// Wave is the last wave that has begun. Now is the time at which the targets must be due.
+	Wave int
+	Now  time.Time
+	// WithoutProviders and WithoutRegions are the places in which no upgrade can start.
+	WithoutProviders, WithoutRegions []string
+	Limit                            int
+}
+
+// Due returns pending targets that are due, those of earlier waves first.
+func (s *Store) Due(ctx context.Context, tx storage.Tx, id string, filter DueFilter) ([]environment.Target, error) {
 	var conditions storage.Conditions
 
-	conditions.Add(true, "orchestration_id = ? AND state = 'pending' AND not_before <= ?", id, storage.At(now))
-	conditions.Add(len(providers) > 0, "provider NOT IN (?)", providers)
-	conditions.Add(len(regions) > 0, "region NOT IN (?)", regions)
+	conditions.Add(true, "orchestration_id = ? AND state = 'pending' AND wave <= ? AND not_before <= ?", id, filter.Wave, storage.At(filter.Now))
+	conditions.Add(len(filter.WithoutProviders) > 0, "provider NOT IN (?)", filter.WithoutProviders)
+	conditions.Add(len(filter.WithoutRegions) > 0, "region NOT IN (?)", filter.WithoutRegions)
 	where, args := conditions.Where()
 
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets`+where+
-		` ORDER BY not_before, instance_id `+storage.Page(limit, 0), args...)
+		` ORDER BY wave, not_before, instance_id `+storage.Page(filter.Limit, 0), args...)
 
 	return targets(rows), failure.While(err, "finding due targets of orchestration %s", id)
 }
@@ -118,10 +129,10 @@ func targets(rows []targetRow) []environment.Target {
 	return found
 }
 
-// NextDue returns when the next pending target is due, or zero if no target is pending.
-func (s *Store) NextDue(ctx context.Context, tx storage.Tx, id string) (time.Time, error) {
+// NextDue returns when the next pending target is due of the wave and those before it, or zero if none is pending.
+func (s *Store) NextDue(ctx context.Context, tx storage.Tx, id string, wave int) (time.Time, error) {
 	next, err := storage.Get[storage.Time](ctx, tx, `SELECT min(not_before) FROM orchestration_targets
-		WHERE orchestration_id = ? AND state = 'pending'`, id)
+		WHERE orchestration_id = ? AND state = 'pending' AND wave <= ?`, id, wave)
 
 	return next.Time, failure.While(err, "finding the next target of orchestration %s", id)
 }
@@ -172,7 +183,7 @@ func escapeLike(text string) string {
 
 // Retry makes a failed target pending again, with the ID of its next upgrade.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, target environment.Target, operationID string, now time.Time) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?,
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?, accepted = FALSE,
 			former_ids = CASE WHEN former_ids = '' THEN operation_id ELSE operation_id || ' ' || former_ids END, operation_id = ?
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'failed'`,
 		storage.At(now), operationID, target.OrchestrationID, target.InstanceID)

@@ -82,6 +82,8 @@ func brokerRows() []roleRow {
 		roleRow{name: "GET /orchestrations/{orchestration_id}/operations/{operation_id}", roles: reading},
 		roleRow{name: "POST /orchestrations/{orchestration_id}/apply", roles: operating},
 		roleRow{name: "PUT /orchestrations/{orchestration_id}/cancel", roles: operating},
+		roleRow{name: "PUT /orchestrations/{orchestration_id}/pause", roles: operating},
+		roleRow{name: "PUT /orchestrations/{orchestration_id}/resume", roles: operating},
 		roleRow{name: "POST /orchestrations/{orchestration_id}/retry", roles: operating},
 		roleRow{name: "GET /platforms", roles: admin},
 		roleRow{name: "GET /jobs", roles: reading},

@@ -293,6 +293,22 @@ func (c *Client) GetOrchestrationOperation(ctx context.Context, orchestrationID 
 	})
 }
 
+// PauseOrchestration calls PUT /orchestrations/{orchestration_id}/pause: pause an orchestration.
+func (c *Client) PauseOrchestration(ctx context.Context, orchestrationID string) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPut,
+		path:   fmt.Sprintf("/orchestrations/%s/pause", url.PathEscape(orchestrationID)),
+	})
+}
+
+// ResumeOrchestration calls PUT /orchestrations/{orchestration_id}/resume: resume an orchestration.
+func (c *Client) ResumeOrchestration(ctx context.Context, orchestrationID string) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPut,
+		path:   fmt.Sprintf("/orchestrations/%s/resume", url.PathEscape(orchestrationID)),
+	})
+}
+
 // RetryOrchestration calls POST /orchestrations/{orchestration_id}/retry: retry failed operations of an orchestration.
 func (c *Client) RetryOrchestration(ctx context.Context, orchestrationID string, body operatorapi.OrchestrationRetry) (operatorapi.OrchestrationRetried, error) {
 	return callFor[operatorapi.OrchestrationRetried](ctx, c, request{

@@ -81,6 +81,10 @@ type BrokerHandlers interface {
 	ListOrchestrationOperations(r *http.Request, query Query) (httpserver.Response, error)
 	// GetOrchestrationOperation handles GET /orchestrations/{orchestration_id}/operations/{operation_id}: get an operation of an orchestration.
 	GetOrchestrationOperation(r *http.Request) (httpserver.Response, error)
+	// PauseOrchestration handles PUT /orchestrations/{orchestration_id}/pause: pause an orchestration.
+	PauseOrchestration(r *http.Request) (httpserver.Response, error)
+	// ResumeOrchestration handles PUT /orchestrations/{orchestration_id}/resume: resume an orchestration.
+	ResumeOrchestration(r *http.Request) (httpserver.Response, error)
 	// RetryOrchestration handles POST /orchestrations/{orchestration_id}/retry: retry failed operations of an orchestration.
 	RetryOrchestration(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
@@ -241,6 +245,14 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}/operations/{operation_id}", Role: "viewer",
 			serve: to.GetOrchestrationOperation,
+		},
+		{
+			Method: http.MethodPut, Path: "/orchestrations/{orchestration_id}/pause", Role: "operator",
+			serve: to.PauseOrchestration,
+		},
+		{
+			Method: http.MethodPut, Path: "/orchestrations/{orchestration_id}/resume", Role: "operator",
+			serve: to.ResumeOrchestration,
 		},
 		{
 			Method: http.MethodPost, Path: "/orchestrations/{orchestration_id}/retry", Role: "operator",

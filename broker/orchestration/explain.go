@@ -1,0 +1,111 @@
+package orchestration
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Explain returns sentences for operators: what the orchestration does now, why it waits, when it continues, and what operators can do.
+// waves has the numbers of targets of each wave in each current state.
+func Explain(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
+	strategy, id := orchestration.Parameters.Strategy, orchestration.ID
+
+	switch orchestration.State {
+	case environment.OrchestrationPlanned:
+		return []string{
+			fmt.Sprintf("This is a plan. Nothing starts before 'ebctl upgrade apply %s', which is possible until %s.", id,
+				orchestration.CreatedAt.Add(environment.PlanLifetime).UTC().Format(time.RFC3339)),
+		}
+	case environment.OrchestrationExpired:
+		return []string{"The plan was not applied in time. Make a new one with 'ebctl upgrade plan'."}
+	case environment.OrchestrationPending:
+		return []string{"The instances are being selected. If this does not end within a minute, look at the operation of kind orchestrate in 'ebctl operation list'."}
+	case environment.OrchestrationPaused:
+		return []string{
+			orchestration.Description + ". No upgrades start; those in progress run to their ends.",
+			fmt.Sprintf("Continue with 'ebctl orchestration resume %s', or end it with 'ebctl orchestration cancel %s'.", id, id),
+		}
+	case environment.OrchestrationGated:
+		return []string{
+			orchestration.Description + ". No upgrades start; those in progress run to their ends.",
+			fmt.Sprintf("List the failures with 'ebctl orchestration targets %s --state failed', and repeat them with 'ebctl orchestration retry %s'.", id, id),
+			fmt.Sprintf("'ebctl orchestration resume %s' continues, and the gate then counts only new failures. 'ebctl orchestration cancel %s' ends it.", id, id),
+		}
+	case environment.OrchestrationCanceling:
+		return []string{"No more upgrades start. The orchestration ends when those in progress have ended."}
+	case environment.OrchestrationFailed:
+		return []string{
+			orchestration.Description + ".",
+			fmt.Sprintf("Repeat what has failed with 'ebctl orchestration retry %s'.", id),
+		}
+	case environment.OrchestrationSucceeded, environment.OrchestrationCanceled:
+		return []string{orchestration.Description + "."}
+	case environment.OrchestrationInProgress, environment.OrchestrationRetrying:
+	}
+
+	return append(explainRun(orchestration, waves, now), explainGate(strategy)...)
+}
+
+// explainRun explains an orchestration that starts upgrades.
+func explainRun(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
+	strategy, begun := orchestration.Parameters.Strategy, map[string]int{}
+
+	for wave, stats := range waves {
+		if wave <= orchestration.Wave {
+			for state, count := range stats {
+				begun[state] += count
+			}
+		}
+	}
+
+	running := begun[string(process.InProgress)] + begun[string(process.Canceling)]
+	waiting := unfinished(begun) - running
+
+	switch {
+	case strategy.ScheduleTime.After(now):
+		return []string{fmt.Sprintf("Nothing starts before %s, as ordered.", strategy.ScheduleTime.UTC().Format(time.RFC3339))}
+	case !orchestration.SoakUntil.IsZero():
+		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
+	case running == 0 && waiting > 0:
+		return []string{fmt.Sprintf("%d instances wait, and no upgrade runs: they have other operations, or are about to start. "+
+			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
+	case waiting > 0:
+		return []string{fmt.Sprintf("%d upgrades run, and %d instances wait for them: at most %s.", running, waiting, limits(*strategy.Parallel))}
+	default:
+		return []string{fmt.Sprintf("%d upgrades run, and no other instance of this wave waits.", running)}
+	}
+}
+
+// limits returns the limits of an order as a text.
+func limits(parallel fleet.Parallel) string {
+	text := fmt.Sprintf("%d run at once", parallel.Workers)
+	if parallel.WorkersPerRegion > 0 {
+		text += fmt.Sprintf(", %d in a region", parallel.WorkersPerRegion)
+	}
+
+	if parallel.WorkersPerProvider > 0 {
+		text += fmt.Sprintf(", %d at a cloud provider", parallel.WorkersPerProvider)
+	}
+
+	return text
+}
+
+// explainGate explains when the failure gate stops the orchestration.
+func explainGate(strategy fleet.Strategy) []string {
+	gate := strategy.FailureGate
+
+	switch {
+	case gate == nil:
+		return nil
+	case gate.Failures > 0 && gate.Percentage > 0:
+		return []string{fmt.Sprintf("It stops when %d upgrades, or %d %% of those of the waves that have begun, have failed.", gate.Failures, gate.Percentage)}
+	case gate.Failures > 0:
+		return []string{fmt.Sprintf("It stops when %d upgrades have failed.", gate.Failures)}
+	default:
+		return []string{fmt.Sprintf("It stops when %d %% of the upgrades of the waves that have begun have failed.", gate.Percentage)}
+	}
+}

@@ -1,0 +1,80 @@
+package orchestration
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// Pause starts no more upgrades until Resume. Upgrades in progress run to their ends. It does nothing if the orchestration is paused or
+// gated. The error is of kind NotFound if there is no such orchestration, and Conflict if it has not begun, is being canceled or has ended.
+func (o Orders) Pause(ctx context.Context, id string) error {
+	return o.change(ctx, func(tx storage.Tx) error {
+		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
+		if err != nil || orchestration.State.Stopped() {
+			return err
+		}
+
+		switch orchestration.State {
+		case environment.OrchestrationInProgress, environment.OrchestrationRetrying:
+		case environment.OrchestrationPending:
+			return failure.New(failure.Conflict, "The orchestration is being planned. Pause it in a moment.")
+		default:
+			return failure.New(failure.Conflict, "The orchestration is %s. Only one that runs can be paused.", orchestration.State)
+		}
+
+		by := cmp.Or(audit.ActorOf(ctx).Name(), "an unauthenticated user")
+
+		return o.transit(ctx, tx, orchestration, environment.OrchestrationPaused, "Paused by "+by, auditlog.ActionPause)
+	})
+}
+
+// Resume continues an orchestration that is paused or gated. The failure gate then counts only failures that follow. It does nothing if the
+// orchestration runs. The error is of kind NotFound if there is no such orchestration, and Conflict if it cannot run.
+func (o Orders) Resume(ctx context.Context, id string) error {
+	return o.change(ctx, func(tx storage.Tx) error {
+		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		switch orchestration.State {
+		case environment.OrchestrationPaused:
+		case environment.OrchestrationGated:
+			if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {
+				return err
+			}
+
+			if err := o.Orchestrations.AcceptFailures(ctx, tx, id); err != nil {
+				return err
+			}
+		case environment.OrchestrationInProgress, environment.OrchestrationRetrying, environment.OrchestrationPending:
+			return nil
+		default:
+			return failure.New(failure.Conflict, "The orchestration is %s. Only one that is paused or gated can be resumed.", orchestration.State)
+		}
+
+		return o.transit(ctx, tx, orchestration, environment.OrchestrationInProgress, "Resumed", auditlog.ActionResume)
+	})
+}
+
+// transit changes the state of the orchestration, wakes the conductor and records the change.
+func (o Orders) transit(ctx context.Context, tx storage.Tx, from environment.Orchestration, to environment.OrchestrationState, description, action string) error {
+	if err := o.Orchestrations.SetState(ctx, tx, from.ID, to, description, o.Clock.Now()); err != nil {
+		return err
+	}
+
+	// A conductor that has failed stays so: a retry continues its orchestration.
+	if _, err := o.Orchestrations.WakeConductor(ctx, tx, from.ID, o.Clock.Now()); err != nil {
+		return err
+	}
+
+	return o.record(ctx, tx, auditlog.Entry{
+		Action: action, OperationID: from.ID, Before: auditlog.Fields{"state": from.State}, After: auditlog.Fields{"state": to},
+	})
+}

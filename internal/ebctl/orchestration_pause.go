@@ -1,0 +1,66 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newOrchestrationExplainCommand returns the command that explains what an orchestration does.
+func newOrchestrationExplainCommand(session *session) *cobra.Command {
+	return session.onOrchestration(&cobra.Command{
+		Use:   "explain ORCHESTRATION",
+		Short: "Explain what an orchestration does, why it waits, and how to continue",
+	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		found, err := client.GetOrchestration(ctx, id)
+		if err != nil {
+			return fmt.Errorf("reading orchestration %s: %w", id, err)
+		}
+
+		texts := paragraphs{orchestrationText(found)}
+		if len(found.Explanation) > 0 {
+			texts = append(texts, output.Plain(strings.Join(found.Explanation, "\n")))
+		}
+
+		return session.print(found, output.WithID{ID: id, Text: texts})
+	})
+}
+
+// newOrchestrationPauseCommand returns the command that pauses an orchestration.
+func newOrchestrationPauseCommand(session *session) *cobra.Command {
+	return session.changeOrchestration(&cobra.Command{
+		Use:   "pause ORCHESTRATION",
+		Short: "Start no more upgrades of an orchestration until it is resumed",
+		Long: "Start no more upgrades of an orchestration until it is resumed. Those in progress run to their ends.\n\n" +
+			"The command needs the role operator. The audit log records your name.",
+	}, "pausing", (*brokerclient.Client).PauseOrchestration)
+}
+
+// newOrchestrationResumeCommand returns the command that continues an orchestration.
+func newOrchestrationResumeCommand(session *session) *cobra.Command {
+	return session.changeOrchestration(&cobra.Command{
+		Use:   "resume ORCHESTRATION",
+		Short: "Continue an orchestration that is paused or gated",
+		Long: "Continue an orchestration that is paused, or that the failure gate has stopped. The gate then counts only failures that follow.\n\n" +
+			"The command needs the role operator. The audit log records your name.",
+	}, "resuming", (*brokerclient.Client).ResumeOrchestration)
+}
+
+// changeOrchestration completes a command that changes an orchestration and prints it.
+func (s *session) changeOrchestration(command *cobra.Command, doing string,
+	change func(*brokerclient.Client, context.Context, string) (operatorapi.AcceptedOrchestration, error),
+) *cobra.Command {
+	return s.onOrchestration(command, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		if _, err := change(client, ctx, id); err != nil {
+			return fmt.Errorf("%s orchestration %s: %w", doing, id, err)
+		}
+
+		return s.printOrchestration(ctx, client, id)
+	})
+}

@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/labels"
+)
+
+const (
+	// maxWaves is the maximum number of waves that an order names.
+	maxWaves = 20
+	// maxSoak is the maximum time between two waves.
+	maxSoak = 30 * 24 * time.Hour
+)
+
+// Wave is a part of the targets. A wave begins when all upgrades of the waves before it have ended and have soaked. It takes the targets
+// of one of its fields from those that no earlier wave has; the targets of no wave form a last one.
+type Wave struct {
+	// Number is a number of targets. Percentage is a part of all targets, from 1 to 100, and at least one target. Chance decides which.
+	Number     int `json:"number,omitempty"`
+	Percentage int `json:"percentage,omitempty"`
+	// Labels selects targets by a selector in the syntax of labels.Parse.
+	Labels string `json:"labels,omitempty"`
+	// Soak is the time between the end of the wave and the next one, such as 2h30m. Empty means none.
+	Soak string `json:"soak,omitempty"`
+}
+
+// SoakTime returns Soak, which must be valid.
+func (w Wave) SoakTime() time.Duration {
+	soak, _ := time.ParseDuration(w.Soak)
+
+	return soak
+}
+
+// problem returns the mistake in the wave, or an empty string.
+func (w Wave) problem() string {
+	given := 0
+
+	for _, is := range []bool{w.Number != 0, w.Percentage != 0, w.Labels != ""} {
+		if is {
+			given++
+		}
+	}
+
+	if given != 1 {
+		return "it must have one of number, percentage and labels"
+	}
+
+	if w.Number < 0 || w.Percentage < 0 || w.Percentage > maxPercentage {
+		return fmt.Sprintf("number must be positive, and percentage a number from 1 to %d", maxPercentage)
+	}
+
+	if _, err := labels.Parse(w.Labels); err != nil {
+		return "labels: " + failure.Of(err).Text
+	}
+
+	if soak, err := time.ParseDuration(w.Soak); w.Soak != "" && (err != nil || soak < 0 || soak > maxSoak) {
+		return fmt.Sprintf("soak must be a duration such as 2h30m, of at most %d days", int(maxSoak.Hours()/24))
+	}
+
+	return ""
+}
+
+// FailureGate stops an orchestration when too many upgrades have failed. It counts the targets of the waves that have begun. Failures
+// before the last resumption do not count.
+type FailureGate struct {
+	// Failures is the number of failed upgrades that stops the orchestration. 0 means no limit.
+	Failures int `json:"failures,omitempty"`
+	// Percentage is the part of the targets whose failure stops the orchestration, from 1 to 100. 0 means no limit.
+	Percentage int `json:"percentage,omitempty"`
+}
+
+// Closed reports whether so many failed targets stop the orchestration.
+func (g FailureGate) Closed(failed, targets int) bool {
+	return failed > 0 && (g.Failures > 0 && failed >= g.Failures || g.Percentage > 0 && failed*maxPercentage >= g.Percentage*targets)
+}
+
+// validateWaves rejects invalid waves and gates.
+func (s Strategy) validateWaves() error {
+	if len(s.Waves) > maxWaves {
+		return invalid("strategy.waves has %d entries. At most %d are allowed.", len(s.Waves), maxWaves)
+	}
+
+	for i, wave := range s.Waves {
+		if problem := wave.problem(); problem != "" {
+			return invalid("strategy.waves[%d]: %s.", i, problem)
+		}
+	}
+
+	if gate := s.FailureGate; gate != nil && (gate.Failures < 0 || gate.Percentage < 0 || gate.Percentage > maxPercentage || *gate == FailureGate{}) {
+		return invalid("strategy.failureGate must have failures, a positive number, or percentage, a number from 1 to %d.", maxPercentage)
+	}
+
+	return nil
+}
+
+// Member is a target that Assign assigns to a wave.
+type Member struct {
+	InstanceID string
+	Labels     map[string]string
+}
+
+// Assign returns the wave of each member, from 1. The orchestration decides which members chance selects.
+func Assign(waves []Wave, orchestrationID string, members []Member) []int {
+	assigned, order := make([]int, len(members)), make([]int, len(members))
+	for i := range order {
+		order[i] = i
+	}
+
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(Rank(orchestrationID, members[a].InstanceID), Rank(orchestrationID, members[b].InstanceID)),
+			cmp.Compare(members[a].InstanceID, members[b].InstanceID))
+	})
+
+	for number, wave := range waves {
+		conditions, _ := labels.Parse(wave.Labels)
+
+		limit := len(members) // of a wave with labels
+		if wave.Labels == "" {
+			limit = cmp.Or(wave.Number, (wave.Percentage*len(members)+maxPercentage-1)/maxPercentage)
+		}
+
+		for _, member := range order {
+			matches := !slices.ContainsFunc(conditions, func(condition labels.Condition) bool { return !condition.Matches(members[member].Labels) })
+			if limit > 0 && assigned[member] == 0 && matches {
+				assigned[member] = number + 1
+				limit--
+			}
+		}
+	}
+
+	for i := range assigned {
+		assigned[i] = cmp.Or(assigned[i], len(waves)+1)
+	}
+
+	return assigned
+}
+
+// ByLabel reports whether a wave selects targets by labels. Members must have them only then.
+func (s Strategy) ByLabel() bool {
+	return slices.ContainsFunc(s.Waves, func(wave Wave) bool { return wave.Labels != "" })
+}
