@@ -135,6 +135,11 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 		return due, nil
 	}
 
+	// The targets of this wave have ended without an upgrade, whose end would make the conductor due: the next wave begins.
+	if due.IsZero() && len(running) == 0 && orchestration.SoakUntil.IsZero() {
+		return c.Clock.Now(), nil
+	}
+
 	return orchestration.SoakUntil, nil
 }
 

@@ -155,6 +155,27 @@ func TestEmptyFirstWave(t *testing.T) {
 	})
 }
 
+// TestWaveOfDeletedInstances begins the next wave at once if all instances of a wave have been deleted.
+func TestWaveOfDeletedInstances(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(1)
+		f.create("canary", environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
+		f.tx(func(tx storage.Tx) error {
+			return f.Conductor.Planner.Upgrader.Instances.SetLabels(f.Context(), tx, "canary", map[string]string{"ring": "canary"})
+		})
+
+		conductor := f.start(environment.KindUpgradeCluster, waves(5, nil, fleet.Wave{Labels: "ring=canary", Soak: "1h"}))
+		f.exec(`DELETE FROM instances WHERE id = 'canary'`)
+
+		if progress := f.advance(conductor); !progress.Next.Equal(began) {
+			f.Errorf("got %+v", progress)
+		}
+
+		f.advance(conductor)
+		f.wantStats("the rest runs", map[string]int{"canceled": 1, "in progress": 1})
+	})
+}
+
 // TestFailureGate stops after failures, names the most common error, and continues without counting accepted failures.
 func TestFailureGate(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
