@@ -105,10 +105,12 @@ func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
 	}
 }
 
-// conductor returns the part that conducts orchestrations.
-func (s stores) conductor(plans *catalog.Catalog, wake func()) orchestration.Conductor {
+// conductor returns the part that conducts orchestrations, and registers its metrics.
+func (s *Service) conductor(stores stores, plans *catalog.Catalog, wake func()) orchestration.Conductor {
+	s.Metrics().MustRegister(orchestration.Metrics{Orchestrations: stores.orchestrations, Log: s.Log})
+
 	return orchestration.Conductor{
-		DB: s.db, Orchestrations: s.orchestrations, Planner: s.planner(plans, wake), Clock: clock.RealClock{},
+		DB: stores.db, Orchestrations: stores.orchestrations, Planner: stores.planner(plans, wake), Clock: clock.RealClock{},
 	}
 }
 

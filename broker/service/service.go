@@ -204,7 +204,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	conductor := stores.conductor(plans, wake)
+	conductor := s.conductor(stores, plans, wake)
 	processes := s.processes(config, stores, connected, conductor, provisioner, access, follow)
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {

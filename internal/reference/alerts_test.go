@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -183,7 +184,9 @@ func occurs(filter metricsql.LabelFilter, help string) bool {
 	case "state":
 		ofAccount := strings.Contains(help, "account pool") && slices.Contains(accountpool.States(), accountpool.State(filter.Value))
 
-		return ofAccount || slices.Contains([]process.State{process.Pending, process.InProgress, process.Canceling, process.Failed}, process.State(filter.Value))
+		ofOrchestration := strings.Contains(help, "orchestrations") && environment.OrchestrationState(filter.Value).Stopped()
+
+		return ofAccount || ofOrchestration || slices.Contains([]process.State{process.Pending, process.InProgress, process.Canceling, process.Failed}, process.State(filter.Value))
 	}
 
 	isReason := func(meaning failure.ReasonMeaning) bool { return meaning.Reason == filter.Value }

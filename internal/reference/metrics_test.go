@@ -35,6 +35,7 @@ const (
 	kubeconfigs     = "environment_broker_kubeconfig"
 	secretChecks    = "environment_broker_service_manager_checks_total"
 	leftOver        = "environment_broker_runtimes_left_over_total"
+	fleets          = "environment_broker_orchestration"
 )
 
 // TestMetricsAreDocumented checks that the metrics page lists the metrics that the two services register, with their
@@ -46,7 +47,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) ||
 					strings.HasPrefix(name, jobsPrefix) || strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || strings.HasPrefix(name, notifications) || strings.HasPrefix(name, kubeconfigs) ||
-					name == secretChecks || name == leftOver
+					name == secretChecks || name == leftOver || strings.HasPrefix(name, fleets)
 			})
 		}
 
