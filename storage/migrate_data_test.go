@@ -175,7 +175,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 		t.Fatal(err)
 	}
 
-	if all.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+	if all.objects, err = outsideobjects.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -228,7 +228,7 @@ func (s stores) engineCalls() map[string]call {
 		},
 		"keyrotation.Rotate": func(ctx context.Context) error {
 			logger, _ := logtest.NewNullLogger()
-			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed(), endpoints.Sealed()}
+			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed(), endpoints.Sealed(), outsideobjects.Sealed()}
 
 			return keyrotation.New(keyrotation.Options{
 				DB: s.db, Keys: s.keys, Columns: columns, Clock: noPauseClock{}, Log: logger, Metrics: prometheus.NewRegistry(),

@@ -46,6 +46,7 @@ func fillTables() []string {
 			FROM sources WHERE i <= 90000`,
 		`INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, due_at) SELECT 'i' || i, 'reconciler', 'cluster', 'r' || i,
 			'created', '2030-01-02 03:00'::timestamptz, '2030-01-02 04:00'::timestamptz + i * interval '1 second' FROM sources WHERE i <= 9000`,
+		`INSERT INTO outside_configurations SELECT 'i' || i, envelope, at FROM sources WHERE i <= 9000`,
 		`UPDATE instances SET deletion_protection = TRUE WHERE id LIKE '%00'`,
 		`INSERT INTO instance_labels SELECT 'i' || i, 'ring', CASE WHEN i % 1000 = 0 THEN 'canary' ELSE 'rest' END FROM sources WHERE i <= 90000`,
 		`INSERT INTO instance_labels SELECT 'i' || i, 'team', 'team-' || i % 100 FROM sources WHERE i <= 90000 AND i % 10 = 0`,

@@ -73,6 +73,21 @@ func (s stores) objectCalls() map[string]call {
 	by := process.Record{ID: "p100", Lease: process.Lease{Owner: "replica", Fence: 1}}
 
 	return map[string]call{
+		"objects.Configuration": func(ctx context.Context) error {
+			_, err := s.objects.Configuration(ctx, cluster)
+
+			return err
+		},
+		"objects.Set with a configuration": func(ctx context.Context) error {
+			configured := cluster
+			configured.Configuration = "{}"
+
+			return s.objects.Set(ctx, by, configured, filledAt)
+		},
+		"objects.Remove with a configuration": func(ctx context.Context) error { return s.objects.Remove(ctx, by, cluster) },
+		"objects.EndRenewal with a configuration": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt, IssuedAt: filledAt})
+		}),
 		"objects.Set":    func(ctx context.Context) error { return s.objects.Set(ctx, by, object, filledAt) },
 		"objects.Remove": func(ctx context.Context) error { return s.objects.Remove(ctx, by, object) },
 		"objects.Abandoned": func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 
 	f.Operations, errs[0] = operations.Open(t.Context(), db, storagetest.Keys(t))
 	f.Leftovers, errs[1] = leftovers.Open(t.Context(), db)
-	f.Objects, errs[2] = outsideobjects.Open(t.Context(), db)
+	f.Objects, errs[2] = outsideobjects.Open(t.Context(), db, storagetest.Keys(t))
 	f.entries, errs[3] = auditlog.Open(t.Context(), db, day)
 
 	if err := errors.Join(errs...); err != nil {

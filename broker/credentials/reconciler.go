@@ -18,13 +18,17 @@ import (
 const readTime = time.Minute
 
 // Reconciler is a Holder: the Reconciler has the kubeconfigs with its clusters. It has no call for a kubeconfig alone, so a renewal sends
-// the whole cluster again, with the version and modules of the instance. A late request would overwrite a change of Kyma, or register a
+// the whole cluster again, as the last operation has sent it. A late request would overwrite a change of Kyma, or register a
 // deleted runtime again, so a renewal excludes operations.
 type Reconciler struct {
 	Client interface {
 		Apply(ctx context.Context, cluster reconciler.Cluster) (reconciler.State, error)
 	}
-	// Kyma returns the configuration of Kyma that operations would send now.
+	// Sent returns the configuration that an operation has sent last, or an empty text.
+	Sent interface {
+		Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error)
+	}
+	// Kyma returns the configuration of Kyma that operations would send now, for registrations of earlier releases.
 	Kyma interface {
 		Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 		Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
@@ -52,26 +56,45 @@ func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObjec
 		return failure.New(failure.Permanent, "the instance has no Kyma of the Reconciler: its creation has failed, or has another runtime")
 	}
 
-	var err error
-
-	// The control plane may have other values than at the last operation.
-	if instance.Request.Cluster.Kyma, err = r.Kyma.Complete(ctx, instance); err != nil {
-		return err //nolint:wrapcheck // of package failure
+	cluster, err := r.cluster(ctx, object, instance, kubeconfig)
+	if err != nil {
+		return err
 	}
 
-	if instance.Request.Cluster.Kyma, err = r.Kyma.Overrides(ctx, instance); err != nil {
-		return err //nolint:wrapcheck // of package failure
-	}
-
-	instance.OverrideServiceManager()
-	instance.OverrideBusola()
-
-	description := "renewal " + r.Clock.Now().UTC().Format(time.RFC3339Nano)
-
-	_, err = r.Client.Apply(ctx, reconciler.NewCluster(instance, kubeconfig, reconciling.Domain(instance, r.ShootDomain), description))
+	_, err = r.Client.Apply(ctx, cluster)
 	if err != nil && !restclient.NotExecuted(err) {
 		return &uncertainError{err}
 	}
 
 	return err //nolint:wrapcheck // names the Reconciler
+}
+
+// cluster returns the cluster that was sent last, with the kubeconfig. Earlier releases did not store it; then it is the cluster that an
+// operation would send now.
+func (r Reconciler) cluster(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
+) (reconciler.Cluster, error) {
+	description := "renewal " + r.Clock.Now().UTC().Format(time.RFC3339Nano)
+
+	sent, err := r.Sent.Configuration(ctx, object)
+	if err != nil {
+		return reconciler.Cluster{}, err //nolint:wrapcheck // of package failure
+	}
+
+	if sent != "" {
+		return reconciler.Decode(sent, kubeconfig, description) //nolint:wrapcheck // of package failure
+	}
+
+	// The control plane may have other values than at the last operation.
+	if instance.Request.Cluster.Kyma, err = r.Kyma.Complete(ctx, instance); err != nil {
+		return reconciler.Cluster{}, err //nolint:wrapcheck // of package failure
+	}
+
+	if instance.Request.Cluster.Kyma, err = r.Kyma.Overrides(ctx, instance); err != nil {
+		return reconciler.Cluster{}, err //nolint:wrapcheck // of package failure
+	}
+
+	instance.OverrideServiceManager()
+	instance.OverrideBusola()
+
+	return reconciler.NewCluster(instance, kubeconfig, reconciling.Domain(instance, r.ShootDomain), description), nil
 }

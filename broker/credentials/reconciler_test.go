@@ -10,13 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/environment-broker/environment-broker/broker/credentials"
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/reconciling"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -27,8 +32,9 @@ type reconcilerFixture struct {
 
 	simulated *fakereconciler.Reconciler
 	calls     *reconciler.Client
-	// configuration is the error of the control plane.
+	// configuration is the error of the control plane, and password the override that it has.
 	configuration error
+	password      secret.String
 }
 
 // Complete returns the Kyma with an installation.
@@ -43,7 +49,7 @@ func (f *reconcilerFixture) Complete(_ context.Context, instance environment.Ins
 
 // Overrides returns the Kyma with one more value.
 func (f *reconcilerFixture) Overrides(_ context.Context, instance environment.Instance) (*environment.Kyma, error) {
-	instance.Request.Cluster.Kyma.Installation.Set("", environment.KymaEntry{Key: "password", Value: "secret-value", Secret: true})
+	instance.Request.Cluster.Kyma.Installation.Set("", environment.KymaEntry{Key: "password", Value: f.password, Secret: true})
 
 	return instance.Request.Cluster.Kyma, nil
 }
@@ -51,7 +57,7 @@ func (f *reconcilerFixture) Overrides(_ context.Context, instance environment.In
 func newReconcilerFixture(t *testing.T, db *storage.DB) *reconcilerFixture {
 	t.Helper()
 
-	f := &reconcilerFixture{fixture: newFixture(t, db), simulated: fakereconciler.New()}
+	f := &reconcilerFixture{fixture: newFixture(t, db), simulated: fakereconciler.New(), password: "secret-value"}
 	server := httptest.NewServer(f.simulated)
 	t.Cleanup(server.Close)
 
@@ -63,7 +69,7 @@ func newReconcilerFixture(t *testing.T, db *storage.DB) *reconcilerFixture {
 	for i := range f.replicas {
 		f.replicas[i].Results = f.results
 		f.replicas[i].Holders = map[string]credentials.Holder{environment.SystemReconciler: credentials.Reconciler{
-			Client: f.calls, Kyma: f, ShootDomain: "example.com", Timeout: config.Timeout, Clock: f.clock,
+			Client: f.calls, Sent: f.records, Kyma: f, ShootDomain: "example.com", Timeout: config.Timeout, Clock: f.clock,
 		}}
 	}
 
@@ -153,6 +159,93 @@ func TestReconcilerRenewal(t *testing.T) {
 		f.wantExpiring(0)
 		f.wantFailures(0)
 		f.wantEvents("renewed: the kubeconfig for the Reconciler was renewed × 2")
+	})
+}
+
+// FindObject implements reconciling.Objects.
+func (f *reconcilerFixture) FindObject(context.Context, string, string, string) (environment.OutsideObject, error) {
+	return f.credential(), nil
+}
+
+// SetObject implements reconciling.Objects.
+func (f *reconcilerFixture) SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error {
+	return f.records.Set(ctx, by, object, f.clock.Now())
+}
+
+// send sends the configuration of Kyma, as an operation of the kind does.
+func (f *reconcilerFixture) send(kind, version string) {
+	f.Helper()
+
+	f.held = storagetest.Hold(f.T, f.db, f.operations, kind, "one")
+
+	instance, err := f.instances.Get(f.Context(), f.db.Reader(), "one")
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	instance.Request.Cluster.Kyma.Version = version
+	instance.Request.Cluster.Kyma, _ = f.Complete(f.Context(), instance)
+	instance.Request.Cluster.Kyma, _ = f.Overrides(f.Context(), instance)
+
+	steps := reconciling.Reconciler{Client: f.calls, Objects: f, Kubeconfigs: f, ShootDomain: "example.com", Limit: time.Hour}
+
+	operation := process.NewOperation(f.held, environment.Data{Instance: instance}, f.clock.Now())
+	if _, wait, err := steps.Apply(f.Context(), operation, instance); err != nil || wait > 0 {
+		f.Fatalf("the registration is repeated after %s, %v", wait, err)
+	}
+
+	f.finish()
+}
+
+// TestRenewalKeepsConfiguration changes the overrides between a registration and a renewal: the Reconciler gets them with the next operation
+// only, unless an earlier release has sent the newest configuration, which it has not stored.
+func TestRenewalKeepsConfiguration(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newReconcilerFixture(t, db)
+
+		renewed := func(reason, version, password string) {
+			t.Helper()
+
+			before := f.simulated.Clusters()["r-one"]
+
+			for range 2 { // the second renewal follows one that has changed the record
+				f.run(validity / 2)
+			}
+
+			after := f.simulated.Clusters()["r-one"]
+			if after.Kubeconfig == before.Kubeconfig || after.Kyma.Version != version || after.Kyma.Components[0].Configuration[1].Value != password {
+				t.Errorf("%s: the Reconciler has %+v", reason, after)
+			}
+
+			if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(reconciler.Cluster{}, "Kubeconfig", "Runtime.Description")); (diff == "") != (password != "fourth") {
+				t.Errorf("%s: -before +after\n%s", reason, diff)
+			}
+		}
+
+		f.password = "first"
+		f.send(environment.KindProvision, "1.0.0")
+
+		f.password = "second"
+		renewed("created", "1.0.0", "first")
+		f.send(environment.KindUpdate, "1.1.0")
+
+		f.password = "third"
+		renewed("upgraded", "1.1.0", "second")
+
+		// An earlier release sends the configuration and stores none.
+		f.clock.Step(time.Minute)
+
+		f.held = storagetest.Hold(t, db, f.operations, environment.KindResume, "one")
+		f.cluster(environment.OutsideCreated, environment.NewCredential(f.clock.Now(), f.clock.Now().Add(validity)))
+		f.finish()
+
+		f.password = "fourth"
+		renewed("changed by an earlier release", "1.0.0", "fourth")
+
+		stored, err := storage.Get[string](t.Context(), db.Reader(), `SELECT configuration FROM outside_configurations`)
+		if err != nil || strings.Contains(stored, "second") || strings.Contains(stored, "1.1.0") {
+			t.Errorf("stored in clear: %q, %v", stored, err)
+		}
 	})
 }
 

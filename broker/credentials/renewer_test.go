@@ -124,7 +124,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	must(err)
 	f.instances, err = instances.Open(t.Context(), db, keys)
 	must(err)
-	f.records, err = outsideobjects.Open(t.Context(), db)
+	f.records, err = outsideobjects.Open(t.Context(), db, keys)
 	must(err)
 	f.events, err = instanceevents.Open(t.Context(), db)
 	must(err)

@@ -132,7 +132,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		t.Fatal(err)
 	}
 
-	if b.objects, err = outsideobjects.Open(t.Context(), b.db); err != nil {
+	if b.objects, err = outsideobjects.Open(t.Context(), b.db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -63,7 +63,7 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 
 	if connected.reconciler != nil {
 		holders[environment.SystemReconciler] = credentials.Reconciler{
-			Client: connected.reconciler, Kyma: connected.kyma, ShootDomain: config.Gardener.ShootDomain, Timeout: config.Reconciler.Timeout,
+			Client: connected.reconciler, Sent: stores.objects, Kyma: connected.kyma, ShootDomain: config.Gardener.ShootDomain, Timeout: config.Reconciler.Timeout,
 			Clock: clock.RealClock{},
 		}
 	}

@@ -34,7 +34,7 @@ func openTables(t *testing.T, db *storage.DB) service.Tables {
 	tables.Instances, errs[1] = instances.Open(t.Context(), db, keys)
 	tables.Bindings, errs[2] = bindings.Open(t.Context(), db, keys)
 	tables.Leftovers, errs[3] = leftovers.Open(t.Context(), db)
-	tables.Objects, errs[4] = outsideobjects.Open(t.Context(), db)
+	tables.Objects, errs[4] = outsideobjects.Open(t.Context(), db, keys)
 	tables.Events, errs[5] = instanceevents.Open(t.Context(), db)
 
 	if err := errors.Join(errs...); err != nil {

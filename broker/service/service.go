@@ -124,7 +124,7 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 		return stores{}, err
 	}
 
-	if opened.objects, err = outsideobjects.Open(ctx, s.DB); err != nil {
+	if opened.objects, err = outsideobjects.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
 
@@ -294,10 +294,14 @@ func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycl
 	return refresher.Part()
 }
 
+// SealedColumns returns the sealed columns of the broker's database.
+func SealedColumns() []storage.SealedColumn {
+	return []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), endpoints.Sealed(), outsideobjects.Sealed()}
+}
+
 // rotation returns the part of the service that re-encrypts all sealed columns when the first key changes.
 func (s *Service) rotation() lifecycle.Part {
 	return keyrotation.New(keyrotation.Options{
-		DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), endpoints.Sealed()},
-		Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
+		DB: s.DB, Keys: s.Keys, Columns: SealedColumns(), Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 	}).Part()
 }

@@ -1,6 +1,10 @@
 package environment
 
-import "time"
+import (
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
 
 // OutsideObject is an object that an instance has in another system. It is recorded before the call that creates it.
 type OutsideObject struct {
@@ -14,6 +18,8 @@ type OutsideObject struct {
 	// Credential describes the kubeconfig of the runtime that the object contains. It is empty if the object has none, or if the
 	// kubeconfig was never renewed.
 	Credential Credential
+	// Configuration is what a call has just created the object with or changed it to, or empty. Records that are read lack it.
+	Configuration secret.String
 }
 
 // Credential is when a kubeconfig of a runtime in another system is valid, and when the broker renews it. The kubeconfig itself is stored

@@ -1,8 +1,9 @@
 // Package reconciling contains what the broker's processes do with the Reconciler, which installs Kyma on runtimes: they register a
 // runtime with its configuration of Kyma, and wait until the Reconciler has installed it.
 //
-// The configuration and the kubeconfig contain secrets, so they are never stored. The step that sends them reads them, and a repeated
-// step reads them again. The registration is recorded before it is sent, so that a deletion always finds it.
+// The configuration and the kubeconfig contain secrets. The step that sends them reads them, and a repeated step reads them again. The
+// configuration that was sent last is stored sealed, for renewals of the kubeconfig, which is never stored. The registration is recorded
+// before it is sent, so that a deletion always finds it.
 package reconciling
 
 import (
@@ -126,9 +127,15 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 
 	domain := Domain(instance, r.ShootDomain)
 
-	applied, err := r.Client.Apply(ctx, reconciler.NewCluster(instance, kubeconfig, domain, "operation "+operation.ID))
+	cluster := reconciler.NewCluster(instance, kubeconfig, domain, "operation "+operation.ID)
+
+	applied, err := r.Client.Apply(ctx, cluster)
 	if err != nil {
 		return retry(operation, "", err)
+	}
+
+	if object.Configuration, err = cluster.Encode(); err != nil {
+		return operation, 0, err
 	}
 
 	operation.Data.ConfigurationVersion = applied.ConfigurationVersion

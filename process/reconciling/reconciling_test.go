@@ -204,6 +204,12 @@ func TestRegistration(t *testing.T) {
 				InstanceID: "instance-1", System: environment.SystemReconciler, Kind: environment.KindCluster, Key: runtimeID, State: environment.OutsideCreated,
 				Credential: environment.NewCredential(began, time.Time{}),
 			}
+
+			sent := f.simulated.Clusters()[runtimeID]
+			if want.Configuration, err = sent.Encode(); err != nil || strings.Contains(want.Configuration.Reveal(), "secret-token") {
+				t.Errorf("%s: the stored configuration is %q, %v", c.reason, want.Configuration.Reveal(), err)
+			}
+
 			if diff := cmp.Diff(want, f.object()); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}

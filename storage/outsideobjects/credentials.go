@@ -108,6 +108,10 @@ func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environmen
 		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
 		storage.At(result.DueAt), result.Problem, storage.At(result.Until), storage.At(result.IssuedAt), storage.At(result.ExpiresAt),
 		object.InstanceID, object.System, object.Kind, object.Key)
+	if err == nil && changed == 1 {
+		err = keepConfiguration(ctx, tx, object, result.IssuedAt)
+	}
+
 	if err == nil && changed == 0 {
 		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichObject,
 			storage.At(result.Until), object.InstanceID, object.System, object.Kind, object.Key)

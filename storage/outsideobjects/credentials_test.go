@@ -23,7 +23,7 @@ func TestRenewalExcludesOperations(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		store, err := outsideobjects.Open(t.Context(), db)
+		store, err := outsideobjects.Open(t.Context(), db, storagetest.Keys(t))
 		if err != nil {
 			t.Fatal(err)
 		}

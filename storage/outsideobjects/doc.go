@@ -2,6 +2,7 @@
 // Platform.
 //
 // A step records an object before the call that creates it, and removes the record after the object is gone. So no crash leaves an
-// object that no row names. The rows contain names and IDs, but no secrets. They stay after a deletion whose steps could not remove
+// object that no row names. The rows contain names and IDs, but no secrets. The configuration of Kyma that the Reconciler has is stored
+// sealed, so that a renewal of its kubeconfig does not change it. The rows stay after a deletion whose steps could not remove
 // the objects.
 package outsideobjects

@@ -12,6 +12,9 @@ import (
 const orphaned = ` FROM outside_objects WHERE instance_id IN (SELECT instance_id FROM operations WHERE tenant = ? AND finished_at IS NOT NULL)
 	AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = outside_objects.instance_id)`
 
+// orphanedConfigurations selects the configurations of the same instances. They are removed before the records.
+const orphanedConfigurations = ` FROM outside_configurations WHERE id IN (SELECT instance_id` + orphaned + `)`
+
 // CountErasable returns the number of records that an erasure of the account removes. The tables of operations and instances must exist.
 func (s *Store) CountErasable(ctx context.Context, account string) (int, error) {
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+orphaned, account)
@@ -21,7 +24,12 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 
 // Erase removes the records of the account's deleted instances, in the caller's transaction, and returns their number.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, account string) (int, error) {
-	removed, err := storage.Exec(ctx, tx, `DELETE`+orphaned, account)
+	_, err := storage.Exec(ctx, tx, `DELETE`+orphanedConfigurations, account)
+
+	var removed int64
+	if err == nil {
+		removed, err = storage.Exec(ctx, tx, `DELETE`+orphaned, account)
+	}
 
 	return int(removed), failure.While(err, "erasing the objects of account %s in other systems", account)
 }

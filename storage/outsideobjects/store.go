@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -44,21 +45,24 @@ func (r row) object() environment.OutsideObject {
 }
 
 // Store stores the records.
-type Store struct{ db *storage.DB }
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
 
-// Open migrates the table and returns the store. The table of operations must exist.
-func Open(ctx context.Context, db *storage.DB) (*Store, error) {
+// Open migrates the tables and returns the store. The table of operations must exist.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "outside_objects", migrations, "migrations"); err != nil {
 		return nil, err
 	}
 
-	return &Store{db: db}, nil
+	return &Store{db: db, keys: keys}, nil
 }
 
-// Set adds or replaces the record of the object. Without a new credential, that of the record stays. RenewingUntil is not stored. It
-// returns process.ErrLeaseLost if the operation has lost its lease.
+// Set adds or replaces the record of the object. Without a new credential or configuration, that of the record stays. RenewingUntil is not
+// stored. It returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
-	return s.fenced(ctx, by, storage.Statement{
+	statements := []storage.Statement{{
 		Text: `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem)
 			SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM first WHERE true
 			ON CONFLICT (instance_id, system, kind) DO UPDATE SET object_key = excluded.object_key, state = excluded.state,
@@ -69,20 +73,32 @@ func (s *Store) Set(ctx context.Context, by process.Record, object environment.O
 			object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now), storage.At(object.Credential.IssuedAt),
 			storage.At(object.Credential.ExpiresAt), storage.At(object.Credential.RenewAt), object.Credential.Problem,
 		},
-	})
+	}}
+	if object.Configuration != "" {
+		statements = append(statements, s.configure(object))
+	}
+
+	return s.fenced(ctx, by, statements...)
 }
 
 // Remove deletes the record of an object that is gone. It returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Remove(ctx context.Context, by process.Record, object environment.OutsideObject) error {
-	return s.fenced(ctx, by, storage.Statement{
+	statements := []storage.Statement{{
 		Text: `DELETE FROM outside_objects WHERE instance_id = ? AND system = ? AND kind = ? AND EXISTS (SELECT 1 FROM first)`,
 		Args: []any{object.InstanceID, object.System, object.Kind},
-	})
+	}}
+	if hasConfiguration(object) {
+		statements = append(statements, storage.Statement{
+			Text: `DELETE FROM outside_configurations WHERE id = ? AND EXISTS (SELECT 1 FROM first)`, Args: []any{object.InstanceID},
+		})
+	}
+
+	return s.fenced(ctx, by, statements...)
 }
 
-// fenced executes the statement if the operation still has its lease, see operations.Fenced.
-func (s *Store) fenced(ctx context.Context, by process.Record, statement storage.Statement) error {
-	return failure.While(operations.Fenced(ctx, s.db, by, statement), "recording an object in another system for operation %s", by.ID)
+// fenced executes the statements if the operation still has its lease, see operations.Fenced.
+func (s *Store) fenced(ctx context.Context, by process.Record, statements ...storage.Statement) error {
+	return failure.While(operations.Fenced(ctx, s.db, by, statements...), "recording an object in another system for operation %s", by.ID)
 }
 
 // OfInstance returns the objects of an instance, sorted by system and kind.
@@ -107,9 +123,13 @@ func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) (
 	return objects(rows), failure.While(err, "reading the instances that share an object in %s", object.System)
 }
 
-// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects.
+// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects. The configuration is
+// removed: the objects are left over, and are only removed any more.
 func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ? WHERE instance_id = ?`, key, instanceID)
+	if err == nil {
+		err = removeConfiguration(ctx, tx, instanceID)
+	}
 
 	return failure.While(err, "moving the objects of instance %s in other systems", instanceID)
 }
@@ -117,6 +137,9 @@ func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string)
 // RemoveAll removes the records of all objects of an instance, in the caller's transaction.
 func (s *Store) RemoveAll(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM outside_objects WHERE instance_id = ?`, instanceID)
+	if err == nil {
+		err = removeConfiguration(ctx, tx, instanceID)
+	}
 
 	return failure.While(err, "removing the records of instance %s in other systems", instanceID)
 }

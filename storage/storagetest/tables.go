@@ -56,7 +56,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := runtimes.Open(ctx, db, keys); return err },
 		func() error { _, err := auditlog.Open(ctx, db, time.Hour); return err },
 		func() error { _, err := reports.Open(ctx, db); return err },
-		func() error { _, err := outsideobjects.Open(ctx, db); return err },
+		func() error { _, err := outsideobjects.Open(ctx, db, keys); return err },
 		func() error { _, err := instanceevents.Open(ctx, db); return err },
 		func() error { _, err := leftovers.Open(ctx, db); return err },
 		func() error { _, err := outbox.Open(ctx, db, ops); return err },

@@ -47,7 +47,7 @@ func renewal(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 		holders[environment.SystemLifecycleManager] = credentials.LifecycleManager{Client: parts.LifecycleManager, Kyma: parts.Kyma}
 	} else {
 		holders[environment.SystemReconciler] = credentials.Reconciler{
-			Client: parts.Reconciler, Kyma: parts.Kyma, Timeout: reconcilerConfig().Timeout, Clock: clock.RealClock{},
+			Client: parts.Reconciler, Sent: f.objects, Kyma: parts.Kyma, Timeout: reconcilerConfig().Timeout, Clock: clock.RealClock{},
 		}
 	}
 

@@ -125,7 +125,7 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 		t.Fatal(err)
 	}
 
-	if rows.objects, err = outsideobjects.Open(t.Context(), db); err != nil {
+	if rows.objects, err = outsideobjects.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -71,6 +71,7 @@ func decoders() map[string]string {
 		"internal/environment/update.go":                      "test/osb.FuzzBody",
 		"internal/operatorapi/operatorserver/intervene.go":    "internal/operatorapi/operatorserver.FuzzIntervention",
 		"internal/operatorapi/operatorserver/query.go":        "internal/operatorapi/operatorserver.FuzzQuery",
+		"internal/clients/reconciler/cluster.go":              "reads what the broker has sealed",
 		"internal/clients/provisionerclient/call.go":          "reads what it has encoded",
 		"internal/clients/provisionerclient/graphql_error.go": "internal/clients/provisionerclient.FuzzGraphQLError",
 		"internal/clients/provisionerclient/order.go":         "test/osb.FuzzBody",

@@ -1,11 +1,14 @@
 package reconciler
 
 import (
+	"encoding/json"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Cluster is a runtime with its configuration of Kyma, in its wire format. It contains secrets and must not be stored or logged.
+// Cluster is a runtime with its configuration of Kyma, in its wire format. It contains secrets and must not be logged, or stored in clear.
 type Cluster struct {
 	RuntimeID  string     `json:"runtimeID"`
 	Runtime    Runtime    `json:"runtimeInput"`
@@ -92,6 +95,30 @@ func NewCluster(instance environment.Instance, kubeconfig secret.String, domain,
 	}
 
 	return cluster
+}
+
+// Encode returns the cluster without its kubeconfig, for Decode.
+func (c Cluster) Encode() (secret.String, error) {
+	c.Kubeconfig = ""
+
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		return "", failure.New(failure.Internal, "the cluster for the Reconciler cannot be encoded") // a cause might quote it
+	}
+
+	return secret.String(encoded), nil
+}
+
+// Decode returns the cluster that Encode has encoded, with another kubeconfig and description.
+func Decode(encoded, kubeconfig secret.String, description string) (Cluster, error) {
+	var cluster Cluster
+	if err := json.Unmarshal([]byte(encoded.Reveal()), &cluster); err != nil {
+		return Cluster{}, failure.New(failure.Internal, "the stored cluster for the Reconciler cannot be decoded") // a cause might quote it
+	}
+
+	cluster.Kubeconfig, cluster.Runtime.Description = kubeconfig.Reveal(), description
+
+	return cluster, nil
 }
 
 // entries returns the values for all components and those of one component. The latter take precedence.
