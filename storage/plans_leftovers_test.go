@@ -80,7 +80,7 @@ func (s stores) objectCalls() map[string]call {
 		},
 		"objects.Set with a configuration": func(ctx context.Context) error {
 			configured := cluster
-			configured.Configuration = "{}"
+			configured.Configuration, configured.Credential = "{}", environment.NewCredential(filledAt, filledAt)
 
 			return s.objects.Set(ctx, by, configured, filledAt)
 		},

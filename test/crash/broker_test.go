@@ -355,8 +355,9 @@ type brokerState struct {
 	Evaluations    evaluations
 	// Notifications are the messages about upgrades, in the order in which they are sent.
 	Notifications []string
-	// Clusters are the clusters in the Reconciler.
-	Clusters []string
+	// Clusters are the clusters in the Reconciler. Configurations is the number of stored configurations, which it has accepted.
+	Clusters       []string
+	Configurations int
 	// Leftovers are the steps of deletions that were not completed.
 	Leftovers []string
 	// Unfinished is the number of the Provisioner's operations that have not ended.
@@ -384,7 +385,7 @@ func (f *brokerFixture) state(racy bool) brokerState {
 		Instances:   count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 		DataTenants: f.edp.Tenants(), ServiceProviders: f.ias.Holds(), Evaluations: f.evaluations(),
-		Clusters: f.clusters(), Background: f.backgroundState(),
+		Clusters: f.clusters(), Configurations: count(f.db, `SELECT count(*) FROM outside_configurations`), Background: f.backgroundState(),
 	}
 
 	if f.pool != nil {
