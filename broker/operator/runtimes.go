@@ -97,6 +97,11 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		return httpserver.Response{}, err
 	}
 
+	versions, err := query.Bool("versions")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
 	left, err := query.Bool("leftovers")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -118,6 +123,10 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 	if err == nil {
 		err = a.addLabels(r.Context(), list.Data)
+	}
+
+	if err == nil && versions {
+		err = a.addVersions(r.Context(), list.Data)
 	}
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
@@ -143,6 +152,29 @@ func (a *api) addLabels(ctx context.Context, shown []operatorapi.Runtime) error 
 	return err
 }
 
+// addVersions sets the versions of the runtimes whose orders can be decrypted.
+func (a *api) addVersions(ctx context.Context, shown []operatorapi.Runtime) error {
+	ids := make([]string, 0, len(shown))
+	for _, runtime := range shown {
+		ids = append(ids, runtime.InstanceID)
+	}
+
+	complete, _, err := a.Instances.GetAll(ctx, a.DB.Reader(), ids)
+
+	for i := range shown {
+		setVersions(&shown[i], complete[shown[i].InstanceID].Request.Cluster)
+	}
+
+	return err
+}
+
+func setVersions(shown *operatorapi.Runtime, cluster environment.Cluster) {
+	shown.KubernetesVersion = cluster.KubernetesVersion
+	if cluster.Kyma != nil {
+		shown.KymaVersion = cluster.Kyma.Version
+	}
+}
+
 // GetRuntime returns a runtime with its parameters and the details of its newest operation.
 func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
@@ -161,6 +193,7 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 
 	shown := a.runtime(listed[0])
 	shown.ShootName = instance.ClusterName() // the list lacks the request, which contains the name of a tenant's own cluster
+	setVersions(&shown, instance.Request.Cluster)
 	shown.Resolved = catalog.ResolvedOf(instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
 
 	if sent := catalog.WithoutSecrets(instance.Request.Parameters); len(sent) > 0 {

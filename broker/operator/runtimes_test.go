@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 func TestRuntime(t *testing.T) {
@@ -132,6 +133,38 @@ func TestFiltersOfRuntimes(t *testing.T) {
 		"?account=" + "%27%20OR%201": nil,
 	} {
 		got := instanceIDs(list[operatorapi.RuntimeList](b, "/runtimes"+query).Data)
+		if diff := cmp.Diff(want, got); diff != "" {
+			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+}
+
+// TestVersionsOfRuntimes reads versions from the sealed orders. A row that was changed outside of the broker does not prevent the list.
+func TestVersionsOfRuntimes(t *testing.T) {
+	b := newBench(t)
+	ordered := func(kyma *environment.Kyma) func(*environment.Instance) {
+		return func(i *environment.Instance) {
+			i.Request.Cluster = environment.Cluster{KubernetesVersion: "1.34.2", Kyma: kyma}
+		}
+	}
+	b.instance("a", process.Succeeded, ordered(&environment.Kyma{Version: "2.0.1"}))
+	b.instance("b", process.Succeeded, ordered(nil))
+	b.instance("c", process.Succeeded, ordered(nil))
+
+	if _, err := storage.Exec(t.Context(), b.db.Writer(), `UPDATE instances SET shoot_name = 'other' WHERE id = 'c'`); err != nil {
+		t.Fatal(err)
+	}
+
+	for query, want := range map[string][]string{
+		"":                {"c  ", "b  ", "a  "},
+		"?versions=false": {"c  ", "b  ", "a  "},
+		"?versions=true":  {"c  ", "b 1.34.2 ", "a 1.34.2 2.0.1"},
+	} {
+		var got []string
+		for _, shown := range list[operatorapi.RuntimeList](b, "/runtimes"+query).Data {
+			got = append(got, shown.InstanceID+" "+shown.KubernetesVersion+" "+shown.KymaVersion)
+		}
+
 		if diff := cmp.Diff(want, got); diff != "" {
 			b.Errorf("%s: -want +got\n%s", query, diff)
 		}

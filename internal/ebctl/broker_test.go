@@ -191,7 +191,7 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 }
 
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
-	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers", "labels", "protected") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers", "labels", "protected", "versions") {
 		return
 	}
 
@@ -207,6 +207,10 @@ func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 			"region": runtime.Region, "platform": runtime.Platform, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
 		}) {
 			runtime.Parameters, runtime.Resolved = nil, nil
+			if r.URL.Query().Get("versions") != "true" {
+				runtime.KubernetesVersion, runtime.KymaVersion = "", ""
+			}
+
 			chosen = append(chosen, runtime)
 		}
 	}

@@ -140,6 +140,7 @@ type intervention struct {
 	// goal is the final state of the operation that makes --wait succeed.
 	goal    operatorapi.OperationState
 	waiting waiting
+	bulk    bulkFlags
 }
 
 // newOperationCancelCommand returns the command that cancels an operation. With --wait, it succeeds if the operation is canceled,
@@ -170,7 +171,7 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 		session.text("skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable"))
 	completeBy(command, "skip", session.completeStep)
 
-	return command
+	return addYes(session, command)
 }
 
 // newOperationSkipCommand returns the command that skips the current step of an operation. --step prevents a race: the operation
@@ -195,15 +196,25 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 
 // newInterventionCommand completes the command of an intervention with the flags that all interventions have.
 func newInterventionCommand(session *session, intervention *intervention, command cobra.Command) *cobra.Command {
-	command.Use = intervention.verb + " ID_OR_NAME"
-	command.Long = session.text(command.Long)
-	command.Args = arguments("ID_OR_NAME")
+	command.Use = intervention.verb + " ID_OR_NAME | --selector SELECTOR"
+	command.Long = session.text(command.Long) + session.helpSelector()
+	command.Args = cobra.ArbitraryArgs
 	command.ValidArgsFunction = session.completeOperation
 	command.RunE = func(command *cobra.Command, args []string) error {
-		return session.intervene(command.Context(), args[0], *intervention)
+		many, err := intervention.bulk.wanted(args, intervention.waiting)
+
+		switch {
+		case err != nil:
+			return err
+		case many:
+			return session.interveneInMany(command.Context(), *intervention, intervention.bulk)
+		default:
+			return session.intervene(command.Context(), args[0], *intervention)
+		}
 	}
 	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for the operation's timeline, the audit log and the log; required")
 	addWait(&command, &intervention.waiting)
+	intervention.bulk.add(session, &command)
 
 	return &command
 }

@@ -1068,6 +1068,12 @@ type Runtime struct {
 	GlobalAccountID string  `json:"globalAccountID"`
 	InstanceID      string  `json:"instanceID"`
 
+	// KubernetesVersion The version of Kubernetes that the broker ordered last. In lists only with versions.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty,omitzero"`
+
+	// KymaVersion The version of Kyma that the broker ordered last. In lists only with versions.
+	KymaVersion string `json:"kymaVersion,omitempty,omitzero"`
+
 	// Labels The labels that operators gave to the instance.
 	Labels map[string]string `json:"labels,omitempty,omitzero"`
 
@@ -1421,6 +1427,9 @@ type ListRuntimesParams struct {
 
 	// Protected Whether to list only instances with deletion protection.
 	Protected bool `form:"protected,omitempty" json:"protected,omitempty,omitzero"`
+
+	// Versions Whether the entries have kubernetesVersion and kymaVersion. They are missing if the order of an instance cannot be decrypted.
+	Versions bool `form:"versions,omitempty" json:"versions,omitempty,omitzero"`
 
 	// Leftovers Whether to list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed. Excludes state.
 	Leftovers bool         `form:"leftovers,omitempty" json:"leftovers,omitempty,omitzero"`

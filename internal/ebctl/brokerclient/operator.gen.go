@@ -347,6 +347,7 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "plan", params.Plan)
 	set(query, "labels", params.Labels)
 	set(query, "protected", params.Protected)
+	set(query, "versions", params.Versions)
 	set(query, "leftovers", params.Leftovers)
 	set(query, "state", params.State)
 	set(query, "cursor", params.Cursor)

@@ -268,7 +268,7 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "protected", "leftovers", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "protected", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",

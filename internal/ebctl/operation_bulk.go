@@ -1,0 +1,359 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+const (
+	// bulkSeed makes the condition percentage select the same instances each time, so that a dry run shows what follows.
+	bulkSeed = "ebctl"
+	// bulkPage is the largest page of the operator API.
+	bulkPage = 100
+	// maxConcurrency is the maximum number of interventions that are sent at the same time.
+	maxConcurrency = 50
+)
+
+// helpSelector explains --selector.
+func (s *session) helpSelector() string {
+	conditions := strings.Join(fleet.Conditions(), ", ")
+	if s.provisioner {
+		conditions = "account, subaccount, region, state, runtime, shoot, percentage"
+	}
+
+	return s.text("\n\nWith --selector, the command intervenes in the newest operations of all selected instances, as far as their states allow it. ") +
+		"A selector has conditions NAME=VALUE, separated by commas, or is 'all'. All of its conditions must hold. They are " + conditions +
+		"; account, subaccount and region are regular expressions. --dry-run lists the operations. The command goes on after an error, prints " +
+		"the result of each operation, and fails if one failed."
+}
+
+// bulkFlags are the flags of an intervention in many operations.
+type bulkFlags struct {
+	selectors, excluded []string
+	kind                string
+	dryRun              bool
+	concurrency         int
+}
+
+func (f *bulkFlags) add(session *session, command *cobra.Command) {
+	const standard = 4
+
+	flags := command.Flags()
+	flags.StringArrayVar(&f.selectors, "selector", nil, session.text("the instances, such as plan=aws,region=^eu-,state=failed, or all; repeatable"))
+	flags.StringArrayVar(&f.excluded, "exclude", nil, session.text("leave out instances: a selector; repeatable"))
+	flags.StringVar(&f.kind, "kind", "", "with --selector, only operations of the kind: "+strings.Join(session.operationKinds(), ", "))
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with --selector, only list the operations")
+	flags.IntVar(&f.concurrency, "concurrency", standard, "with --selector, how many requests are sent at the same time")
+	complete(command, "kind", session.operationKinds()...)
+}
+
+// wanted reports whether the command intervenes in many operations. It returns an error if flags and arguments do not fit.
+func (f *bulkFlags) wanted(args []string, one waiting) (bool, error) {
+	switch {
+	case len(f.selectors) == 0 && (len(f.excluded) > 0 || f.kind != "" || f.dryRun):
+		return false, usage("--exclude, --kind and --dry-run need --selector")
+	case len(f.selectors) == 0:
+		return false, arguments("ID_OR_NAME")(nil, args)
+	case len(args) > 0:
+		return false, usage("--selector and %s cannot be combined", args[0])
+	case one.wanted:
+		return false, usage("--selector and --wait cannot be combined: see 'ebctl operation list'")
+	case f.concurrency < 1 || f.concurrency > maxConcurrency:
+		return false, usage("--concurrency must be a number from 1 to %d", maxConcurrency)
+	default:
+		return true, nil
+	}
+}
+
+// targets parses the selectors.
+func (f *bulkFlags) targets(provisioner bool) (targets fleet.Targets, err error) {
+	parse := func(texts []string) (parsed []fleet.Target, err error) {
+		for _, text := range texts {
+			target, err := fleet.ParseTarget(text)
+			if err != nil {
+				return nil, &usageError{err}
+			}
+
+			if provisioner && (target.PlanName != "" || target.Labels != "" || target.KubernetesVersion != "" || target.KymaVersion != "") {
+				return nil, usage("the selector %q is invalid: runtimes of the Provisioner have no plan, no labels and no versions", text)
+			}
+
+			parsed = append(parsed, target)
+		}
+
+		return parsed, nil
+	}
+
+	if targets.Include, err = parse(f.selectors); err == nil {
+		targets.Exclude, err = parse(f.excluded)
+	}
+
+	return targets, err
+}
+
+// Results of an intervention in one of many operations.
+const (
+	bulkPlanned  = "planned"
+	bulkAccepted = "accepted"
+	bulkFailed   = "failed"
+	bulkNotSent  = "not sent"
+)
+
+// bulkEntry is an operation with the result of the intervention.
+type bulkEntry struct {
+	InstanceID   string `json:"instanceID"`
+	InstanceName string `json:"instanceName,omitempty"`
+	OperationID  string `json:"operationID"`
+	Kind         string `json:"kind"`
+	State        string `json:"state"`
+	Step         string `json:"step,omitempty"`
+	Result       string `json:"result"`
+	// SuccessorID is the ID of the new operation after a retry.
+	SuccessorID string `json:"successorID,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
+
+// bulkResult is the JSON output of an intervention in many operations.
+type bulkResult struct {
+	DryRun bool        `json:"dryRun,omitempty"`
+	Count  int         `json:"count"`
+	Failed int         `json:"failed"`
+	Data   []bulkEntry `json:"data"`
+}
+
+// bulkError reports that interventions in some of many operations failed, or were not sent because of the cause.
+type bulkError struct {
+	doing           string
+	failed, notSent int
+	count           int
+	cause           error
+}
+
+// Error returns the numbers and the cause.
+func (e *bulkError) Error() string {
+	text := fmt.Sprintf("%s %d operations: %d failed", e.doing, e.count, e.failed)
+	if e.notSent > 0 {
+		text += fmt.Sprintf(", %d were not sent", e.notSent)
+	}
+
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *bulkError) Unwrap() error { return e.cause }
+
+// interveneInMany lists the operations and, after a confirmation, sends an intervention for each.
+func (s *session) interveneInMany(ctx context.Context, wanted intervention, given bulkFlags) error {
+	if !given.dryRun && strings.TrimSpace(wanted.Reason) == "" {
+		return usage("--reason is missing: state the reason for other operators")
+	}
+
+	if wanted.verb == "skip" && wanted.Step == "" {
+		return usage("--selector needs --step: the operations may be at different steps")
+	}
+
+	targets, err := given.targets(s.provisioner)
+	if err != nil {
+		return err
+	}
+
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+
+	entries, err := s.selectOperations(ctx, client, targets, wanted, given.kind)
+	if err != nil {
+		return fmt.Errorf("selecting operations: %w", err)
+	}
+
+	if given.dryRun || len(entries) == 0 {
+		return s.printBulk(entries, given.dryRun)
+	}
+
+	if s.asks() {
+		if err := bulkTable(entries, s.title()).WriteText(s.Err); err != nil {
+			return err
+		}
+	}
+
+	if err := s.confirm(ctx, "%s %d operations?", strings.ToUpper(wanted.verb[:1])+wanted.verb[1:], len(entries)); err != nil {
+		return err
+	}
+
+	cause := sendAll(ctx, client, entries, wanted, given.concurrency)
+
+	if err := s.printBulk(entries, false); err != nil {
+		return err
+	}
+
+	failed := &bulkError{doing: wanted.doing, count: len(entries), cause: cause}
+
+	for _, entry := range entries {
+		switch entry.Result {
+		case bulkFailed:
+			failed.failed++
+		case bulkNotSent:
+			failed.notSent++
+		}
+	}
+
+	if failed.failed+failed.notSent == 0 {
+		return nil
+	}
+
+	return failed
+}
+
+// selectOperations returns the newest operations of the selected instances whose states allow the intervention.
+func (s *session) selectOperations(ctx context.Context, client *brokerclient.Client, targets fleet.Targets, wanted intervention, kind string,
+) ([]bulkEntry, error) {
+	var (
+		selector = fleet.NewSelector(targets, bulkSeed)
+		filter   = operatorapi.ListRuntimesParams{PageSize: bulkPage, Versions: targets.ByVersion()}
+		entries  = []bulkEntry{}
+	)
+
+	if len(targets.Include) == 1 { // the service lists fewer instances, and rejects an unknown plan
+		only := targets.Include[0]
+		filter.Plan, filter.Labels, filter.State = only.PlanName, only.Labels, operatorapi.RuntimeState(only.State)
+	}
+
+	if wanted.verb == "retry" && filter.State == "" {
+		filter.State = operatorapi.RuntimeStateFailed // the only state with operations that can be retried
+	}
+
+	for runtime, err := range brokerclient.All(func(cursor string) ([]operatorapi.Runtime, string, error) {
+		filter.Cursor = cursor
+		page, err := client.ListRuntimes(ctx, filter)
+
+		return page.Data, page.Cursor, err
+	}) {
+		if err != nil {
+			return nil, err
+		}
+
+		last := runtime.Status.LastOperation
+		if !wanted.applies(last) || kind != "" && kind != last.Kind || !selector.Selects(candidateOf(runtime)) {
+			continue
+		}
+
+		entries = append(entries, bulkEntry{
+			InstanceID: runtime.InstanceID, InstanceName: cmp.Or(runtime.Name, runtime.ShootName), OperationID: last.ID, Kind: last.Kind,
+			State: string(last.State), Step: last.Step, Result: bulkPlanned,
+		})
+	}
+
+	return entries, nil
+}
+
+// candidateOf returns the fields of the runtime that selectors match.
+func candidateOf(runtime operatorapi.Runtime) fleet.Candidate {
+	return fleet.Candidate{
+		GlobalAccount: runtime.GlobalAccountID, SubAccount: runtime.SubAccountID, Region: runtime.Region, RuntimeID: runtime.RuntimeID,
+		PlanName: runtime.ServicePlanName, Shoot: runtime.ShootName, InstanceID: runtime.InstanceID, State: string(runtime.Status.State),
+		KubernetesVersion: runtime.KubernetesVersion, KymaVersion: runtime.KymaVersion, Labels: runtime.Labels,
+	}
+}
+
+// applies reports whether the state of the operation allows the intervention. Operations at another step than that of the intervention
+// do not.
+func (i intervention) applies(operation operatorapi.Operation) bool {
+	states := map[string][]operatorapi.OperationState{
+		"cancel": {operatorapi.OperationStatePending, operatorapi.OperationStateInProgress},
+		"retry":  {operatorapi.OperationStateFailed, operatorapi.OperationStateCanceled},
+		"skip":   {operatorapi.OperationStateInProgress},
+	}
+
+	return slices.Contains(states[i.verb], operation.State) && (i.Step == "" || i.Step == operation.Step)
+}
+
+// sendAll sends an intervention for each entry and sets the results. It stops if the context ends, or after an error that all further
+// requests would have too, which it returns.
+func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEntry, wanted intervention, concurrency int) error {
+	group, stop := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+
+	for i := range entries {
+		entries[i].Result = bulkNotSent
+	}
+
+	for i := range entries {
+		group.Go(func() error {
+			if stop.Err() != nil {
+				return nil //nolint:nilerr // the error is that of another request
+			}
+
+			// A request that has been sent is not canceled when another one fails, because its result would be unknown.
+			operation, err := wanted.send(client, ctx, entries[i].OperationID, wanted.Intervention)
+			if err == nil {
+				entries[i].Result = bulkAccepted
+				if operation.ID != entries[i].OperationID {
+					entries[i].SuccessorID = operation.ID
+				}
+
+				return nil
+			}
+
+			entries[i].Result, entries[i].Error = bulkFailed, err.Error()
+
+			if !is[*brokerclient.UnreachableError](err) && !answered(http.StatusUnauthorized, http.StatusForbidden)(err) && ctx.Err() == nil {
+				err = nil // it concerns this operation only
+			}
+
+			return err
+		})
+	}
+
+	return group.Wait()
+}
+
+// printBulk prints the operations.
+func (s *session) printBulk(entries []bulkEntry, dryRun bool) error {
+	result := bulkResult{DryRun: dryRun, Count: len(entries), Data: entries}
+
+	for _, entry := range entries {
+		if entry.Result == bulkFailed {
+			result.Failed++
+		}
+	}
+
+	return s.print(result, bulkTable(entries, s.title()))
+}
+
+func bulkTable(entries []bulkEntry, noun string) output.Rows {
+	table := output.Rows{
+		Head: []string{strings.ToUpper(noun), "OPERATION", "KIND", headState, "STEP", "RESULT", "ERROR"},
+		None: "No operations found.", IDs: []string{},
+	}
+
+	for _, entry := range entries {
+		result := entry.Result
+		if entry.SuccessorID != "" {
+			result += " as " + entry.SuccessorID
+		}
+
+		table.IDs = append(table.IDs, cmp.Or(entry.SuccessorID, entry.OperationID))
+		table.Rows = append(table.Rows, []string{
+			cmp.Or(entry.InstanceName, entry.InstanceID), entry.OperationID, entry.Kind, entry.State, entry.Step, result, entry.Error,
+		})
+	}
+
+	return table
+}
