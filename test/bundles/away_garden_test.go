@@ -4,7 +4,6 @@ package bundles
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
-	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // The bundler is a program, so its clock is real. All its intervals are a 300th of their defaults, and with them an hour.
@@ -37,13 +35,7 @@ func TestTargetAway(t *testing.T) {
 	}
 
 	pivot := all["pivot"]
-	points := writes(pivot.run(t, "", nil))
-	random := rand.New(rand.NewPCG(harness.Seed(t), 1))
-
-	if harness.SoakDuration(t) == 0 {
-		points = []string{points[random.IntN(len(points))]}
-	}
-
+	points := choose(t, writes(pivot.run(t, "", nil)))
 	rest := scenario{prepare: pivot.prepare, act: func(*fixture) {}, end: func(f *fixture) string { return f.installed("1", v1alpha1.ReasonInstallationSucceeded) }}
 
 	t.Run("at rest", func(t *testing.T) { t.Parallel(); awayBefore(t, rest) })
@@ -57,7 +49,7 @@ func TestTargetAway(t *testing.T) {
 			f := newAway(t, pivot)
 			f.gate.record(point, func() bool { f.leave(); return false })
 			pivot.act(f)
-			<-f.gate.struck
+			receive(f, point, f.gate.struck)
 			f.anHour()
 			bundletest.Eventually(f, func() string { return pivot.end(f) })
 		})

@@ -166,7 +166,7 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 	}
 
 	user, err := (&envtest.ControlPlane{APIServer: server}).AddUser(
-		envtest.User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: -1})
+		envtest.User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: -1, Timeout: harness.Patience})
 	if err != nil {
 		return nil, err
 	}

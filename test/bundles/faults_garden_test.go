@@ -20,8 +20,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // gate counts the points at which the process under test can be killed. A point is the name of a call, whether the call was received or
@@ -78,6 +81,29 @@ func (g *gate) forget() []string {
 	g.points, g.seen = nil, map[string]int{}
 
 	return points
+}
+
+// receive waits until a channel has a value or is closed. After harness.Patience, it fails the test with the last points.
+func receive[T any](f *fixture, what string, from <-chan T) T {
+	f.Helper()
+
+	limit := time.NewTimer(harness.Patience)
+	defer limit.Stop()
+
+	select {
+	case value := <-from:
+		return value
+	case <-limit.C:
+	}
+
+	const most = 30
+
+	points := f.gate.sofar()
+	f.Fatalf("waited %s for %s; the last of %d points are:\n%s", harness.Patience, what, len(points), strings.Join(points[max(0, len(points)-most):], "\n"))
+
+	var none T
+
+	return none
 }
 
 // pass counts a point. It returns false if the caller has been killed at it.

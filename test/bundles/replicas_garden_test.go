@@ -60,7 +60,7 @@ func TestLeaderKilled(t *testing.T) {
 			f.gate.record(point, func() bool { return f.replicas[f.leader.Load()].kill() })
 			f.replicas[(f.leader.Load()+1)%3].kill()
 			pivot.act(f)
-			<-f.gate.struck
+			receive(f, point, f.gate.struck)
 			bundletest.Eventually(f, func() string { return pivot.end(f) })
 
 			if stop() == 0 {
@@ -101,7 +101,7 @@ func TestLeaderFrozen(t *testing.T) {
 			})
 			pivot.act(f)
 
-			former := <-thawed
+			former := receive(f, point, thawed)
 			process := former.running()
 
 			t.Cleanup(func() { process.Signal(syscall.SIGCONT) })
@@ -114,7 +114,7 @@ func TestLeaderFrozen(t *testing.T) {
 			release()
 			process.Signal(syscall.SIGCONT)
 			f.frozen.Store(nil)
-			<-process.Ended // It has lost its lease.
+			receive(f, "the end of the former leader, which has lost its lease", process.Ended)
 			bundletest.Eventually(f, third)
 		})
 	}

@@ -184,10 +184,16 @@ func (p *Program) Log() string {
 // Signal sends a signal. It has no effect if the program has ended.
 func (p *Program) Signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
-// Kill ends the program with SIGKILL and waits until it has ended.
+// Kill ends the program with SIGKILL and waits until it has ended. A child of the program that keeps the output open prolongs the wait.
 func (p *Program) Kill() {
+	p.Helper()
 	p.Signal(syscall.SIGKILL)
-	<-p.Ended
+
+	select {
+	case <-p.Ended:
+	case <-time.After(Patience):
+		p.Errorf("the program has not ended within %s of SIGKILL", Patience)
+	}
 }
 
 // Terminate sends SIGTERM, waits until the program has ended, and returns its exit code.
