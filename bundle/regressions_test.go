@@ -20,7 +20,7 @@ func TestRegressions(t *testing.T) {
 		{"hashes of templates and names of Bundles", []string{"bundle/controller/deployments TestTemplateHash", "bundle/controller/deployments TestHashesWithLeadingZeros", "bundle/controller/deployments TestNamesOfBundles"}},
 		{"a good template after six bad ones", []string{"bundle/controller/deployments TestSixBadTemplates"}},
 		{"Bundles and BundleDeployments that are deleted during a pivot", []string{"bundle/controller/deployments TestDeletedBundles"}},
-		{"a tag or branch that moves after it was unpacked", []string{"bundle/requirements TestRequirement09Pins", "bundle/source TestGit", "bundle/source TestImage"}},
+		{"a tag or branch that moves after it was unpacked", []string{"bundle/requirements TestRequirement09Pins", "bundle/source TestGit", "bundle/source TestImage", "bundle/service TestMovedSources"}},
 		{"an empty store, a full volume, an interrupted write", []string{"bundle/requirements TestRequirement09Pins", "bundle/store TestFullVolume", "bundle/store TestCrashes"}},
 		{"hostile archives, slow and truncated downloads", []string{"internal/archive TestHostileArchives", "internal/archive TestHostileLayers", "bundle/source TestHTTPErrors", "bundle/source TestDamagedImages", "bundle/source TestPackBombs"}},
 		{"a definition with an object of its kind, dependencies, guarded removal of definitions", []string{"bundle/controller/deployments TestDefinitionAndItsObject", "bundle/controller/deployments TestDependencies"}},

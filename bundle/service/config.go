@@ -13,6 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
+// defaultLease is the name of the lease of a service with both controllers, and the beginning of the others.
+const defaultLease = "bundle-provisioner"
+
 // minMemory is the memory that a process needs to render anything.
 const minMemory = 256 << 20
 
@@ -29,6 +32,7 @@ type Config struct {
 	KubeconfigPath string        `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for the cluster of the Bundles; empty means the ServiceAccount of the pod"`
 	Namespace      string        `env:"NAMESPACE"       help:"namespace of the provisioner, with the Secrets and ConfigMaps of sources and the lease of the leader"`
 	LeaderElection bool          `env:"LEADER_ELECTION" help:"elect the replica that runs the controllers; required with more than one replica"`
+	LeaseName      string        `env:"LEASE_NAME"      help:"name of the lease of the leader; empty means bundle-provisioner, followed by -bundles or -deployments if only that controller is enabled; services with other classes in the same namespace need names of their own"`
 	AccessCache    time.Duration `env:"ACCESS_CACHE"    help:"how long the content server caches permissions; a revoked token or role has an effect after that time"`
 	StoreDir       string        `env:"STORE_DIR"       help:"folder for the content of Bundles and for uploads"`
 	SweepInterval  time.Duration `env:"SWEEP_INTERVAL"  help:"interval at which content that no Bundle uses is removed"`
@@ -146,6 +150,20 @@ func DefaultConfig() Config {
 	}
 }
 
+// lease returns the name of the lease. Services with different controllers must not share one: only the leader runs its controllers.
+func (c Config) lease() string {
+	switch {
+	case c.LeaseName != "":
+		return c.LeaseName
+	case !c.Deployments.Enabled:
+		return defaultLease + "-bundles"
+	case !c.Bundles.Enabled:
+		return defaultLease + "-deployments"
+	default:
+		return defaultLease
+	}
+}
+
 // check returns one error that lists all invalid and conflicting settings. It reads no file.
 func (c Config) check() error {
 	var errs []error
@@ -156,6 +174,7 @@ func (c Config) check() error {
 	}{
 		{!c.Bundles.Enabled && !c.Deployments.Enabled, "APP_BUNDLES_ENABLED, APP_DEPLOYMENTS_ENABLED: no controller is enabled"},
 		{c.Namespace == "", "APP_NAMESPACE: set the namespace of the provisioner"},
+		{len(validation.IsDNS1123Subdomain(c.lease())) > 0, "APP_LEASE_NAME: must be a DNS name of lower-case letters, digits, hyphens and dots"},
 		{c.StoreDir == "", "APP_STORE_DIR: set a folder"},
 		{c.Bundles.Workers < 1, "APP_BUNDLES_WORKERS: must be at least 1"},
 		{c.Bundles.Timeout <= 0, "APP_BUNDLES_TIMEOUT: must be positive"},

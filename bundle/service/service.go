@@ -131,7 +131,7 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 
 	built, err := ctrl.NewManager(cluster, manager.Options{
 		Scheme: scheme, Logger: Logger(s.log), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-		LeaderElection: s.config.LeaderElection, LeaderElectionID: "bundle-provisioner", LeaderElectionNamespace: s.config.Namespace,
+		LeaderElection: s.config.LeaderElection, LeaderElectionID: s.config.lease(), LeaderElectionNamespace: s.config.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{s.config.Namespace: {}}},
@@ -305,7 +305,7 @@ func (s *Service) addClass(cluster *rest.Config, class string, content deploymen
 
 // unpacks reports whether the Bundles of a class are unpacked by this service.
 func (s *Service) unpacks(class string) bool {
-	return slices.ContainsFunc(s.config.classes(s.renderer), func(ours bundles.Class) bool { return ours.Name == class })
+	return s.config.Bundles.Enabled && slices.ContainsFunc(s.config.classes(s.renderer), func(ours bundles.Class) bool { return ours.Name == class })
 }
 
 // limits returns the limits of the content of a Bundle.

@@ -261,6 +261,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		"workers":     {func(c *service.Config) { c.Bundles.Workers = 0 }, "APP_BUNDLES_WORKERS"},
 		"certificate": {func(c *service.Config) { c.TLS.SelfSigned = false }, "APP_TLS_CERT_FILE"},
 		"disabled":    {func(c *service.Config) { c.Bundles.Enabled = false }, "APP_BUNDLES_ENABLED"},
+		"lease":       {func(c *service.Config) { c.LeaseName = "a/b" }, "APP_LEASE_NAME"},
 		"half a pair": {func(c *service.Config) { c.TLS = service.TLS{CertFile: "a"} }, "APP_TLS_CERT_FILE"},
 	} {
 		t.Run(name, func(t *testing.T) {

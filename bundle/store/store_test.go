@@ -311,8 +311,19 @@ func TestFullVolume(t *testing.T) {
 	s := newStore(t, folder)
 	kept := mustPut(t, s, tree(1, 10))
 
-	// The device fails as a full volume does.
-	s.open = func(string, int, fs.FileMode) (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }
+	// A full volume creates the file, and then has no space for its content.
+	s.open = func(name string, flags int, mode fs.FileMode) (*os.File, error) {
+		created, err := s.root.OpenFile(name, flags, mode)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := created.Close(); err != nil {
+			return nil, err
+		}
+
+		return os.OpenFile("/dev/full", os.O_RDWR, 0)
+	}
 
 	const want = "the bundle store has no space left: enlarge the volume of "
 	if _, err := s.Put(t.Context(), tree(2, 1000)); !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(err.Error(), want) {
