@@ -95,8 +95,8 @@ func (h *Hub) Close() error { return h.server.Close() }
 // kinds returns the kinds that a hub serves in addition to those of a runtime.
 func kinds() []kubeapi.Kind {
 	return []kubeapi.Kind{
-		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Bundle"), Status: true},
-		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("BundleDeployment"), Status: true, ShortNames: []string{"bd", "bds"}},
+		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Bundle"), Status: true, Custom: true},
+		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("BundleDeployment"), Status: true, Custom: true, ShortNames: []string{"bd", "bds"}},
 		{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true},
 		{GroupVersionKind: eventsv1.SchemeGroupVersion.WithKind("Event"), Namespaced: true, ShortNames: []string{"ev"}},
 	}

@@ -71,7 +71,7 @@ func (s *Server) update(r *request) (int, any, error) {
 }
 
 // patch changes an object by a merge patch, a strategic merge patch or server-side apply. Only server-side apply creates a missing
-// object. As on a real API server, only kinds with a Go type support strategic merge patches. JSON patches return 415, because this
+// object. As on a real API server, only kinds with a Go type that are not custom support strategic merge patches. JSON patches return 415, because this
 // project sends none to a garden or a runtime.
 func (s *Server) patch(r *request) (int, any, error) {
 	body, err := r.body()
@@ -88,7 +88,7 @@ func (s *Server) patch(r *request) (int, any, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		if _, untyped := typed.(runtime.Unstructured); untyped {
+		if _, untyped := typed.(runtime.Unstructured); untyped || r.resource.Custom {
 			return 0, nil, r.unsupportedPatch()
 		}
 		merge = func(document, patch []byte) ([]byte, error) {

@@ -37,6 +37,8 @@ type Kind struct {
 	// Status means that only requests for the subresource status can change the field Status. The kind must be a Go type with this
 	// field.
 	Status bool
+	// Custom means that real API servers know the kind from a CustomResourceDefinition, so they do not support strategic merge patches for it.
+	Custom bool
 }
 
 // Resource returns the resource of the kind, such as configmaps.
