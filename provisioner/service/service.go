@@ -150,7 +150,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 		Orphans{Runtimes: a.runtimes, Shoots: a.parts.Shoots, Log: a.Log}.Part(),
 		Regions{Runtimes: a.runtimes, Log: a.Log}.Part(),
 		keyrotation.New(keyrotation.Options{
-			DB: a.DB, Keys: a.Keys, Columns: []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()},
+			DB: a.DB, Keys: a.Keys, Columns: SealedColumns(),
 			Clock: clock.RealClock{}, Log: a.Log, Metrics: a.Metrics(),
 		}).Part(),
 		a.operations.Retention(a.config.Engine.TimelineRetention, clock.RealClock{}, a.Log).Part(),
@@ -158,6 +158,11 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	)
 
 	return a.Serve(ctx, a.handler(), a.background...)
+}
+
+// SealedColumns returns the sealed columns of the Provisioner's database.
+func SealedColumns() []storage.SealedColumn {
+	return []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()}
 }
 
 // openStores opens the tables of the Provisioner and registers the metric for the length of the operation queue.

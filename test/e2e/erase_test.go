@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,14 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/bindings"
-	"github.com/environment-broker/environment-broker/storage/instances"
-	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -51,7 +53,7 @@ func (m markedTransport) RoundTrip(request *http.Request) (*http.Response, error
 
 // order returns an order with the marker in the parameters and in the context.
 func (c customer) order(instance string) map[string]any {
-	order := harness.Order(harness.PlanAWS)
+	order := harness.Order(harness.PlanPreview)
 	order["organization_guid"], order["space_guid"] = c.marker, c.marker
 	order["context"] = map[string]any{
 		"globalaccount_id": c.account, "subaccount_id": c.marker, "user_id": c.marker, "instance_name": instance + "-" + c.marker,
@@ -62,7 +64,7 @@ func (c customer) order(instance string) map[string]any {
 	return order
 }
 
-// live creates, changes, uses and deletes an instance, with interventions of operators and with rejected requests.
+// live creates, changes and uses an instance, with interventions of operators and with rejected requests.
 func (c customer) live(instance string) {
 	c.Helper()
 
@@ -85,16 +87,35 @@ func (c customer) live(instance string) {
 	c.Update(instance, map[string]any{"parameters": map[string]any{"administrators": []string{c.marker + "@example.org"}}})
 	c.WantSucceeded(instance)
 	c.kubeconfig(instance)
+	c.ebctl("instance", "label", instance, "team="+c.marker)
 
-	bind := bindingOf(harness.PlanAWS, "view")
+	bind := bindingOf(harness.PlanPreview, "view")
 	bind["context"] = map[string]any{"user_id": c.marker}
 	c.sendSynchronous(http.MethodPut, harness.BindingPath(instance, "binding"), bind, http.StatusCreated, http.StatusOK)
+}
 
-	c.Delete(instance, harness.PlanAWS)
+// leave deletes the instance while other systems are unavailable. An operator skips their steps.
+func (c customer) leave(instance string, unavailable ...simulator.System) {
+	c.Helper()
+
+	for _, system := range unavailable {
+		system.Inject(simulator.Fault{Status: http.StatusServiceUnavailable, Times: -1})
+		defer system.Reset()
+	}
+
+	deletion := c.Delete(instance, harness.PlanPreview)
+
+	for _, step := range []string{"EDP_Deregistration", "Deregister_Cluster", "Check_Cluster_Deregistration"} {
+		c.Until("advice to skip "+step, func() bool {
+			return strings.Contains(c.explain(deletion), "ebctl operation skip "+deletion+" --step "+step)
+		})
+		c.intervene("skip", deletion, c.marker, "--step", step)
+	}
+
 	c.WantGone(instance)
 
 	// Requests for the deleted instance.
-	c.Send(http.MethodPatch, path+harness.Incomplete, map[string]any{"service_id": harness.ServiceID}, http.StatusNotFound)
+	c.Send(http.MethodPatch, harness.InstancePath(instance)+harness.Incomplete, map[string]any{"service_id": harness.ServiceID}, http.StatusNotFound)
 }
 
 // searched are the rows of a service's database in which a test searches for markers.
@@ -104,14 +125,21 @@ type searched struct {
 	service string
 	db      *storage.DB
 	keys    *secret.Keyring
+	// sealed are the functions that return to what the values of a column are bound, by table and column.
+	sealed map[string]func(id string) string
 }
 
 func openSearched(t *testing.T, service string, settings replica.Database) searched {
 	t.Helper()
 
 	db, keys := harness.OpenSealed(t, settings)
+	sealed := map[string]func(string) string{}
 
-	return searched{T: t, service: service, db: db, keys: keys}
+	for _, column := range append(broker.SealedColumns(), provisioner.SealedColumns()...) {
+		sealed[column.Table+"."+column.Column] = column.Place
+	}
+
+	return searched{T: t, service: service, db: db, keys: keys, sealed: sealed}
 }
 
 // tables returns the names of all tables.
@@ -135,11 +163,6 @@ func (s searched) tables() []string {
 func (s searched) find(marker string, found map[string]int) {
 	s.Helper()
 
-	places := map[string]func(string) string{}
-	for _, sealed := range []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()} {
-		places[sealed.Table+"."+sealed.Column] = sealed.Place
-	}
-
 	for _, table := range s.tables() {
 		rows, err := s.db.Reader().QueryxContext(s.Context(), `SELECT * FROM `+table)
 		if err != nil {
@@ -155,7 +178,7 @@ func (s searched) find(marker string, found map[string]int) {
 			for column, value := range row {
 				name, text := table+"."+column, fmt.Sprintf("%s", value)
 
-				if place, sealed := places[name]; sealed {
+				if place, sealed := s.sealed[name]; sealed && text != "" {
 					plain, err := s.keys.Open(text, place(fmt.Sprintf("%s", row["id"])))
 					if err != nil {
 						s.Fatalf("opening %s: %v", name, err)
@@ -176,6 +199,24 @@ func (s searched) find(marker string, found map[string]int) {
 	}
 }
 
+// record records an event whose message contains the marker. The messages of the broker contain no personal data.
+func (s searched) record(instance, marker string) {
+	s.Helper()
+
+	store, err := instanceevents.Open(s.Context(), s.db)
+	if err == nil {
+		err = s.db.InTx(s.Context(), func(tx storage.Tx) error {
+			return store.Record(s.Context(), tx, environment.Event{
+				InstanceID: instance, System: environment.SystemReconciler, Result: "failed", Message: marker, LastAt: time.Now(),
+			})
+		})
+	}
+
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
 // TestEraseLeavesNoPersonalData searches every column of both databases for the personal data of an erased account.
 func TestEraseLeavesNoPersonalData(t *testing.T) {
 	t.Parallel()
@@ -183,7 +224,17 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		var settings replica.Database
 
-		e := start(t, database, 100*time.Millisecond, func(_ *broker.Config, provisioner *provisioner.Config) { settings = provisioner.Database })
+		tenants, installer := fakeedp.New(), fakereconciler.New().Quick()
+		server := httptest.NewServer(simulator.NewHandler(tenants, installer))
+		t.Cleanup(server.Close)
+
+		e := start(t, database, 100*time.Millisecond, func(broker *broker.Config, provisioner *provisioner.Config) {
+			settings = provisioner.Database
+			broker.Kyma.Version, broker.Kyma.Installer = "1.0.0", environment.InstallerReconciler
+			broker.Reconciler.URL, broker.Gardener.ShootDomain = server.URL+"/reconciler", "example.com"
+			broker.EDP.AuthURL, broker.EDP.AdminURL = server.URL+"/edp", server.URL+"/edp"
+			broker.EDP.Namespace, broker.EDP.Secret = fakeedp.Namespace, fakeedp.Secret
+		})
 		services := []searched{openSearched(t, "broker", e.services.Settings.Database), openSearched(t, "provisioner", settings)}
 
 		find := func(marker string) map[string]int {
@@ -196,14 +247,25 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 		}
 
 		erased, other := e.customer("erased-account", "m4rk3d"), e.customer("other-account", "0th3r")
-		erased.live("erased-instance")
-		other.live("other-instance")
+		planted := map[string]int{}
+
+		for _, customer := range []customer{erased, other} {
+			instance := strings.ReplaceAll(customer.account, "account", "instance")
+
+			customer.live(instance)
+			services[0].record(instance, customer.marker)
+			maps.Copy(planted, find(erased.marker))
+			customer.leave(instance, tenants, installer)
+			maps.Copy(planted, find(erased.marker))
+			customer.ebctl("leftover", "confirm", instance, "--reason", customer.marker, "--yes")
+		}
 
 		// If one of these columns has no marker, the rest of the test proves less than it should.
-		planted := find(erased.marker)
 		for _, column := range []string{
 			"broker operations.payload", "broker operations.audit", "broker operations.ordered_by", "broker timeline.message",
-			"broker audit.entry", "broker audit.ordered_by", "provisioner operations.payload", "provisioner operations.audit",
+			"broker audit.entry", "broker audit.ordered_by", "broker instances.request", "broker bindings.created_by",
+			"broker instance_labels.value", "broker instance_events.message", "broker outside_configurations.configuration",
+			"broker outside_objects.object_key", "broker leftovers.subaccount_id", "provisioner operations.payload", "provisioner operations.audit",
 			"provisioner runtimes.configuration", "provisioner runtimes.subaccount",
 		} {
 			if planted[column] == 0 {
