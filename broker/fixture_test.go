@@ -120,7 +120,7 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 		BindingLimit: 10, Pause: b.runBindings, Wake: func() { b.wakes.Add(1) },
 		Clock: b.clock, Log: logger, Recorder: audit.NewRecorder(b.entries, db, b.clock, logger), Authorizer: auth.NewAuthorizer(users), DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",
-		Periods: expiry.Periods{"trial": 14 * 24 * time.Hour}, Estimator: estimate.New(b.instances),
+		Periods: expiry.Periods{"trial": 14 * 24 * time.Hour}, Estimator: estimate.New(b.instances, b.operations),
 	}
 
 	for _, apply := range change {

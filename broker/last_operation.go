@@ -42,10 +42,9 @@ type lastOperation struct {
 
 // lastOperationOf describes an operation. After a failure it also describes the instance: usable after an update,
 // unusable after a suspension, resumption or deletion. For all of these except a deletion, update_repeatable is true.
-// The parameter left is the time until the expected end of the operation; it is zero or negative if the end is unknown.
-func lastOperationOf(record process.Record, left time.Duration) lastOperation {
+func lastOperationOf(record process.Record, forecast process.Forecast, now time.Time) lastOperation {
 	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{
-		State: stateOf(record.State), Description: OperationText(record, left),
+		State: stateOf(record.State), Description: OperationText(record, forecast, now),
 	}}
 
 	onInstance := slices.Contains(environment.PlatformKinds(), record.Kind)
@@ -124,9 +123,11 @@ func (a *api) polled(r request, record process.Record, err, missing error) (http
 }
 
 // pollResponse returns the description of an operation and, while the operation is unfinished, the time of the next
-// poll. planID may be empty; with a plan, the estimate of the end is more accurate.
+// poll. planID may be empty; with a plan, the forecast is more accurate.
 func (a *api) pollResponse(record process.Record, planID string) httpserver.Response {
-	response := httpserver.OK(lastOperationOf(record, a.Estimator.End(record.Kind, planID, record.StartedAt).Sub(a.Clock.Now())))
+	now := a.Clock.Now()
+
+	response := httpserver.OK(lastOperationOf(record, a.Estimator.Forecast(record, planID, now), now))
 	if record.State.Terminal() {
 		return response
 	}

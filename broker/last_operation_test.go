@@ -83,14 +83,14 @@ func TestProgressForUsers(t *testing.T) {
 		want             string
 	}{
 		{"no past operation is known yet", "Gardener is at 20%: Creating", time.Minute, "Creating the cluster: 20 %"},
-		{"the percentage and the remaining part of eight minutes", "Gardener is at 40%: Creating", 5 * time.Minute, "Creating the cluster: 40 %, about 3 minutes left"},
+		{"the part of eight minutes, instead of Gardener's percentage", "Gardener is at 40%: Creating", 5 * time.Minute, "Creating the cluster: 62 %, about 3 minutes left"},
 		{
 			"an error of the infrastructure invalidates the estimate", "Gardener is at 40% and retries: <b>buy</b> (ERR_INFRA_RATE_LIMITS_EXCEEDED)", 5 * time.Minute,
 			"Creating the cluster: 40 %, delayed: Gardener reports ERR_INFRA_RATE_LIMITS_EXCEEDED: too many calls to the provider: wait",
 		},
-		{"without a percentage", "starting", 7 * time.Minute, "Creating the cluster: about a minute left"},
-		{"less than a minute is left", "Gardener is at 90%: Creating", 7*time.Minute + time.Second, "Creating the cluster: 90 %, less than a minute left"},
-		{"the operation takes longer than usual", "Gardener is at 95%: Creating", 9 * time.Minute, "Creating the cluster: 95 %"},
+		{"without a percentage", "starting", 7 * time.Minute, "Creating the cluster: 87 %, about a minute left"},
+		{"less than a minute is left", "Gardener is at 90%: Creating", 7*time.Minute + time.Second, "Creating the cluster: 87 %, less than a minute left"},
+		{"the operation takes longer than the past one", "Gardener is at 95%: Creating", 9 * time.Minute, "Creating the cluster: 99 %"},
 	} {
 		b.waiting(operation, c.progress)
 		b.clock.SetTime(began.Add(c.age))

@@ -49,14 +49,13 @@ func activityText(record process.Record) string {
 	}
 }
 
-// OperationText describes an operation for users, as last_operation does. The parameter left is the time until the
-// expected end of the operation; it is zero or negative if the end is unknown.
-func OperationText(record process.Record, left time.Duration) string {
+// OperationText describes an operation for users, as last_operation does.
+func OperationText(record process.Record, forecast process.Forecast, now time.Time) string {
 	if record.State.Terminal() {
 		return resultText(record)
 	}
 
-	return progressText(record, left)
+	return progressText(record, forecast, now)
 }
 
 // resultText describes a finished operation for users. The message of a problem is written for users; its cause
@@ -73,8 +72,9 @@ func resultText(record process.Record) string {
 }
 
 // progressText describes an unfinished operation for users. A delayed operation shows the error that delays it; any
-// other operation shows the percentage and the remaining time, if they are known.
-func progressText(record process.Record, left time.Duration) string {
+// other operation shows the percentage and the remaining time, if they are known. The percentage of the forecast covers
+// all steps, so it replaces that of Gardener, which starts again at 0 for each change of a Shoot.
+func progressText(record process.Record, forecast process.Forecast, now time.Time) string {
 	switch record.State {
 	case process.Pending:
 		return "Waiting to start."
@@ -93,13 +93,7 @@ func progressText(record process.Record, left time.Duration) string {
 	case strings.Contains(summary, "delayed"):
 		details = append(details, summary) // no estimate: it would ignore the delay
 	default:
-		if summary != "" {
-			details = append(details, summary)
-		}
-
-		if left := leftText(left); left != "" {
-			details = append(details, left)
-		}
+		details = append(details, forecastTexts(summary, forecast, now)...)
 	}
 
 	text := activityText(record)
@@ -110,19 +104,56 @@ func progressText(record process.Record, left time.Duration) string {
 	return httpserver.Shorten(text)
 }
 
-// leftText describes the remaining time of an operation. It returns an empty string if the time is unknown, or if
-// the operation already takes longer than usual: past operations are then no basis for an estimate.
-func leftText(left time.Duration) string {
-	minutes := int(math.Round(left.Minutes()))
+// forecastTexts returns the percentage, the component of Kyma that is being installed, and the remaining time, as far as
+// they are known.
+func forecastTexts(summary string, forecast process.Forecast, now time.Time) []string {
+	var texts []string
+
+	if forecast.Percent > 0 {
+		texts = append(texts, fmt.Sprintf("%d %%", forecast.Percent))
+	}
+
+	if summary != "" && (forecast.Percent == 0 || !strings.HasSuffix(summary, "%")) {
+		texts = append(texts, summary)
+	}
+
+	if left := leftText(forecast, now); left != "" {
+		texts = append(texts, left)
+	}
+
+	return texts
+}
+
+// leftText describes the remaining time of an operation: a range, if past operations differ by minutes. It returns an
+// empty string if the time is unknown, or if the operation already takes longer than past ones.
+func leftText(forecast process.Forecast, now time.Time) string {
+	if forecast.Latest.IsZero() {
+		return ""
+	}
+
+	likely, latest := minutes(forecast.Likely.Sub(now)), minutes(forecast.Latest.Sub(now))
 
 	switch {
-	case left <= 0:
-		return ""
-	case left < time.Minute:
+	case latest == 0:
 		return "less than a minute left"
-	case minutes == 1:
+	case likely == 0 && latest == 1:
+		return "about a minute left"
+	case likely == 0:
+		return fmt.Sprintf("up to %d minutes left", latest)
+	case likely < latest:
+		return fmt.Sprintf("%d to %d minutes left", likely, latest)
+	case likely == 1:
 		return "about a minute left"
 	default:
-		return fmt.Sprintf("about %d minutes left", minutes)
+		return fmt.Sprintf("about %d minutes left", likely)
 	}
+}
+
+// minutes rounds a duration to minutes. Less than a minute is 0.
+func minutes(left time.Duration) int {
+	if left < time.Minute {
+		return 0
+	}
+
+	return int(math.Round(left.Minutes()))
 }

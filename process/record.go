@@ -76,6 +76,8 @@ type Record struct {
 	// Stage and Step are running now, or run next. StepBegan is when the running attempt started, or zero.
 	Stage, Step string
 	StepBegan   time.Time
+	// StepSince is when the first attempt of the step started, or zero. Stores set it only in records for a Forecast.
+	StepSince time.Time
 	// WaitingFor is the key of an event in an upstream, or empty. The event makes the operation due before NextRun; see
 	// Store.Wake of package storage/operations.
 	WaitingFor string

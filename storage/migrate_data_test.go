@@ -216,7 +216,7 @@ func readVersion1(t *testing.T, all stores) {
 	want := process.Record{
 		ID: "waits", Kind: "provision", InstanceID: "instance", Position: 1, State: process.InProgress, Description: "Operation created",
 		Problem:        process.Problem{Message: "away", Reason: "err_away", Component: "provisioner"},
-		FinishedStages: []string{"start"}, SkippedSteps: []string{"Tag"}, Stage: "create", Step: "Order", WaitingFor: "event",
+		FinishedStages: []string{"start"}, SkippedSteps: []string{"Tag"}, Stage: "create", Step: "Order", StepSince: minute(4, 7), WaitingFor: "event",
 		CreatedAt: minute(4, 5).Add(6 * time.Microsecond), UpdatedAt: minute(5, 5), StartedAt: minute(4, 6), NextRun: minute(60, 0),
 		Lease: process.Lease{Fence: 7},
 	}

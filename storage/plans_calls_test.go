@@ -188,6 +188,11 @@ func (s stores) engineCalls() map[string]call {
 
 			return err
 		},
+		"operations.StepTimes": func(ctx context.Context) error {
+			_, err := s.operations.StepTimes(ctx, []string{"op-1", "op-2"})
+
+			return err
+		},
 		"operations.QueueDepths": func(ctx context.Context) error {
 			_, err := s.operations.QueueDepths(ctx)
 

@@ -1,6 +1,6 @@
-// Package estimate predicts when running operations will end, from the durations of past operations. An Estimator
-// reads a bounded number of recent operations every minute (Part) and keeps the results in memory, so polls need no
-// query. Each replica has a separate Estimator.
+// Package estimate predicts when running operations will end, from the durations of past operations and of their steps. An
+// Estimator reads a bounded number of recent operations every minute (Part) and keeps their durations in memory, so polls need
+// no further query. Each replica has a separate Estimator.
 package estimate
 
 import (
@@ -14,15 +14,19 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 const (
 	// every is the interval between two reads of past operations.
 	every = time.Minute
-	// samples is the number of durations that an estimate uses, per kind and plan. Only the newest durations count, so
-	// that estimates follow changes at the provider.
-	samples = 20
+	// samples is the number of operations that a forecast uses, per kind and plan. Only the newest ones count, so that
+	// forecasts follow changes at the provider.
+	samples = 40
+	// batch is the number of operations whose steps are read in one query.
+	batch = 100
 )
 
 // History returns the durations of recent successful operations, newest first. instances.Store implements it.
@@ -30,76 +34,142 @@ type History interface {
 	Durations(ctx context.Context) ([]instances.Duration, error)
 }
 
+// Steps returns the times of the steps of operations. operations.Store implements it.
+type Steps interface {
+	StepTimes(ctx context.Context, ids []string) ([]operations.StepTime, error)
+}
+
 // key identifies operations of similar duration. An empty plan ID stands for all plans.
 type key struct{ kind, planID string }
 
-// Estimator estimates how long operations take. A nil Estimator makes no estimates. It is safe for concurrent use.
+// Estimator makes forecasts for operations. A nil Estimator makes none. It is safe for concurrent use.
 type Estimator struct {
 	history History
+	steps   Steps
 
-	mutex   sync.RWMutex
-	typical map[key]time.Duration
+	mutex sync.RWMutex
+	past  map[key][]*past
 }
 
-// New returns an Estimator. It makes no estimates until Refresh has succeeded.
-func New(history History) *Estimator { return &Estimator{history: history} }
+// New returns an Estimator. It makes no forecasts until Refresh has succeeded.
+func New(history History, steps Steps) *Estimator { return &Estimator{history: history, steps: steps} }
 
 // Part returns the part of the service that calls Refresh periodically.
 func (e *Estimator) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{Name: "durations of operations", Every: every, Work: e.Refresh, Clock: clock, Log: log}.Part()
 }
 
-// Refresh reads the durations of past operations. If it fails, the Estimator keeps the previous estimates.
+// Refresh reads the durations of past operations, and the times of the steps of those that it has not read before. If it fails,
+// the Estimator keeps the previous durations. It must not run concurrently with itself.
 func (e *Estimator) Refresh(ctx context.Context) error {
-	past, err := e.history.Durations(ctx)
+	durations, err := e.history.Durations(ctx)
 	if err != nil {
-		return fmt.Errorf("refreshing the estimates: %w", err)
+		return fmt.Errorf("refreshing the forecasts: %w", err)
 	}
 
-	took := map[key][]time.Duration{}
+	known := e.known()
+	grouped := map[key][]*past{}
+	unread := map[string]*past{}
 
-	for _, one := range past {
-		for _, key := range slices.Compact([]key{{one.Kind, one.PlanID}, {one.Kind, ""}}) {
-			if len(took[key]) < samples {
-				took[key] = append(took[key], one.Took)
+	for _, duration := range durations {
+		one := known[duration.OperationID]
+		if one == nil {
+			one = &past{id: duration.OperationID, began: duration.Started, took: duration.Took}
+		}
+
+		for _, key := range slices.Compact([]key{{duration.Kind, duration.PlanID}, {duration.Kind, ""}}) {
+			if len(grouped[key]) < samples {
+				grouped[key] = append(grouped[key], one)
+
+				if one.steps == nil {
+					unread[one.id] = one
+				}
 			}
 		}
 	}
 
-	typical := make(map[key]time.Duration, len(took))
-	for key, durations := range took {
-		slices.Sort(durations)
-		typical[key] = durations[len(durations)/2]
+	if err := e.readSteps(ctx, unread); err != nil {
+		return fmt.Errorf("refreshing the forecasts: %w", err)
 	}
 
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	e.typical = typical
+	e.past = grouped
 
 	return nil
 }
 
-// End returns the expected end of an operation that started at the given time. It adds the median duration of past
-// operations of the same kind and plan, or of the same kind if the plan is unknown or has no past operations. End
-// returns zero if there are no such operations, or if started is zero. For an operation that takes longer than usual,
-// the expected end lies in the past.
-func (e *Estimator) End(kind, planID string, started time.Time) time.Time {
-	if e == nil || started.IsZero() {
-		return time.Time{}
-	}
-
+// known returns the past operations in memory, by ID.
+func (e *Estimator) known() map[string]*past {
 	e.mutex.RLock()
 	defer e.mutex.RUnlock()
 
-	typical, known := e.typical[key{kind, planID}]
-	if !known {
-		typical, known = e.typical[key{kind, ""}]
+	known := map[string]*past{}
+
+	for _, group := range e.past {
+		for _, one := range group {
+			known[one.id] = one
+		}
 	}
 
-	if !known {
-		return time.Time{}
+	return known
+}
+
+// readSteps reads the steps of the operations.
+func (e *Estimator) readSteps(ctx context.Context, unread map[string]*past) error {
+	ids := make([]string, 0, len(unread))
+	for id, one := range unread {
+		one.steps = map[string]span{}
+		ids = append(ids, id)
 	}
 
-	return started.Add(typical)
+	for ids := range slices.Chunk(ids, batch) {
+		times, err := e.steps.StepTimes(ctx, ids)
+		if err != nil {
+			return err
+		}
+
+		for _, step := range times {
+			one := unread[step.OperationID]
+			one.steps[step.Step] = span{from: step.BeganAt.Sub(one.began), took: step.Took()}
+		}
+	}
+
+	return nil
+}
+
+// Forecast predicts the end of an operation from past operations of the same kind and plan, or of the same kind if the plan is
+// unknown or has no past operations. The forecast is unknown if there are none, or unless the operation is running.
+func (e *Estimator) Forecast(record process.Record, planID string, now time.Time) process.Forecast {
+	if e == nil || record.StartedAt.IsZero() || record.State.Terminal() {
+		return process.Forecast{}
+	}
+
+	return forecast(e.pastOf(record.Kind, planID), record, now)
+}
+
+// Usual returns the median and the 95 % quantile of the durations of past operations of a kind, or 0 if there are none.
+func (e *Estimator) Usual(kind string) (likely, late time.Duration) {
+	if e == nil {
+		return 0, 0
+	}
+
+	took := []time.Duration{}
+	for _, one := range e.pastOf(kind, "") {
+		took = append(took, one.took)
+	}
+
+	return quantile(took, median), quantile(took, almostAll)
+}
+
+func (e *Estimator) pastOf(kind, planID string) []*past {
+	e.mutex.RLock()
+	defer e.mutex.RUnlock()
+
+	if found := e.past[key{kind, planID}]; len(found) > 0 {
+		return found
+	}
+
+	return e.past[key{kind, ""}]
 }

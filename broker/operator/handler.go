@@ -120,7 +120,7 @@ type Options struct {
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator
 	// UserText returns the description of an operation in last_operation. Nil means that operations have none.
-	UserText func(record process.Record, left time.Duration) string
+	UserText func(record process.Record, forecast process.Forecast, now time.Time) string
 	// Differences compares the instances with the runtimes of the Provisioner.
 	Differences operatorserver.Differences
 	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be
@@ -140,8 +140,10 @@ func NewHandler(options Options) http.Handler {
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
 		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances, options.Leftovers, options.Objects}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
-		UserText:     options.UserText,
-		EstimatedEnd: func(record process.Record) time.Time { return options.Estimator.End(record.Kind, "", record.StartedAt) },
+		UserText: options.UserText,
+		Forecast: func(ctx context.Context, record process.Record) process.Forecast {
+			return options.Estimator.Forecast(record, options.planOf(ctx, record.InstanceID), options.Clock.Now())
+		},
 	})
 	routes := operatorserver.BrokerRoutes(&api{Options: options, API: shared})
 
@@ -170,4 +172,15 @@ func (a *api) GetCatalog(*http.Request) (httpserver.Response, error) {
 	}
 
 	return httpserver.OK(shown), nil
+}
+
+// planOf returns the plan of an instance, or an empty string if the instance is gone or cannot be read. The forecast then considers all
+// plans.
+func (o *Options) planOf(ctx context.Context, instanceID string) string {
+	instance, err := o.Instances.Get(ctx, o.DB.Reader(), instanceID)
+	if err != nil {
+		return ""
+	}
+
+	return instance.PlanID
 }

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -8,11 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -78,6 +82,49 @@ func TestUserTextOfAnOperation(t *testing.T) {
 				b.Errorf("the list is %+v, want one operation without text", all.Data)
 			}
 		})
+	}
+}
+
+// pastOperations have the durations of past operations. Their timelines were removed.
+type pastOperations []instances.Duration
+
+func (p pastOperations) Durations(context.Context) ([]instances.Duration, error) { return p, nil }
+
+func (pastOperations) StepTimes(context.Context, []string) ([]operations.StepTime, error) {
+	return nil, nil
+}
+
+// TestForecastOfAnOperation checks that an operation is compared with past ones of its plan, and that a list has no forecast.
+func TestForecastOfAnOperation(t *testing.T) {
+	past := pastOperations{
+		{OperationID: "1", Kind: environment.KindProvision, PlanID: "other", Took: time.Hour},
+		{OperationID: "2", Kind: environment.KindProvision, PlanID: "other", Took: time.Hour},
+		{OperationID: "3", Kind: environment.KindProvision, PlanID: "plan-id", Took: 10 * time.Minute},
+	}
+
+	b := newBench(t, func(options *operator.Options) {
+		options.UserText, options.Estimator = broker.OperationText, estimate.New(past, past)
+
+		if err := options.Estimator.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	id := b.instance("one", process.InProgress)
+	started := b.clock.Now()
+	b.clock.SetTime(started.Add(4 * time.Minute))
+
+	shown := read[operatorapi.Operation](b, b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
+	if shown.Percent != 40 || !shown.EstimatedEnd.Equal(started.Add(10*time.Minute)) || !shown.LatestEnd.Equal(shown.EstimatedEnd) {
+		b.Errorf("got %d %%, %s, %s, want 40 %% of ten minutes", shown.Percent, shown.EstimatedEnd, shown.LatestEnd)
+	}
+
+	if want := "Creating the cluster: 40 %, about 6 minutes left"; shown.UserText != want {
+		b.Errorf("the text is %q, want %q", shown.UserText, want)
+	}
+
+	all := read[operatorapi.OperationList](b, b.want("the list", b.do("viewer", "GET", "/operations"), http.StatusOK))
+	if len(all.Data) != 1 || all.Data[0].Percent != 0 {
+		b.Errorf("the list is %+v, want one operation without a forecast", all.Data)
 	}
 }
 

@@ -129,7 +129,7 @@ func (a *api) find(r *http.Request) (environment.Orchestration, error) {
 	return found, err
 }
 
-// GetOrchestration returns an orchestration with the number of targets in each state.
+// GetOrchestration returns an orchestration with the number of targets in each state and a forecast.
 func (a *api) GetOrchestration(r *http.Request) (httpserver.Response, error) {
 	found, err := a.find(r)
 	if err != nil {
@@ -145,8 +145,11 @@ func (a *api) GetOrchestration(r *http.Request) (httpserver.Response, error) {
 	waves, err := a.Orchestrations.WaveStats(r.Context(), a.DB.Reader(), found.ID)
 	shown.Explanation = orchestration.Explain(found, waves, a.Clock.Now())
 
+	forecast := orchestration.ForecastOf(found, waves, a.Estimator, a.Clock.Now())
+	shown.Percent, shown.EstimatedEnd, shown.LatestEnd = forecast.Percent, forecast.Likely, forecast.Latest
+
 	for _, wave := range slices.Sorted(maps.Keys(waves)) {
-		shown.Waves = append(shown.Waves, operatorapi.OrchestrationWave{Wave: wave, OperationStats: waves[wave]})
+		shown.Waves = append(shown.Waves, operatorapi.OrchestrationWave{Wave: wave, Percent: forecast.Waves[wave], OperationStats: waves[wave]})
 	}
 
 	return httpserver.OK(shown), err

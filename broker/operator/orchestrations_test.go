@@ -49,6 +49,10 @@ func TestOrchestrations(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
+	if shown.Percent != 50 || !shown.EstimatedEnd.IsZero() || len(shown.Waves) != 1 || shown.Waves[0].Percent != 50 {
+		t.Errorf("got %d %%, an end at %s and waves %+v, want half of the targets, and no end without past upgrades", shown.Percent, shown.EstimatedEnd, shown.Waves)
+	}
+
 	for query, want := range map[string]int{"": 1, "?state=pending": 1, "?state=failed,canceled": 0, "?page=2&page_size=1": 0} {
 		list := read[operatorapi.OrchestrationList](b, b.want("the list", b.do("viewer", "GET", "/orchestrations"+query), 200))
 		if len(list.Data) != want || list.Count != want || list.TotalCount == nil || list.Data == nil {

@@ -212,7 +212,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
-	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances)
+	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances, stores.operations)
 	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
 	// Jobs that remove bindings and instances need some options of the handler, whose operator API contains the jobs.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -214,16 +215,17 @@ func (s *session) printOrchestration(ctx context.Context, client *brokerclient.C
 		return fmt.Errorf("reading orchestration %s: %w", id, err)
 	}
 
-	return s.print(found, orchestrationText(found))
+	return s.print(found, orchestrationText(found, s.Clock.Now()))
 }
 
 // orchestrationText returns an orchestration as lines with a name and a value.
-func orchestrationText(shown operatorapi.Orchestration) output.Text {
+func orchestrationText(shown operatorapi.Orchestration, now time.Time) output.Text {
 	fields := output.Fields{
 		{Name: "Orchestration", Value: shown.OrchestrationID},
 		{Name: "Type", Value: shown.Type},
 		{Name: "State", Value: shown.State},
 		{Name: "Description", Value: shown.Description},
+		{Name: "Progress", Value: output.Progress(shown.Percent, shown.EstimatedEnd.Sub(now), shown.LatestEnd.Sub(now))},
 		{Name: "Ordered by", Value: shown.OrderedBy},
 		{Name: "Applied by", Value: shown.AppliedBy},
 		{Name: "Created", Value: output.Time(shown.CreatedAt)},
@@ -266,6 +268,9 @@ func number(value int) string {
 // waveText returns the targets of a wave, and the soak time after it.
 func waveText(shown operatorapi.Orchestration, wave operatorapi.OrchestrationWave) string {
 	text := statsText(wave.OperationStats)
+	if wave.Percent > 0 {
+		text = fmt.Sprintf("%d %%, %s", wave.Percent, text)
+	}
 
 	switch waves := shown.Parameters.Strategy.Waves; {
 	case wave.Wave == shown.Wave && !shown.SoakUntil.IsZero():

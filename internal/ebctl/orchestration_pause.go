@@ -23,7 +23,7 @@ func newOrchestrationExplainCommand(session *session) *cobra.Command {
 			return fmt.Errorf("reading orchestration %s: %w", id, err)
 		}
 
-		texts := paragraphs{orchestrationText(found)}
+		texts := paragraphs{orchestrationText(found, session.Clock.Now())}
 		if len(found.Explanation) > 0 {
 			texts = append(texts, output.Plain(strings.Join(found.Explanation, "\n")))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -168,11 +169,11 @@ func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id
 		}
 	}
 
-	return s.print(shown, output.WithID{ID: id, Text: planText(shown)})
+	return s.print(shown, output.WithID{ID: id, Text: planText(shown, s.Clock.Now())})
 }
 
 // planText returns the plan and its targets as text.
-func planText(shown shownPlan) output.Text {
+func planText(shown shownPlan, now time.Time) output.Text {
 	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "ACCOUNT"}, None: "Nothing is upgraded."}
 	for _, each := range shown.Targets {
 		targets.Rows = append(targets.Rows, []string{
@@ -186,7 +187,7 @@ func planText(shown shownPlan) output.Text {
 		left.Rows = append(left.Rows, []string{each.InstanceID, each.Description})
 	}
 
-	texts := paragraphs{orchestrationText(shown.Plan), targets}
+	texts := paragraphs{orchestrationText(shown.Plan, now), targets}
 	if len(left.Rows) > 0 {
 		texts = append(texts, left)
 	}

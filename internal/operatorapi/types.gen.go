@@ -685,7 +685,7 @@ type Operation struct {
 	// Description A line for people.
 	Description string `json:"description,omitempty,omitzero"`
 
-	// EstimatedEnd The expected end, from the durations of past operations of the kind. Only on GET /operations/{operation_id}, until the operation ends.
+	// EstimatedEnd The time before which half of the past operations would have ended. Absent if the operation takes longer than all of them. Only on GET /operations/{operation_id} of the broker, until the operation ends.
 	EstimatedEnd time.Time `json:"estimatedEnd,omitempty,omitzero"`
 	FinishedAt   time.Time `json:"finishedAt,omitempty,omitzero"`
 
@@ -699,12 +699,18 @@ type Operation struct {
 	// Kind Example: provision
 	Kind string `json:"kind"`
 
+	// LatestEnd The time before which 95 % of the past operations would have ended. Present together with estimatedEnd.
+	LatestEnd time.Time `json:"latestEnd,omitempty,omitzero"`
+
 	// NextRun The latest time of the next attempt. Absent once the operation has ended.
 	NextRun time.Time `json:"nextRun,omitempty,omitzero"`
 	ID      string    `json:"operationID"`
 
 	// OrderedBy The user on whose behalf the operation was accepted: the platform's user if the platform names one, otherwise the sender of the request.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
+
+	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only on GET /operations/{operation_id} of the broker, until the operation ends.
+	Percent int `json:"percent,omitempty,omitzero"`
 
 	// PredecessorID The failed or canceled operation that this operation retries.
 	PredecessorID string `json:"predecessorID,omitempty,omitzero"`
@@ -779,11 +785,17 @@ type Orchestration struct {
 	CreatedAt   time.Time `json:"createdAt"`
 	Description string    `json:"description"`
 
+	// EstimatedEnd The expected end, from the durations of past upgrades, the limits and the soak times. Absent in lists, while nothing starts, with maintenance windows, and if no upgrade of the type has succeeded yet.
+	EstimatedEnd time.Time `json:"estimatedEnd,omitempty,omitzero"`
+
 	// ExpiresAt Until when the plan can be applied. Only of plans that are not applied.
 	ExpiresAt time.Time `json:"expiresAt,omitempty,omitzero"`
 
 	// Explanation What the orchestration does, why it waits, when it continues, and what operators can do. Absent in lists.
 	Explanation []string `json:"explanation,omitempty,omitzero"`
+
+	// LatestEnd The expected end if the last upgrades take as long as 95 % of the past ones. Present together with estimatedEnd.
+	LatestEnd time.Time `json:"latestEnd,omitempty,omitzero"`
 
 	// OperationStats The number of targets in each state. Absent in lists.
 	OperationStats  map[string]int `json:"operationStats,omitempty,omitzero"`
@@ -794,6 +806,9 @@ type Orchestration struct {
 
 	// Parameters Which instances an orchestration upgrades, when, and how many at once.
 	Parameters OrchestrationParameters `json:"parameters"`
+
+	// Percent The part of the upgrades that have ended. A running one counts as half. Absent in lists, and after the end.
+	Percent int `json:"percent,omitempty,omitzero"`
 
 	// SoakUntil When the next wave begins. Absent while operations of this one are unfinished.
 	SoakUntil time.Time `json:"soakUntil,omitempty,omitzero"`
@@ -891,6 +906,9 @@ type OrchestrationTarget = fleet.Target
 type OrchestrationWave struct {
 	// OperationStats The number of targets in each state.
 	OperationStats map[string]int `json:"operationStats"`
+
+	// Percent The part of its upgrades that have ended. A running one counts as half.
+	Percent int `json:"percent,omitempty,omitzero"`
 
 	// Wave The number of the wave, from 1.
 	Wave int `json:"wave"`

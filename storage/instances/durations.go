@@ -11,10 +11,12 @@ import (
 // recentOperations bounds the rows that Durations reads, including operations that it does not return.
 const recentOperations = 1000
 
-// Duration is the time that an operation took from its first claim to its success. PlanID is the instance's current plan. It is
-// empty if the instance is gone.
+// Duration is the time that an operation took from its first claim, at Started, to its success. PlanID is the instance's current plan. It
+// is empty if the instance is gone.
 type Duration struct {
+	OperationID  string
 	Kind, PlanID string
+	Started      time.Time
 	Took         time.Duration
 }
 
@@ -22,13 +24,14 @@ type Duration struct {
 // recentOperations operations that were accepted last. It excludes retries, because they do not repeat finished stages.
 func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 	rows, err := storage.Select[struct {
+		ID         string       `db:"id"`
 		Kind       string       `db:"kind"`
 		PlanID     string       `db:"plan_id"`
 		StartedAt  storage.Time `db:"started_at"`
 		FinishedAt storage.Time `db:"finished_at"`
-	}](ctx, s.db.Reader(), `SELECT recent.kind, recent.started_at, recent.finished_at,
+	}](ctx, s.db.Reader(), `SELECT recent.id, recent.kind, recent.started_at, recent.finished_at,
 		COALESCE((SELECT plan_id FROM instances WHERE instances.id = recent.instance_id), '') AS plan_id
-		FROM (SELECT kind, instance_id, state, predecessor_id, created_at, started_at, finished_at FROM operations
+		FROM (SELECT id, kind, instance_id, state, predecessor_id, created_at, started_at, finished_at FROM operations
 			ORDER BY created_at DESC, id DESC `+storage.Page(recentOperations, 0)+`) AS recent
 		WHERE recent.state = 'succeeded' AND recent.predecessor_id = '' AND recent.started_at IS NOT NULL
 		ORDER BY recent.created_at DESC`)
@@ -38,7 +41,7 @@ func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 
 	durations := make([]Duration, 0, len(rows))
 	for _, row := range rows {
-		durations = append(durations, Duration{row.Kind, row.PlanID, row.FinishedAt.Sub(row.StartedAt.Time)})
+		durations = append(durations, Duration{row.ID, row.Kind, row.PlanID, row.StartedAt.Time, row.FinishedAt.Sub(row.StartedAt.Time)})
 	}
 
 	return durations, nil

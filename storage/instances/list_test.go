@@ -376,17 +376,15 @@ func TestDurations(t *testing.T) {
 
 		// Durations excludes the retry, the failed removal of d and the unfinished removal of b.
 		want := []instances.Duration{
-			{Kind: "provision", PlanID: "plan"},
-			{Kind: "provision", PlanID: "plan-2"},
-			{Kind: "provision", PlanID: "plan"},
-			{Kind: "provision", PlanID: "plan"},
-			{Kind: "provision", PlanID: "plan", Took: 5 * time.Minute},
+			{OperationID: "provision a", Kind: "provision", PlanID: "plan", Started: began},
+			{OperationID: "provision b", Kind: "provision", PlanID: "plan-2", Started: began},
+			{OperationID: "provision c", Kind: "provision", PlanID: "plan", Started: began},
+			{OperationID: "provision d", Kind: "provision", PlanID: "plan", Started: began},
+			{OperationID: "provision e", Kind: "provision", PlanID: "plan", Started: began, Took: 5 * time.Minute},
 		}
-		byPlan := cmpopts.SortSlices(func(one, other instances.Duration) bool {
-			return one.PlanID < other.PlanID || one.PlanID == other.PlanID && one.Took < other.Took
-		})
+		byID := cmpopts.SortSlices(func(one, other instances.Duration) bool { return one.OperationID < other.OperationID })
 
-		if diff := cmp.Diff(want, durations, byPlan); diff != "" {
+		if diff := cmp.Diff(want, durations, byID); diff != "" {
 			s.Errorf("durations: -want +got\n%s", diff)
 		}
 	})

@@ -5,12 +5,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
+// stepSince is when the first attempt of the current step started. Attempts are stored once the step has waited or failed.
+const stepSince = `COALESCE((SELECT first_at FROM step_attempts
+	WHERE operation_id = operations.id AND step_attempts.step = operations.step), operations.step_began_at)`
+
 // JoinedColumns are the columns of Joined, for queries that join operations to the rows of another table.
 const JoinedColumns = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
 	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
 	operations.problem_detail AS operation_problem_detail, operations.problem_reason AS operation_problem_reason,
 	operations.problem_component AS operation_problem_component,
 	operations.progress AS operation_progress, operations.stage AS operation_stage, operations.step AS operation_step,
+	` + stepSince + ` AS operation_step_since,
 	operations.created_at AS operation_created_at, operations.updated_at AS operation_updated_at,
 	operations.started_at AS operation_started_at, operations.finished_at AS operation_finished_at`
 
@@ -27,6 +32,7 @@ type Joined struct {
 	Progress    string       `db:"operation_progress"`
 	Stage       string       `db:"operation_stage"`
 	Step        string       `db:"operation_step"`
+	StepSince   storage.Time `db:"operation_step_since"`
 	CreatedAt   storage.Time `db:"operation_created_at"`
 	UpdatedAt   storage.Time `db:"operation_updated_at"`
 	StartedAt   storage.Time `db:"operation_started_at"`
@@ -38,7 +44,7 @@ func (j Joined) Record(instanceID string) process.Record {
 	return process.Record{
 		ID: j.ID, Kind: j.Kind, InstanceID: instanceID, State: process.State(j.State), Description: j.Description,
 		Problem:  process.Problem{Message: j.Message, Detail: j.Detail, Reason: j.Reason, Component: j.Component},
-		Progress: j.Progress, Stage: j.Stage, Step: j.Step,
+		Progress: j.Progress, Stage: j.Stage, Step: j.Step, StepSince: j.StepSince.Time,
 		CreatedAt: j.CreatedAt.Time, UpdatedAt: j.UpdatedAt.Time, StartedAt: j.StartedAt.Time, FinishedAt: j.FinishedAt.Time,
 	}
 }

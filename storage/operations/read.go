@@ -16,7 +16,7 @@ func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Get returns an operation without its payload, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations WHERE id = ?`, id)
+	row, err := storage.Get[row](ctx, tx, `SELECT `+forecast+` FROM operations WHERE id = ?`, id)
 	if err != nil {
 		return process.Record{}, fmt.Errorf("reading operation %s: %w", id, err)
 	}
@@ -60,7 +60,7 @@ func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string
 
 // Latest returns the instance's newest operation of one of the kinds, or storage.ErrNotFound. At least one kind is required.
 func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations
+	row, err := storage.Get[row](ctx, tx, `SELECT `+forecast+` FROM operations
 		WHERE instance_id = ? AND kind IN (?) ORDER BY position DESC LIMIT 1`, instanceID, kinds)
 	if err != nil {
 		return process.Record{}, fmt.Errorf("reading the last operation of instance %s: %w", instanceID, err)

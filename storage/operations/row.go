@@ -20,6 +20,9 @@ const (
 	columns = status + `, payload`
 )
 
+// forecast lists status and the column of row that Forecasts need.
+const forecast = status + `, ` + stepSince + ` AS step_since`
+
 // row is a row of operations. The columns turn, woken and state_changed_at have no field, because only statements use them.
 type row struct {
 	ID               string       `db:"id"`
@@ -42,6 +45,7 @@ type row struct {
 	Stage            string       `db:"stage"`
 	Step             string       `db:"step"`
 	StepBeganAt      storage.Time `db:"step_began_at"`
+	StepSince        storage.Time `db:"step_since"` // only in queries for forecast
 	WaitingFor       string       `db:"waiting_for"`
 	Payload          string       `db:"payload"`
 	CreatedAt        storage.Time `db:"created_at"`
@@ -85,6 +89,7 @@ func (r row) record() process.Record {
 		Stage:          r.Stage,
 		Step:           r.Step,
 		StepBegan:      r.StepBeganAt.Time,
+		StepSince:      r.StepSince.Time,
 		WaitingFor:     r.WaitingFor,
 		CreatedAt:      r.CreatedAt.Time,
 		UpdatedAt:      r.UpdatedAt.Time,

@@ -42,8 +42,12 @@ type Explanation struct {
 	// Advice lists recommended actions, one sentence per element, the most likely one first.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
-	// EstimatedEnd is when the operation will end if it takes as long as past operations. It is zero if there is no estimate.
+	// Percent is the part of the work that is done, or 0 if it is unknown.
+	Percent int `json:"percent,omitempty"`
+	// EstimatedEnd and LatestEnd are the times before which half and 95 % of past operations would have ended. They are zero if there
+	// is no forecast, or if the operation takes longer than past ones.
 	EstimatedEnd time.Time `json:"estimatedEnd,omitzero"`
+	LatestEnd    time.Time `json:"latestEnd,omitzero"`
 	// UserText is the text that the platform shows to its users about the operation. It is empty if the service provides none.
 	// The Provisioner never does.
 	UserText string `json:"userText,omitempty"`
@@ -99,7 +103,9 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		SkippedSteps: operation.SkippedSteps,
 		Advice:       advice(situation{Operation: operation, now: now}),
 		Timeline:     operation.Timeline,
+		Percent:      operation.Percent,
 		EstimatedEnd: operation.EstimatedEnd,
+		LatestEnd:    operation.LatestEnd,
 		UserText:     operation.UserText,
 
 		TimelineRemovedAt: operation.TimelineRemovedAt,
@@ -119,9 +125,10 @@ func (e Explanation) Elapsed() time.Duration {
 	return max(e.At.Sub(e.AcceptedAt), 0)
 }
 
-// Remaining returns the expected time until the end of the operation. It is not positive if there is no estimate, or if the operation
-// takes longer than past ones.
-func (e Explanation) Remaining() time.Duration { return e.EstimatedEnd.Sub(e.At) }
+// Progress returns the percentage and the remaining time, as far as they are known.
+func (e Explanation) Progress() string {
+	return output.Progress(e.Percent, e.EstimatedEnd.Sub(e.At), e.LatestEnd.Sub(e.At))
+}
 
 // Ended reports whether the operation succeeded, failed or was canceled.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }

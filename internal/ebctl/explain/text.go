@@ -49,6 +49,10 @@ func (e Explanation) fields() output.Fields {
 
 	add("Shown", "%s", e.UserText)
 
+	if progress := e.Progress(); progress != "" {
+		add("Progress", "%s, based on past operations", progress)
+	}
+
 	if e.Place != nil {
 		add("Stage", "%s", e.Place.StageText())
 		add("Step", "%s", e.Place.StepText())
@@ -65,10 +69,6 @@ func (e Explanation) fields() output.Fields {
 		}
 
 		add("Continues", "%s", e.Continues())
-	}
-
-	if left := e.Remaining(); left > 0 {
-		add("Left", "about %s, based on past operations", output.Duration(left))
 	}
 
 	add("Problem", "%s", ProblemText(e.Problem))

@@ -12,29 +12,37 @@ import (
 // Lines is a View that prints a line for each change. It is used for logs, pipes and terminals that cannot move the cursor.
 type Lines struct {
 	out io.Writer
-	// last is the text of the last printed line, without durations.
+	// last identifies the last printed line. It has no durations.
 	last string
 }
 
 // NewLines returns a view that prints to out.
 func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 
-// Show prints a line if the state, place or problem of the operation has changed since the last line. The line starts with the age of the
-// operation.
+// percentStep is the change of the percentage after which Lines prints a line again.
+const percentStep = 10
+
+// Show prints a line if the state, place or problem of the operation has changed since the last line, or its percentage by percentStep.
+// The line starts with the age of the operation.
 func (l *Lines) Show(moment Moment) {
 	explained := explain.Of(moment.Operation, moment.Now)
 
 	// Durations are not compared: a countdown is not a change.
 	line := output.Line(status(explained))
-	if moment.PollError != nil {
-		line = output.Line(moment.PollError.Error())
+	shown := line
+
+	switch {
+	case moment.PollError != nil:
+		shown = output.Line(moment.PollError.Error())
+	case explained.Percent > 0 && explained.UserText != "":
+		shown = fmt.Sprint(explained.Percent/percentStep, explained.State, moment.Operation.Step, detail(explained))
 	}
 
-	if line == l.last {
+	if shown == l.last {
 		return
 	}
 
-	l.last = line
+	l.last = shown
 
 	if moment.PollError != nil {
 		line = output.Line(pollError(moment))

@@ -14,8 +14,8 @@ import (
 // Size is the size of a terminal in columns and rows. If a value is 0, the size is unknown and Live does not cut its output.
 type Size struct{ Width, Height int }
 
-// Live is a View that redraws the operation in place on a terminal: a header and the operation's UserText. Without a UserText, it
-// shows one line per stage and the details of the current stage instead.
+// Live is a View that redraws the operation in place on a terminal: a header, a bar if the percentage is known, and the operation's
+// UserText. Without a UserText, it shows one line per stage and the details of the current stage instead.
 type Live struct {
 	out  io.Writer
 	size func() Size
@@ -73,6 +73,10 @@ func frame(moment Moment) []string {
 			explained.Kind, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())) + left(explained))}
 	}
 
+	if explained.Percent > 0 {
+		lines = append(lines, "  "+output.Bar(explained.Percent))
+	}
+
 	if explained.UserText != "" {
 		return appendPollError(appendText(lines, "  ", explained.UserText), moment)
 	}
@@ -97,11 +101,11 @@ func appendPollError(lines []string, moment Moment) []string {
 	return appendText(lines, "  ! ", pollError(moment))
 }
 
-// left returns the expected time until the operation ends. It returns an empty string if the time is unknown or has passed, or if
-// UserText contains the time.
+// left returns the percentage and the expected time until the operation ends. It returns an empty string if they are unknown, or if
+// UserText contains them.
 func left(explained explain.Explanation) string {
-	if left := explained.Remaining(); left > 0 && explained.UserText == "" {
-		return ", about " + output.Duration(left) + " left"
+	if progress := explained.Progress(); progress != "" && explained.UserText == "" {
+		return ", " + progress
 	}
 
 	return ""

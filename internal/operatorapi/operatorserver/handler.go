@@ -93,11 +93,10 @@ type Options struct {
 	// Systems are the upstream systems. The API reports their state as this replica sees it, because each replica has its own
 	// circuit breakers.
 	Systems []*upstream.System
-	// EstimatedEnd predicts the end of an operation, or returns zero. Nil means no predictions.
-	EstimatedEnd func(record process.Record) time.Time
-	// UserText returns the text that the platform shows to its users about an operation. left is the expected time until the end,
-	// or not positive if it is unknown. Nil means that operations have no such text.
-	UserText func(record process.Record, left time.Duration) string
+	// Forecast predicts the end of an operation. Nil means no predictions.
+	Forecast func(ctx context.Context, record process.Record) process.Forecast
+	// UserText returns the text that the platform shows to its users about an operation. Nil means that operations have no such text.
+	UserText func(record process.Record, forecast process.Forecast, now time.Time) string
 }
 
 // StagesOf returns the names of the stages of each process in order, keyed by the kind of the process.

@@ -159,12 +159,15 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 		})
 	}
 
-	if a.EstimatedEnd != nil && !record.State.Terminal() {
-		shown.EstimatedEnd = a.EstimatedEnd(record)
+	var forecast process.Forecast
+	if a.Forecast != nil && !record.State.Terminal() {
+		forecast = a.Forecast(ctx, record)
 	}
 
+	shown.Percent, shown.EstimatedEnd, shown.LatestEnd = forecast.Percent, forecast.Likely, forecast.Latest
+
 	if a.UserText != nil {
-		shown.UserText = a.UserText(record, shown.EstimatedEnd.Sub(a.Clock.Now()))
+		shown.UserText = a.UserText(record, forecast, a.Clock.Now())
 	}
 
 	if record.State.Terminal() {

@@ -1,0 +1,129 @@
+package orchestration
+
+import (
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Forecast is the progress of an orchestration and of its waves, and predicts its end.
+type Forecast struct {
+	process.Forecast
+
+	// Waves has the percentage of each wave, from 0 to 100.
+	Waves map[int]int
+}
+
+// Durations returns the median and the 95 % quantile of the durations of past operations of a kind, or 0 without past operations.
+// estimate.Estimator implements it.
+type Durations interface {
+	Usual(kind string) (likely, late time.Duration)
+}
+
+// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times. waves has the
+// numbers of targets of each wave in each current state. An upgrade that runs counts as half of one. The end is unknown while the
+// orchestration is stopped or not applied, if it waits for maintenance windows, and if no upgrade of the kind has succeeded yet.
+func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, durations Durations, now time.Time) Forecast {
+	forecast := Forecast{Waves: map[int]int{}}
+
+	var total work
+
+	for number, stats := range waves {
+		if wave := workOf(stats); wave.all > 0 {
+			forecast.Waves[number] = wave.percent()
+			total = total.plus(wave)
+		}
+	}
+
+	if orchestration.State.Ended() || total.all == 0 {
+		return forecast
+	}
+
+	forecast.Percent = min(total.percent(), 99) //nolint:mnd // it has not ended
+
+	likely, late := durations.Usual(orchestration.Kind)
+	if likely > 0 && !orchestration.Parameters.Strategy.MaintenanceWindow && starts(orchestration.State) {
+		forecast.Likely = endOf(orchestration, waves, likely, now)
+		forecast.Latest = forecast.Likely.Add(late - likely)
+	}
+
+	return forecast
+}
+
+// starts reports whether the orchestration starts upgrades.
+func starts(state environment.OrchestrationState) bool {
+	return state == environment.OrchestrationInProgress || state == environment.OrchestrationRetrying
+}
+
+// endOf returns when the orchestration ends if each upgrade takes the given time.
+func endOf(orchestration environment.Orchestration, waves map[int]map[string]int, each time.Duration, now time.Time) time.Time {
+	strategy, end, last := orchestration.Parameters.Strategy, now, 0
+
+	for _, earliest := range []time.Time{strategy.ScheduleTime, orchestration.SoakUntil} {
+		if earliest.After(end) {
+			end = earliest
+		}
+	}
+
+	for number, stats := range waves {
+		if workOf(stats).left() > 0 {
+			last = max(last, number)
+		}
+	}
+
+	for number := 1; number <= last; number++ {
+		wave := workOf(waves[number])
+		if wave.left() == 0 {
+			continue
+		}
+
+		end = end.Add(wave.takes(each, strategy.Parallel.Workers))
+
+		if number < last && number <= len(strategy.Waves) {
+			end = end.Add(strategy.Waves[number-1].SoakTime())
+		}
+	}
+
+	return end
+}
+
+// work is the number of targets of a wave, without those that were left out: those that have not started, those that run, and all.
+type work struct{ pending, running, all int }
+
+func workOf(stats map[string]int) work {
+	counted := work{running: stats[string(process.InProgress)] + stats[string(process.Canceling)]}
+	counted.pending = unfinished(stats) - counted.running
+
+	for state, count := range stats {
+		if state != string(environment.TargetLeftOut) {
+			counted.all += count
+		}
+	}
+
+	return counted
+}
+
+func (w work) plus(other work) work {
+	return work{w.pending + other.pending, w.running + other.running, w.all + other.all}
+}
+
+// left returns the number of targets that have not ended.
+func (w work) left() int { return w.pending + w.running }
+
+// percent returns the part that has ended. Half of each running upgrade has.
+func (w work) percent() int {
+	return (100*(w.all-w.left()) + 50*w.running) / w.all //nolint:mnd // percent
+}
+
+// takes returns the time that the unfinished targets take: at least the rest of a running upgrade.
+func (w work) takes(each time.Duration, workers int) time.Duration {
+	upgrades := float64(w.pending) + float64(w.running)/2 //nolint:mnd // half
+	parallel := float64(min(workers, w.left()))
+
+	if w.pending > 0 {
+		return time.Duration(max(upgrades/parallel, 1) * float64(each))
+	}
+
+	return time.Duration(upgrades / parallel * float64(each))
+}

@@ -1,0 +1,154 @@
+package orchestration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/orchestration"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// usual are durations of past operations.
+type usual struct{ likely, late time.Duration }
+
+func (u usual) Usual(string) (likely, late time.Duration) { return u.likely, u.late }
+
+// TestForecast predicts the ends of orchestrations whose upgrades usually take ten minutes, and at the latest thirty.
+func TestForecast(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	past := usual{10 * time.Minute, 30 * time.Minute}
+	after := func(percent int, likely time.Duration) process.Forecast {
+		return process.Forecast{Percent: percent, Likely: now.Add(likely), Latest: now.Add(likely + 20*time.Minute)}
+	}
+
+	type stats = map[string]int
+
+	cases := map[string]struct {
+		reason  string
+		change  func(*environment.Orchestration)
+		waves   map[int]stats
+		past    usual
+		want    process.Forecast
+		percent map[int]int
+	}{
+		"batches": {
+			"100 upgrades, 10 at a time, take ten times as long as one",
+			nil,
+			map[int]stats{1: {"pending": 100}},
+			past, after(0, 100*time.Minute),
+			map[int]int{1: 0},
+		},
+		"half done": {
+			"a running upgrade counts as half, and targets that were left out do not count",
+			nil,
+			map[int]stats{1: {"succeeded": 40, "failed": 10, "in progress": 10, "pending": 40, "left out": 50}},
+			past, after(55, 45*time.Minute),
+			map[int]int{1: 55},
+		},
+		"last ones": {
+			"no upgrade is pending",
+			nil,
+			map[int]stats{1: {"succeeded": 8, "in progress": 2}},
+			past, after(90, 5*time.Minute),
+			map[int]int{1: 90},
+		},
+		"one more": {
+			"a pending upgrade takes its whole time, however many are allowed",
+			nil,
+			map[int]stats{1: {"succeeded": 8, "in progress": 1, "retrying": 1}},
+			past, after(85, 10*time.Minute),
+			map[int]int{1: 85},
+		},
+		"waves": {
+			"the waves run one after the other, and the first one soaks",
+			func(o *environment.Orchestration) {
+				o.Parameters.Strategy.Waves = []fleet.Wave{{Number: 10, Soak: "1h"}}
+			},
+			map[int]stats{1: {"pending": 10}, 2: {"pending": 20}},
+			past, after(0, 90*time.Minute),
+			map[int]int{1: 0, 2: 0},
+		},
+		"soak": {
+			"the first wave has ended, and soaks for another 15 minutes",
+			func(o *environment.Orchestration) {
+				o.Parameters.Strategy.Waves = []fleet.Wave{{Number: 10, Soak: "1h"}}
+				o.SoakUntil = now.Add(15 * time.Minute)
+			},
+			map[int]stats{1: {"succeeded": 10}, 2: {"pending": 10}},
+			past, after(50, 25*time.Minute),
+			map[int]int{1: 100, 2: 0},
+		},
+		"later": {
+			"nothing starts for two hours",
+			func(o *environment.Orchestration) { o.Parameters.Strategy.ScheduleTime = now.Add(2 * time.Hour) },
+			map[int]stats{1: {"pending": 1}},
+			past, after(0, 130*time.Minute),
+			map[int]int{1: 0},
+		},
+		"paused": {
+			"nobody knows when it continues",
+			func(o *environment.Orchestration) { o.State = environment.OrchestrationPaused },
+			map[int]stats{1: {"succeeded": 1, "pending": 1}},
+			past,
+			process.Forecast{Percent: 50},
+			map[int]int{1: 50},
+		},
+		"windows": {
+			"the maintenance windows decide",
+			func(o *environment.Orchestration) { o.Parameters.Strategy.MaintenanceWindow = true },
+			map[int]stats{1: {"succeeded": 1, "pending": 1}},
+			past,
+			process.Forecast{Percent: 50},
+			map[int]int{1: 50},
+		},
+		"no past": {
+			"no upgrade has succeeded yet",
+			nil,
+			map[int]stats{1: {"failed": 1, "pending": 1}},
+			usual{},
+			process.Forecast{Percent: 50},
+			map[int]int{1: 50},
+		},
+		"about to end": {
+			"an orchestration in progress never shows 100 %",
+			nil,
+			map[int]stats{1: {"succeeded": 3}},
+			past,
+			process.Forecast{Percent: 99, Likely: now, Latest: now.Add(20 * time.Minute)},
+			map[int]int{1: 100},
+		},
+		"ended": {
+			"its waves keep their percentages",
+			func(o *environment.Orchestration) { o.State = environment.OrchestrationSucceeded },
+			map[int]stats{1: {"succeeded": 3}},
+			past,
+			process.Forecast{},
+			map[int]int{1: 100},
+		},
+		"no targets": {"nothing is selected yet", nil, nil, past, process.Forecast{}, map[int]int{}},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			shown := environment.Orchestration{State: environment.OrchestrationInProgress, Kind: environment.KindUpgradeKyma}
+			shown.Parameters.Strategy.Parallel = &fleet.Parallel{Workers: 10}
+
+			if c.change != nil {
+				c.change(&shown)
+			}
+
+			want := orchestration.Forecast{Forecast: c.want, Waves: c.percent}
+			if diff := cmp.Diff(want, orchestration.ForecastOf(shown, c.waves, c.past, now)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// StepTime is when the attempts of a step began and ended, from the first to the last one.
+type StepTime struct {
+	OperationID string       `db:"operation_id"`
+	Step        string       `db:"step"`
+	BeganAt     storage.Time `db:"began_at"`
+	EndedAt     storage.Time `db:"ended_at"`
+}
+
+// Took returns the time from the first attempt to the end of the last one.
+func (s StepTime) Took() time.Duration { return s.EndedAt.Sub(s.BeganAt.Time) }
+
+// StepTimes returns the times of all steps in the timelines of the operations, in no order. The database limits the number of IDs.
+func (s *Store) StepTimes(ctx context.Context, ids []string) ([]StepTime, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+
+	times, err := storage.Select[StepTime](ctx, s.db.Reader(), `SELECT operation_id, step, MIN(began_at) AS began_at, MAX(ended_at) AS ended_at
+		FROM timeline WHERE operation_id IN (?) AND step <> '' GROUP BY operation_id, step`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading the times of steps: %w", err)
+	}
+
+	return times, nil
+}
