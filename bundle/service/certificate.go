@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -16,14 +17,26 @@ import (
 	"time"
 )
 
-// certificateFile is the name of the self-signed certificate in the folder of the store.
-const certificateFile = "tls.crt"
+const (
+	// certificateFile is the name of the self-signed certificate in the folder of the store.
+	certificateFile = "tls.crt"
+	// renewalTime is how long a kept certificate must still be valid when the service starts.
+	renewalTime = 30 * 24 * time.Hour
+)
 
-// selfSigned writes a new certificate and its key into the folder. The certificate is for the host of the address, and valid for a year.
+// selfSigned returns the self-signed certificate in the folder and its key. It writes new ones, valid for a year, if the folder has none for the
+// host of the address that stays valid for 30 days. So clients that trust the certificate trust the service after a restart, too.
 func selfSigned(folder, externalAddress string) (certFile, keyFile string, err error) {
 	address, err := url.Parse(externalAddress)
 	if err != nil {
 		return "", "", fmt.Errorf("APP_EXTERNAL_ADDRESS: %w", err)
+	}
+
+	certFile, keyFile = filepath.Join(folder, certificateFile), filepath.Join(folder, "tls.key")
+
+	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil &&
+		pair.Leaf.VerifyHostname(address.Hostname()) == nil && time.Until(pair.Leaf.NotAfter) > renewalTime {
+		return certFile, keyFile, nil
 	}
 
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,8 +64,6 @@ func selfSigned(folder, externalAddress string) (certFile, keyFile string, err e
 	if err != nil {
 		return "", "", fmt.Errorf("encoding a key: %w", err)
 	}
-
-	certFile, keyFile = filepath.Join(folder, certificateFile), filepath.Join(folder, "tls.key")
 
 	for file, block := range map[string]*pem.Block{
 		certFile: {Type: "CERTIFICATE", Bytes: certificate}, keyFile: {Type: "PRIVATE KEY", Bytes: encoded},

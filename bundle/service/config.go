@@ -48,7 +48,7 @@ type Config struct {
 type TLS struct {
 	CertFile   string `env:"CERT_FILE"   help:"certificate of the content server, followed by its intermediate certificates; reloaded when the file changes"`
 	KeyFile    string `env:"KEY_FILE"    help:"key of the certificate"`
-	SelfSigned bool   `env:"SELF_SIGNED" help:"create a certificate at each start, for trials; clients find it in tls.crt in the store's folder"`
+	SelfSigned bool   `env:"SELF_SIGNED" help:"create a certificate, for trials; clients find it in tls.crt in the store's folder, and restarts keep it"`
 }
 
 // Bundles configures the Bundle controller.

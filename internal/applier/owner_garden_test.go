@@ -157,9 +157,23 @@ func TestCompare(t *testing.T) {
 	}
 
 	name := func(name string) string { return "ConfigMap " + f.namespace + "/" + name }
-	want := []applier.Difference{{Action: "change", Object: name("one")}, {Action: "create", Object: name("four")}, {Action: "delete", Object: name("three")}}
+	key := func(object *unstructured.Unstructured) string {
+		if object == nil {
+			return "no object"
+		}
 
-	if diff := cmp.Diff(want, differences); diff != "" {
+		value, _, _ := unstructured.NestedString(object.Object, "data", "key")
+
+		return value
+	}
+
+	var got [][4]string
+	for _, found := range differences {
+		got = append(got, [4]string{found.Action, found.Object, key(found.Before), key(found.After)})
+	}
+
+	want := [][4]string{{"change", name("one"), "1", "2"}, {"create", name("four"), "no object", "1"}, {"delete", name("three"), "", "no object"}}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
