@@ -13,6 +13,7 @@ const (
 	codeMaintenanceConflict = "MaintenanceInfoConflict"
 	codePlanChange          = "PlanChangeNotSupported"
 	codeProtected           = "DeletionProtected"
+	codeQuota               = "QuotaExceeded"
 
 	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
 	textOvertaken     = "The request was accepted, but another operation creates or removes the runtime. Send the same request again when it has ended."

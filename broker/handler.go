@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -80,6 +81,8 @@ type Options struct {
 	RangesLeftOpen func() bool
 	// Periods lists the plans with instances that can be suspended, and the lifetimes of these instances.
 	Periods expiry.Periods
+	// Quotas limits how many instances tenants may have. The zero value has no limits.
+	Quotas quota.Checker
 	// AccountMovement allows updates of the context that move an instance to another account.
 	AccountMovement bool
 	// Estimator predicts the end of operations. Nil means no predictions.

@@ -82,7 +82,8 @@ func (a *api) decideProvision(ctx context.Context, request provisionRequest, tak
 		return provisionResult{}, err
 	}
 
-	if !repeated && request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
+	limited := request.instance.Exclusive != "" || a.Quotas.Concerns(request.instance)
+	if !repeated && request.unavailable == nil && request.acceptsIncomplete && !limited {
 		result, err := a.createInstance(ctx, request, acceptance{statement: a.Operations.First}, taken)
 		if !storage.IsDuplicate(err) {
 			return result, err
@@ -176,9 +177,29 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 		return provisionResult{}, err
 	}
 
-	err = a.DB.ExecBatch(ctx, insertion, accept.statement(operation))
+	err = a.storeInstance(ctx, instance, insertion, accept.statement(operation))
 
 	return provisionResult{outcome{operation.ID, true}, instance}, err
+}
+
+// storeInstance executes the statements that add the instance and its first operation. If a quota concerns the instance, it checks the
+// quota in the same transaction; without quotas, all is one statement.
+func (a *api) storeInstance(ctx context.Context, instance environment.Instance, insertion, acceptance storage.Statement) error {
+	if !a.Quotas.Concerns(instance) {
+		return a.DB.ExecBatch(ctx, insertion, acceptance)
+	}
+
+	return a.DB.InTx(ctx, func(tx storage.Tx) error {
+		if err := quotaRefusal(a.Quotas.Create(ctx, tx, instance)); err != nil {
+			return err
+		}
+
+		if err := storage.Apply(ctx, tx, insertion); err != nil {
+			return err
+		}
+
+		return storage.Apply(ctx, tx, acceptance)
+	})
 }
 
 // repeatedProvision handles a request for an existing instance. The parameter newest is the newest operation that

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -62,4 +63,13 @@ func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan,
 	}
 
 	return failure.New(failure.Quota, "%s", used)
+}
+
+// quotaRefusal turns the error of an exceeded quota into the error response, and returns other errors unchanged.
+func quotaRefusal(err error) error {
+	if exceeded, is := errors.AsType[*quota.ExceededError](err); is {
+		return unprocessable(codeQuota, exceeded.Error())
+	}
+
+	return err
 }

@@ -86,6 +86,11 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		}
 	}
 
+	// The row may change later, when the operation succeeds: that checks the quotas again.
+	if err := quotaRefusal(a.Quotas.Change(ctx, tx, instance, u.updated)); err != nil {
+		return outcome{}, err
+	}
+
 	return a.applyUpdate(ctx, tx, u)
 }
 

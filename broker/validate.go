@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
@@ -25,11 +26,11 @@ type validation struct {
 	// Resolved is absent if the parameters break a rule of the plan.
 	Resolved *catalog.Resolved `json:"resolved,omitempty"`
 	// Quota is absent if the plan has no limit.
-	Quota *quota `json:"quota,omitempty"`
+	Quota *validatedQuota `json:"quota,omitempty"`
 }
 
-// quota contains the number of instances of the plan that an account may have, and how many it can still create.
-type quota struct {
+// validatedQuota contains the number of instances of the plan that an account may have, and how many it can still create.
+type validatedQuota struct {
 	Limit int `json:"limit"`
 	Left  int `json:"left"`
 }
@@ -84,6 +85,16 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 		return result, err
 	}
 
+	if accept.statement != nil && len(request.violations) == 0 { // without violations, the region is known
+		err := a.Quotas.Look(ctx, request.instance)
+
+		if exceeded, is := errors.AsType[*quota.ExceededError](err); is {
+			result.Errors = append(result.Errors, catalog.Violation{Rule: ruleQuota, Message: exceeded.Error()})
+		} else if err != nil {
+			return result, err
+		}
+	}
+
 	result.Valid = len(result.Errors) == 0
 
 	return result, nil
@@ -100,7 +111,7 @@ func (a *api) validateQuota(ctx context.Context, request provisionRequest, resul
 		return err
 	}
 
-	result.Quota = &quota{Limit: 1, Left: 1}
+	result.Quota = &validatedQuota{Limit: 1, Left: 1}
 
 	if used != "" {
 		result.Quota.Left = 0

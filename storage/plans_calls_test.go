@@ -340,6 +340,42 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.LockQuotas": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.instances.LockQuotas(ctx, tx, instances.QuotaGroup{GlobalAccountID: "account-10"}, instances.QuotaGroup{Region: "region-10"})
+		}),
+		"instances.Usage": func(ctx context.Context) error {
+			account, region := instances.QuotaGroup{GlobalAccountID: "account-10"}, instances.QuotaGroup{Region: "region-10"}
+
+			for _, usage := range []instances.Usage{
+				{Equal: instances.QuotaColumns{Account: true}, Of: account},
+				{Equal: instances.QuotaColumns{Account: true}, Of: account, PlanIDs: []string{"plan-1"}, Regions: []string{"region-10"}},
+				{Equal: instances.QuotaColumns{Subaccount: true}, Of: instances.QuotaGroup{SubAccountID: "subaccount-10"}},
+				{Equal: instances.QuotaColumns{Region: true}, Of: region},
+				{Equal: instances.QuotaColumns{Region: true, Plan: true}, Of: instances.QuotaGroup{Region: "region-10", PlanID: "plan-1"}},
+				{Regions: []string{"region-10", "region-11"}, PlanIDs: []string{"plan-1", "plan-2"}},
+				{By: instances.QuotaColumns{Account: true}, Accounts: []string{"account-10", "account-11"}, Limit: page},
+			} {
+				if _, err := s.instances.Usage(ctx, s.db.Reader(), usage); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		},
+		"instances.Usage of all": func(ctx context.Context) error {
+			for _, usage := range []instances.Usage{
+				{},
+				{PlanIDs: []string{"plan-1"}},
+				{By: instances.QuotaColumns{Account: true}, Limit: page},
+				{By: instances.QuotaColumns{Account: true, Plan: true, Region: true}, PlanIDs: []string{"plan-1"}, Limit: page},
+			} {
+				if _, err := s.instances.Usage(ctx, s.db.Reader(), usage); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		},
 		"instances.Expiring": func(ctx context.Context) error {
 			_, err := s.instances.Expiring(ctx, filledAt, "", page)
 

@@ -53,6 +53,7 @@ func mayScan() map[string]string {
 		"instances.Count of no platform":  few,
 		"instances.Count of its region":   few,
 		"instances.Count of no region":    few,
+		"instances.Usage of all":          "a quota of all instances, or of a plan, reads a small index; the list of the fullest groups is read on request, and once a minute for metrics",
 		"instances.List of no plan":       none,
 		"instances.List of no region":     none,
 		"instances.List of no platform":   none,

@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/jobs"
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -121,6 +122,8 @@ type Options struct {
 	Estimator *estimate.Estimator
 	// UserText returns the description of an operation in last_operation. Nil means that operations have none.
 	UserText func(record process.Record, forecast process.Forecast, now time.Time) string
+	// Quotas has the quotas and their use.
+	Quotas quota.Checker
 	// Differences compares the instances with the runtimes of the Provisioner.
 	Differences operatorserver.Differences
 	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be

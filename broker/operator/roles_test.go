@@ -54,6 +54,7 @@ func TestRoles(t *testing.T) {
 		"Renew":       {"operators may renew", "POST", "/runtimes/x/renewCredentials", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Processes":   {"viewers may read", "GET", "/processes", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"Quotas":      {"viewers may read", "GET", "/quotas", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Jobs":        {"viewers may read", "GET", "/jobs", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"RunJob":      {"operators may run jobs", "POST", "/jobs/x/run", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},

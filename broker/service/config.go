@@ -44,6 +44,7 @@ type Config struct {
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path contains none"`
 	PlatformsFile        string            `env:"PLATFORMS_FILE"         help:"file that names the platforms, with their credentials, regions and tenants; the service reloads the file when it changes. If empty, all clients with the role osb are one platform"`
+	QuotasFile           string            `env:"QUOTAS_FILE"            help:"file with the numbers of instances that tenants may have; the service reloads the file when it changes. If empty, there are no quotas"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`

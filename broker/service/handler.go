@@ -42,6 +42,7 @@ func brokerOptions(config Config, operators operator.Options, requests *httpserv
 		DashboardURL:    config.DashboardURL,
 		PublicURL:       config.PublicURL,
 		Periods:         config.ExpirationPeriods,
+		Quotas:          operators.Quotas,
 		AccountMovement: config.SubaccountMovementEnabled,
 		RangesLeftOpen:  operators.RangesLeftOpen,
 		Estimator:       operators.Estimator,

@@ -69,7 +69,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
-		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer,
+		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer, Quotas: stores.quotas,
 		RangesLeftOpen: func() bool { return parts.follow.Kind() == provisionerclient.KindKyma },
 		Clock:          clock.RealClock{}, Log: s.Log, Metrics: s.HTTP, Tracing: s.Tracing,
 	}

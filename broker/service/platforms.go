@@ -9,10 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
-// loadFiles loads the catalog, the platforms, and the rules of the account pool.
-func (s *Service) loadFiles(config Config) (*catalog.Catalog, func() auth.Platforms, error) {
+// loadFiles loads the catalog, the platforms, and the quotas, which it adds to the stores.
+func (s *Service) loadFiles(config Config, stores *stores) (*catalog.Catalog, func() auth.Platforms, error) {
 	plans, err := loadCatalog(config)
 	if err != nil {
+		return nil, nil, err
+	}
+
+	if stores.quotas, err = s.loadQuotas(config.QuotasFile, plans, stores.instances); err != nil {
 		return nil, nil, err
 	}
 

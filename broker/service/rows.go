@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -38,13 +39,15 @@ type Tables struct {
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
 	Events     *instanceevents.Store
+	// Quotas checks changes of accounts and plans. The zero value has no quotas.
+	Quotas quota.Checker
 }
 
 // NewRows returns Rows that are backed by the tables.
 func NewRows(tables Tables, clock clock.PassiveClock) Rows {
 	return rows{stores{
 		db: tables.DB, operations: tables.Operations, instances: tables.Instances, bindings: tables.Bindings,
-		leftovers: tables.Leftovers, objects: tables.Objects, events: tables.Events,
+		leftovers: tables.Leftovers, objects: tables.Objects, events: tables.Events, quotas: tables.Quotas,
 	}, clock}
 }
 
@@ -207,6 +210,15 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 		changed, err := change(present)
 		if err != nil {
 			return explain(err, "the instance")
+		}
+
+		err = r.quotas.Change(ctx, tx, present, changed)
+		if exceeded, is := errors.AsType[*quota.ExceededError](err); is {
+			return exceeded.Failure()
+		}
+
+		if err != nil {
+			return explain(err, "the instances of the quota")
 		}
 
 		err = r.instances.Update(ctx, tx, changed)

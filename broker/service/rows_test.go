@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -52,6 +53,44 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 	if _, is := errors.AsType[*process.EffectError](err); !is || !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
 		t.Errorf("the error does not explain why retries fail: %s %v", failure.KindOf(err), err)
 	}
+}
+
+// TestQuotaUsedUpDuringUpdate moves an instance to another account, which gets as many instances as a quota allows during the update.
+func TestQuotaUsedUpDuringUpdate(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		tables := openTables(t, db)
+
+		parsed, err := quota.Parse([]byte("quotas: [{name: clusters, per: [account], limit: 1}]"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		tables.Quotas = quota.Checker{DB: db, Instances: tables.Instances, Current: func() quota.Quotas { return parsed }}
+		moving := environment.Instance{ID: "moving", ShootName: "c-1", GlobalAccountID: "first", CreatedAt: time.Now(), UpdatedAt: time.Now()}
+		taken := environment.Instance{ID: "there", ShootName: "c-2", GlobalAccountID: "second", CreatedAt: time.Now(), UpdatedAt: time.Now()}
+
+		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			return errors.Join(storagetest.Insert(t.Context(), tx, tables.Instances, moving), storagetest.Insert(t.Context(), tx, tables.Instances, taken))
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		change := environment.UnchangedUpdate(moving)
+		change.GlobalAccountID = taken.GlobalAccountID
+
+		ended := process.Progress{Record: storagetest.Hold(t, db, tables.Operations, environment.KindUpdate, moving.ID), Release: true, Now: time.Now()}
+		ended.Record.State = process.Succeeded
+		ended.Effect = service.NewRows(tables, clock.RealClock{}).Update(moving, change)
+
+		const want = "the quota clusters is used up: 1 of 1 instances; delete an instance or raise the limit, then retry"
+		if _, err := tables.Operations.Save(t.Context(), ended); !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
+			t.Errorf("the error does not explain why retries fail: %s %v", failure.KindOf(err), err)
+		}
+
+		if stored, err := tables.Instances.Get(t.Context(), db.Reader(), moving.ID); err != nil || stored.GlobalAccountID != "first" {
+			t.Errorf("the instance was moved: %+v %v", stored, err)
+		}
+	})
 }
 
 // TestLateWriteOfFrozenReplicaChangesNothing writes to the row of an instance after the operation has ended on

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/broker/refresh"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -95,6 +96,8 @@ type stores struct {
 	outbox     *outbox.Store
 	// orchestrations has the orchestrations and their targets.
 	orchestrations *orchestrations.Store
+	// quotas checks how many instances tenants may have.
+	quotas quota.Checker
 	// audit is the background work on the entries.
 	audit []lifecycle.Part
 }
@@ -174,7 +177,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	plans, platforms, err := s.loadFiles(config)
+	plans, platforms, err := s.loadFiles(config, &stores)
 	if err != nil {
 		return err
 	}

@@ -98,6 +98,14 @@ func TestInvalidConfiguration(t *testing.T) {
 			func(c *service.Config) { c.AuthBasicUsers, c.PlatformsFile = "u:p", "missing.yaml" },
 			[]string{"APP_PLATFORMS_FILE", "missing.yaml"},
 		},
+		"quota of an unknown plan": {
+			"a misspelled plan would have no limit",
+			func(c *service.Config) { c.QuotasFile = written(t, "quotas: [{name: a, plans: [awz], limit: 1}]") },
+			[]string{"APP_QUOTAS_FILE", `quota a: plans: the catalog has no plan "awz"`},
+		},
+		"missing quotas": {
+			"the file must exist at the start", func(c *service.Config) { c.QuotasFile = "missing.yaml" }, []string{"APP_QUOTAS_FILE", "missing.yaml"},
+		},
 		"unreachable rule": {
 			"the error names the rule",
 			func(c *service.Config) {

@@ -80,6 +80,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 		answer(w, http.StatusOK, operatorapi.JobList{Data: scenario.Jobs})
 	})
 	broker.routes.HandleFunc("POST /jobs/{name}/run", broker.runJob)
+	broker.routes.HandleFunc("GET /quotas", broker.listQuotas)
 	broker.routes.HandleFunc("GET /platforms", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.PlatformList{Data: scenario.Platforms})
 	})
@@ -677,4 +678,23 @@ func (b *fakeBroker) runJob(w http.ResponseWriter, r *http.Request) {
 		run.Held, run.Changed, run.Left = false, run.Due, 0
 		answer(w, http.StatusOK, run)
 	}
+}
+
+// listQuotas returns the quotas with the groups of the requested account.
+func (b *fakeBroker) listQuotas(w http.ResponseWriter, r *http.Request) {
+	list := operatorapi.QuotaList{}
+
+	for _, quota := range b.scenario.Quotas {
+		if name := r.URL.Query().Get("name"); name != "" && name != quota.Name {
+			continue
+		}
+
+		if account := r.URL.Query().Get("account"); account != "" {
+			quota.Groups = slices.DeleteFunc(slices.Clone(quota.Groups), func(group operatorapi.QuotaGroup) bool { return group.Account != account })
+		}
+
+		list.Data = append(list.Data, quota)
+	}
+
+	answer(w, http.StatusOK, list)
 }

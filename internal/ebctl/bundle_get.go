@@ -54,7 +54,7 @@ func newBundleGetCommand(session *session, cluster *clusterFlags) *cobra.Command
 // newBundleListCommand returns the command that lists BundleDeployments.
 func newBundleListCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: "List the BundleDeployments with the phases of their newest Bundles",
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {

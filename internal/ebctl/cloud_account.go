@@ -29,7 +29,7 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 	var accountType, state, tenant string
 
 	command := &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: "List the accounts with their states",
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {

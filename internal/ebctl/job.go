@@ -14,7 +14,7 @@ import (
 // newJobListCommand returns the command that lists the jobs of the broker.
 func newJobListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: "List the jobs with the results of their newest runs",
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {

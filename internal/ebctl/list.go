@@ -17,6 +17,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// listCommand is the name of commands that list objects.
+const listCommand = "list"
+
 // headState and headInstance are the heads of the columns with states and with IDs of instances.
 const (
 	headState    = "STATE"
@@ -67,7 +70,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	var given listFlags
 
 	command := &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: short,
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -178,7 +178,7 @@ func (s *session) authenticate(ctx context.Context, wanted Settings) error {
 // newContextListCommand returns the command that lists the contexts without their secrets.
 func newContextListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: "List the contexts in the configuration file",
 		Args:  arguments(),
 		RunE: func(*cobra.Command, []string) error {

@@ -30,7 +30,7 @@ func newPlatformCommand(session *session) *cobra.Command {
 // newPlatformListCommand returns the command that lists the configured platforms.
 func newPlatformListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: "List the configured platforms with their credentials, regions and tenants",
 		Long: "List the configured platforms with their credentials, regions and tenants. An empty column means no limit. " +
 			"The command needs the role admin.",

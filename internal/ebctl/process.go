@@ -14,7 +14,7 @@ import (
 // newProcessListCommand returns the command that lists the processes of the broker.
 func newProcessListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
+		Use:   listCommand,
 		Short: "List the processes of all kinds of operations",
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -59,6 +59,7 @@ func newRootCommand(session *session) *cobra.Command {
 		),
 		group("runtime", "Show the clusters of instances", newRuntimeListCommand(session)),
 		group("process", "Show the steps that operations of the broker run", newProcessListCommand(session), newProcessShowCommand(session)),
+		group("quota", "Show how many instances tenants may have", newQuotaListCommand(session)),
 		group("job", "Show and run the periodic work of the broker", newJobListCommand(session), newJobRunCommand(session)),
 		newUpgradeCommand(session), newOrchestrationCommand(session),
 		newPlatformCommand(session),

@@ -51,6 +51,8 @@ type scenario struct {
 	Processes []operatorapi.Process `json:"processes"`
 	// Jobs are the jobs of the broker. A run returns the newest run of the job.
 	Jobs []operatorapi.Job `json:"jobs"`
+	// Quotas are the quotas of the broker. Their groups are filtered by account.
+	Quotas []operatorapi.Quota `json:"quotas"`
 	// Platforms are the configured platforms.
 	Platforms []operatorapi.Platform `json:"platforms"`
 	// Audit is the audit log, newest entry first.

@@ -1051,6 +1051,52 @@ type ProcessStep struct {
 	System string `json:"system,omitempty,omitzero"`
 }
 
+// Quota A limit of the number of instances.
+type Quota struct {
+	// Groups The fullest groups first. Groups without instances are missing.
+	Groups []QuotaGroup `json:"groups"`
+
+	// Limit How many instances a group may have, unless its tenant has another limit.
+	Limit int `json:"limit"`
+
+	// More Whether the quota has more groups with instances.
+	More bool `json:"more,omitempty,omitzero"`
+
+	// Name Example: aws-in-frankfurt
+	Name string `json:"name"`
+
+	// Per What has a limit each. Absent if all instances count together.
+	Per []string `json:"per,omitempty,omitzero"`
+
+	// Plans Only instances of these plans count. Absent if all count.
+	Plans []string `json:"plans,omitempty,omitzero"`
+
+	// Regions Only instances in these regions of cloud providers count. Absent if all count.
+	Regions []string `json:"regions,omitempty,omitzero"`
+}
+
+// QuotaGroup The instances that count together.
+type QuotaGroup struct {
+	// Account The global account.
+	Account string `json:"account,omitempty,omitzero"`
+
+	// Limit How many it may have. -1 means no limit.
+	Limit int `json:"limit"`
+
+	// Plan The name of the plan, or its ID if the catalog does not have it.
+	Plan       string `json:"plan,omitempty,omitzero"`
+	Region     string `json:"region,omitempty,omitzero"`
+	Subaccount string `json:"subaccount,omitempty,omitzero"`
+
+	// Used How many instances the group has. It can be more than the limit.
+	Used int `json:"used"`
+}
+
+// QuotaList The quotas of the broker.
+type QuotaList struct {
+	Data []Quota `json:"data"`
+}
+
 // Restoration The result of one request to restore differences.
 type Restoration struct {
 	// Cursor The cursor for the next request. Absent if the page was the last one.
@@ -1412,6 +1458,21 @@ type ListOrchestrationOperationsParams struct {
 	// Page The number of the page.
 	Page     PageNumber `form:"page,omitempty" json:"page,omitempty,omitzero"`
 	PageSize PageSize   `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
+// ListQuotasParams defines parameters for ListQuotas.
+type ListQuotasParams struct {
+	// Name Only this quota.
+	Name string `form:"name,omitempty" json:"name,omitempty,omitzero"`
+
+	// Account Only quotas of global accounts, and what this global account uses of them.
+	Account string `form:"account,omitempty" json:"account,omitempty,omitzero"`
+
+	// Subaccount Only quotas of subaccounts, and what this subaccount uses of them.
+	Subaccount string `form:"subaccount,omitempty" json:"subaccount,omitempty,omitzero"`
+
+	// PageSize The maximum number of groups of each quota.
+	PageSize int `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 }
 
 // ListRuntimesParams defines parameters for ListRuntimes.

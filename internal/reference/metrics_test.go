@@ -35,6 +35,7 @@ const (
 	kubeconfigs     = "environment_broker_kubeconfig"
 	secretChecks    = "environment_broker_service_manager_checks_total"
 	leftOver        = "environment_broker_runtimes_left_over_total"
+	quotas          = "environment_broker_quota_"
 	fleets          = "environment_broker_orchestration"
 )
 
@@ -47,7 +48,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) ||
 					strings.HasPrefix(name, jobsPrefix) || strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || strings.HasPrefix(name, notifications) || strings.HasPrefix(name, kubeconfigs) ||
-					name == secretChecks || name == leftOver || strings.HasPrefix(name, fleets)
+					name == secretChecks || name == leftOver || strings.HasPrefix(name, fleets) || strings.HasPrefix(name, quotas)
 			})
 		}
 

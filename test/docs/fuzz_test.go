@@ -47,6 +47,7 @@ func decoders() map[string]string {
 		"broker/error_catalog.go":                             "reads a file that is part of the binary",
 		"broker/operator/kubeconfig.go":                       "internal/clients/clusterclient.FuzzKubeconfig",
 		"broker/operator/protection.go":                       "reads parameters that the service has stored",
+		"broker/quota/quota.go":                               "broker/quota.FuzzParse",
 		"broker/request.go":                                   "test/osb.FuzzBody",
 		"broker/service/rows.go":                              "internal/environment.FuzzData",
 		"broker/update_decision.go":                           "internal/environment.FuzzData",

@@ -89,6 +89,7 @@ func brokerRows() []roleRow {
 		roleRow{name: "GET /jobs", roles: reading},
 		roleRow{name: "POST /jobs/{name}/run", roles: operating},
 		roleRow{name: "GET /processes", roles: reading},
+		roleRow{name: "GET /quotas", roles: reading},
 		roleRow{name: "GET /catalog", roles: reading},
 		roleRow{name: "PUT /expire/service_instance/{instance_id}", roles: operating},
 		roleRow{name: "GET /cloudaccounts", roles: reading},

@@ -334,6 +334,21 @@ func (c *Client) ListProcesses(ctx context.Context) (operatorapi.ProcessList, er
 	})
 }
 
+// ListQuotas calls GET /quotas: list the quotas and how much of them is used.
+func (c *Client) ListQuotas(ctx context.Context, params operatorapi.ListQuotasParams) (operatorapi.QuotaList, error) {
+	query := url.Values{}
+	set(query, "name", params.Name)
+	set(query, "account", params.Account)
+	set(query, "subaccount", params.Subaccount)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.QuotaList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/quotas",
+		query:  query,
+	})
+}
+
 // ListRuntimes calls GET /runtimes: list runtimes, newest first.
 func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntimesParams) (operatorapi.RuntimeList, error) {
 	query := url.Values{}

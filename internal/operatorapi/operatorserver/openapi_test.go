@@ -70,7 +70,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"GET /orchestrations/{orchestration_id}/operations viewer", "GET /orchestrations/{orchestration_id}/operations/{operation_id} viewer",
 		"PUT /orchestrations/{orchestration_id}/pause operator", "PUT /orchestrations/{orchestration_id}/resume operator",
 		"POST /orchestrations/{orchestration_id}/retry operator", "GET /platforms admin",
-		"GET /processes viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
+		"GET /processes viewer", "GET /quotas viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
 		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/label operator",
 		"POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/protect operator",
 		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",

@@ -91,6 +91,8 @@ type BrokerHandlers interface {
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
 	// ListProcesses handles GET /processes: list the processes of operations with their steps.
 	ListProcesses(r *http.Request) (httpserver.Response, error)
+	// ListQuotas handles GET /quotas: list the quotas and how much of them is used.
+	ListQuotas(r *http.Request, query Query) (httpserver.Response, error)
 	// CreateAdminKubeconfig handles POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
 	CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error)
 	// ListBindings handles GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
@@ -265,6 +267,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/processes", Role: "viewer",
 			serve: to.ListProcesses,
+		},
+		{
+			Method: http.MethodGet, Path: "/quotas", Role: "viewer",
+			serve: withQuery(to.ListQuotas, "name", "account", "subaccount", "page_size"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",

@@ -1,0 +1,129 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+// Filter selects the groups of a list. Empty fields select all.
+type Filter struct {
+	// Name is the name of a quota.
+	Name string
+	// GlobalAccountID and SubAccountID select quotas of accounts or subaccounts, and the groups of these tenants.
+	GlobalAccountID, SubAccountID string
+	// Size is the maximum number of groups of each quota.
+	Size int
+}
+
+// Status is a quota with its fullest groups.
+type Status struct {
+	Quota  Quota
+	Groups []GroupStatus
+	// More reports that the quota has other groups.
+	More bool
+}
+
+// GroupStatus is the use of a quota by a group.
+type GroupStatus struct {
+	Group
+
+	// Limit may be Unlimited.
+	Used, Limit int
+}
+
+// share returns the used share of the limit.
+func (g GroupStatus) share() float64 {
+	switch g.Limit {
+	case Unlimited:
+		return 0
+	case 0:
+		return float64(g.Used + 1) // nothing is allowed: full
+	default:
+		return float64(g.Used) / float64(g.Limit)
+	}
+}
+
+// List returns the quotas with the groups that have the largest shares of their limits. Groups without instances are missing, except in
+// quotas of all instances.
+func (c Checker) List(ctx context.Context, filter Filter) ([]Status, error) {
+	var list []Status
+
+	for _, quota := range c.quotas() {
+		if filter.Name != "" && quota.Name != filter.Name ||
+			filter.GlobalAccountID != "" && !slices.Contains(quota.Per, PerAccount) ||
+			filter.SubAccountID != "" && !slices.Contains(quota.Per, PerSubaccount) {
+			continue
+		}
+
+		status, err := c.status(ctx, quota, filter)
+		if err != nil {
+			return nil, err
+		}
+
+		list = append(list, status)
+	}
+
+	return list, nil
+}
+
+// status returns the fullest groups of a quota. The largest groups are the fullest ones, except those with limits of their own, which a
+// second query reads.
+func (c Checker) status(ctx context.Context, quota Quota, filter Filter) (Status, error) {
+	usage := instances.Usage{
+		By: quota.columns(), PlanIDs: quota.Plans, Regions: quota.Regions, Limit: filter.Size + len(quota.Limits) + 1,
+		Equal: instances.QuotaColumns{Account: filter.GlobalAccountID != "", Subaccount: filter.SubAccountID != ""},
+		Of:    instances.QuotaGroup{GlobalAccountID: filter.GlobalAccountID, SubAccountID: filter.SubAccountID},
+	}
+
+	largest, err := c.Instances.Usage(ctx, c.DB.Reader(), usage)
+	if err != nil {
+		return Status{}, err
+	}
+
+	groups := map[Group]int{}
+	for _, used := range largest {
+		groups[Group(used.QuotaGroup)] = used.Used
+	}
+
+	if tenants := slices.Sorted(maps.Keys(quota.Limits)); len(tenants) > 0 {
+		if quota.tenant() == PerSubaccount {
+			usage.Subaccounts = tenants
+		} else {
+			usage.Accounts = tenants
+		}
+
+		usage.Limit = maxTenants
+
+		special, err := c.Instances.Usage(ctx, c.DB.Reader(), usage)
+		if err != nil {
+			return Status{}, err
+		}
+
+		for _, used := range special {
+			groups[Group(used.QuotaGroup)] = used.Used
+		}
+	}
+
+	status := Status{Quota: quota}
+
+	for group, used := range groups {
+		status.Groups = append(status.Groups, GroupStatus{Group: group, Used: used, Limit: quota.LimitOf(group)})
+	}
+
+	slices.SortFunc(status.Groups, func(one, other GroupStatus) int {
+		return cmp.Or(
+			cmp.Compare(other.share(), one.share()), cmp.Compare(other.Used, one.Used), cmp.Compare(one.GlobalAccountID, other.GlobalAccountID),
+			cmp.Compare(one.SubAccountID, other.SubAccountID), cmp.Compare(one.PlanID, other.PlanID), cmp.Compare(one.Region, other.Region),
+		)
+	})
+
+	if len(status.Groups) > filter.Size {
+		status.Groups, status.More = status.Groups[:filter.Size], true
+	}
+
+	return status, nil
+}
