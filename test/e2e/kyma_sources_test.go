@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -75,15 +77,23 @@ func (s *sources) names(c clusters, runtimeID string) []string {
 	return found
 }
 
-// TestComponentsOfOtherSources installs, changes and removes components whose manifests are not those of a release.
+// TestComponentsOfOtherSources runs testSources with the Provisioner's own installer.
 func TestComponentsOfOtherSources(t *testing.T) {
 	t.Parallel()
 
+	testSources(t, harness.StartGarden(t, 200*time.Millisecond).Client(), func(string, ...string) {})
+}
+
+// testSources installs, changes and removes components whose manifests are not those of a release. It calls check with the components of the
+// runtime that have such a source after each installation.
+func testSources(t *testing.T, api client.WithWatch, check func(runtimeID string, components ...string), configure ...func(*provisioner.Config)) {
+	t.Helper()
+
 	s := startSources(t)
-	c := newClusters(t, harness.StartGarden(t, 200*time.Millisecond).Client(), func(config *provisioner.Config) {
+	c := newClusters(t, api, append(configure, func(config *provisioner.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 		config.Kyma.SourcesCachePath, config.Kyma.SourcesCAFile, config.Kyma.SourcesNetworks = t.TempDir(), s.certificate, []string{"127.0.0.1/32"}
-	})
+	})...)
 
 	created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "mine"}, "kymaConfig": kymaOf("1.0.0", s.component("added", "first"), s.component("eventing", "own")),
@@ -91,9 +101,17 @@ func TestComponentsOfOtherSources(t *testing.T) {
 	}})
 	c.wantSucceeded(created.ID)
 
-	if diff := cmp.Diff([]string{"added-first 1", "eventing-own 1"}, s.names(c, created.RuntimeID)); diff != "" {
-		t.Errorf("a new component, and one of the release: -want +got\n%s", diff)
+	wantNames := func(reason string, components []string, names ...string) {
+		t.Helper()
+
+		if diff := cmp.Diff(names, s.names(c, created.RuntimeID), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: -want +got\n%s", reason, diff)
+		}
+
+		check(created.RuntimeID, components...)
 	}
+
+	wantNames("a new component, and one of the release", []string{"added", "eventing"}, "added-first 1", "eventing-own 1")
 
 	upgrade := func(components ...map[string]any) operationStatus {
 		return c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.0.0", components...)}})
@@ -102,17 +120,12 @@ func TestComponentsOfOtherSources(t *testing.T) {
 	released := component("eventing", "kyma-system")
 	released["conflictStrategy"] = "Replace" // the release has no value size
 	c.wantSucceeded(upgrade(s.component("added", "second"), released).ID)
-
-	if diff := cmp.Diff([]string{"added-second 1", "eventing "}, s.names(c, created.RuntimeID)); diff != "" {
-		t.Errorf("another source, and the manifests of the release: -want +got\n%s", diff)
-	}
+	wantNames("another source, and the manifests of the release", []string{"added", "eventing"}, "added-second 1", "eventing ")
 
 	changed := s.component("added", "third")
 	s.contents["/added/third"] = "changed"
 	c.waitForMessage(upgrade(changed).ID, "check the file, and order its digest")
+	wantNames("the digest differs", []string{"added", "eventing"}, "added-second 1", "eventing ")
 	c.wantSucceeded(upgrade().ID)
-
-	if diff := cmp.Diff([]string{}, s.names(c, created.RuntimeID)); diff != "" {
-		t.Errorf("nothing is ordered: -want +got\n%s", diff)
-	}
+	wantNames("nothing is ordered", nil)
 }
