@@ -28,7 +28,7 @@ func TestConflictingUploads(t *testing.T) {
 
 	upload := func(c *cluster, uploads bundles.Uploader) {
 		c.via = func(manifests installation.Manifests) installation.Installer {
-			made := c.installer(manifests, api)
+			made := c.installer(manifests, on.config)
 			made.Uploads = uploads
 
 			return made

@@ -74,7 +74,7 @@ func TestCrashAtEachWrite(t *testing.T) {
 						return c.bundles(manifests)
 					}
 
-					config := rest.CopyConfig(api)
+					config := rest.CopyConfig(c.hub.config)
 					config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 						dead.next = next
 
@@ -108,7 +108,7 @@ func TestFrozenReplica(t *testing.T) {
 	c := newCluster(t, startHub(t), false)
 	c.install(release{"a": configMap("one", "1")}, c.part("a"))
 
-	config, upgraded := rest.CopyConfig(api), false
+	config, upgraded := rest.CopyConfig(c.hub.config), false
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method == http.MethodPut && !upgraded {
@@ -141,7 +141,9 @@ func TestForget(t *testing.T) {
 	c := newCluster(t, startHub(t), false)
 	c.install(release{"a": configMap("one", "1"), "b": configMap("two", "1")}, c.part("a"), c.part("b"))
 
-	progress, err := c.repeat(func() (installation.Progress, error) { return c.installer(nil, api).Forget(t.Context(), c.runtime) })
+	progress, err := c.repeat(func() (installation.Progress, error) {
+		return c.installer(nil, c.hub.config).Forget(t.Context(), c.runtime)
+	})
 	if err != nil || !progress.Done {
 		t.Fatalf("%+v, %v", progress, err)
 	}

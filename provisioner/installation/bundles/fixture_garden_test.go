@@ -4,7 +4,9 @@ package bundles_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -92,8 +95,10 @@ func (k *kubeconfigs) count() int {
 // hub is a bundle provisioner.
 type hub struct {
 	namespace, class string
-	uploads          *bundles.Uploads
-	stop             func()
+	// config has the roles of the Provisioner only.
+	config  *rest.Config
+	uploads *bundles.Uploads
+	stop    func()
 }
 
 // startHub starts a bundle provisioner.
@@ -102,6 +107,8 @@ func startHub(t *testing.T) *hub {
 
 	h := &hub{namespace: bundletest.Namespace(t, api)}
 	h.class = "class-" + h.namespace
+	h.config = rest.AnonymousClientConfig(api)
+	h.config.QPS, h.config.BearerToken = -1, bundletest.Token(t, api, h.namespace, "provisioner", roles(t)...)
 
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "content-" + h.namespace},
@@ -150,6 +157,36 @@ func startHub(t *testing.T) *hub {
 	return h
 }
 
+// roles creates the ClusterRoles of resources/rbac for the Provisioner, unless another test has done so, and returns their names.
+func roles(t *testing.T) (names []string) {
+	t.Helper()
+
+	file, err := os.Open(filepath.Join("..", "..", "..", "resources", "rbac", "provisioner-bundles.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+
+	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		role := &rbacv1.ClusterRole{}
+
+		err := decoder.Decode(role)
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+
+		if err == nil {
+			err = bundletest.Client(t, api).Create(t.Context(), role)
+		}
+
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+
+		names = append(names, role.Name)
+	}
+}
+
 // cluster is the cluster of one runtime, with namespaces of its own.
 type cluster struct {
 	*testing.T
@@ -187,7 +224,7 @@ func (c *cluster) direct(manifests installation.Manifests) *installer.Installer 
 }
 
 func (c *cluster) bundles(manifests installation.Manifests) installation.Installer {
-	return c.installer(manifests, api)
+	return c.installer(manifests, c.hub.config)
 }
 
 func (c *cluster) installer(manifests installation.Manifests, hub *rest.Config) *bundles.Installer {

@@ -55,7 +55,7 @@ func TestKeeper(t *testing.T) {
 
 	var replicas []bundles.Keeper
 	for range 2 {
-		replicas = append(replicas, bundles.Keeper{Installer: c.installer(nil, api), Runtimes: known, Clock: clock, Log: logging.Discard()})
+		replicas = append(replicas, bundles.Keeper{Installer: c.installer(nil, c.hub.config), Runtimes: known, Clock: clock, Log: logging.Discard()})
 	}
 
 	renew := func(reason string, after time.Duration, want int) {
