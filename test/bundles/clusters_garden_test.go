@@ -177,14 +177,9 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 	return &cluster{server, config, pidFile, log.Name()}, nil
 }
 
-// install applies what an operator of the bundle provisioner installs on the hub.
+// install applies what an operator of the bundle provisioner and of the Provisioner installs on the hub.
 func install(config *rest.Config) error {
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(harness.Root, "resources", "crds")}}); err != nil {
-		return err
-	}
-
-	text, err := os.ReadFile(filepath.Join(harness.Root, "resources", "rbac", "bundles.yaml"))
-	if err != nil {
 		return err
 	}
 
@@ -193,14 +188,21 @@ func install(config *rest.Config) error {
 		return err
 	}
 
-	for _, document := range documents(string(text)) {
-		object := newObject()
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+	for _, name := range []string{"bundles.yaml", "provisioner-bundles.yaml"} {
+		text, err := os.ReadFile(filepath.Join(harness.Root, "resources", "rbac", name))
+		if err != nil {
 			return err
 		}
 
-		if err := connection.Create(context.Background(), object); err != nil {
-			return err
+		for _, document := range documents(string(text)) {
+			object := newObject()
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return err
+			}
+
+			if err := connection.Create(context.Background(), object); err != nil {
+				return err
+			}
 		}
 	}
 

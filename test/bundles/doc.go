@@ -11,4 +11,7 @@
 //   - All objects are of one version, which activeBundle names.
 //   - The inventory lists exactly the objects with the labels of the BundleDeployment.
 //   - An active Bundle has been served at every moment at which a replica was running.
+//
+// TestProvisionerKilled does the same to the Provisioner, which installs the components of a runtime through the bundler: at its calls to the
+// hub, also those that only read, and at its uploads. Each component has one BundleDeployment with one Bundle, and a removal leaves nothing.
 package bundles

@@ -103,7 +103,7 @@ func newFixture(t *testing.T, replicas int, onHub bool, variables ...string) *fi
 	t.Cleanup(f.cleanUp)
 
 	for i := range replicas {
-		f.replicas = append(f.replicas, newReplica(f, f.file("kubeconfig", f.kubeconfig("hub", hub, token, func() { f.leader.Store(int64(i)) }))))
+		f.replicas = append(f.replicas, newBundler(f, f.file("kubeconfig", f.kubeconfig("hub", hub, token, func() { f.leader.Store(int64(i)) }))))
 	}
 
 	return f
@@ -143,6 +143,15 @@ func (f *fixture) kubeconfig(name string, to *cluster, token string, renewed fun
 	if to == target {
 		f.targetProxy = server
 	}
+
+	return f.kubeconfigOf(server, token)
+}
+
+// kubeconfigOf returns a kubeconfig for an API server.
+func (f *fixture) kubeconfigOf(server *httptest.Server, token string) []byte {
+	f.Helper()
+
+	const name = "cluster"
 
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: authority(server)}
@@ -226,12 +235,12 @@ func (f *fixture) cleanUp() {
 	}
 }
 
-// replica is a bundler that is started again whenever it ends, as Kubernetes does.
+// replica is a program that is started again whenever it ends, as Kubernetes does.
 type replica struct {
 	f         *fixture
+	path      string
 	variables []string
 	address   string
-	folder    string
 
 	mutex   sync.Mutex
 	program *harness.Program
@@ -240,12 +249,18 @@ type replica struct {
 	starts int
 }
 
-func newReplica(f *fixture, kubeconfig string) *replica {
+func newBundler(f *fixture, kubeconfig string) *replica {
 	f.Helper()
 
-	r := &replica{f: f, address: harness.FreeAddress(f), folder: f.TempDir()}
-	r.variables = append(
-		[]string{"APP_KUBECONFIG_PATH=" + kubeconfig, "APP_ADDRESS=" + r.address, "APP_STATUS_ADDRESS=" + harness.FreeAddress(f), "APP_STORE_DIR=" + r.folder}, f.variables...)
+	return newReplica(f, bundler, append([]string{"APP_KUBECONFIG_PATH=" + kubeconfig, "APP_STORE_DIR=" + f.TempDir()}, f.variables...)...)
+}
+
+// newReplica starts a program with additional variables.
+func newReplica(f *fixture, path string, variables ...string) *replica {
+	f.Helper()
+
+	r := &replica{f: f, path: path, address: harness.FreeAddress(f)}
+	r.variables = append([]string{"APP_ADDRESS=" + r.address, "APP_STATUS_ADDRESS=" + harness.FreeAddress(f)}, variables...)
 
 	r.start()
 
@@ -261,7 +276,7 @@ func (r *replica) start() {
 		return
 	}
 
-	program := harness.Launch(r.f, r.variables, bundler)
+	program := harness.Launch(r.f, r.variables, r.path)
 	r.program = program
 	r.starts++
 	r.f.Cleanup(func() {

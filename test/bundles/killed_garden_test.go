@@ -32,10 +32,7 @@ func TestKilled(t *testing.T) {
 			}
 
 			if !soak {
-				hash := fnv.New64a()
-				_, _ = hash.Write([]byte(scenario.name))
-				rand.New(rand.NewPCG(seed, hash.Sum64())).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-				points = points[:min(sample, len(points))]
+				points = sampleOf(points, sample, seed, scenario.name)
 			}
 
 			var struck atomic.Int64
@@ -60,6 +57,15 @@ func TestKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sampleOf returns a random sample of the points of a scenario.
+func sampleOf(points []string, number int, seed uint64, scenario string) []string {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(scenario))
+	rand.New(rand.NewPCG(seed, hash.Sum64())).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+
+	return points[:min(number, len(points))]
 }
 
 // killed kills the bundler.
