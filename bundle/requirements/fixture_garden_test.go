@@ -240,6 +240,8 @@ type disk struct {
 	blobs   map[string][]byte
 	uploads map[string][]byte
 	failing error
+	// full is the error of Put, or nil.
+	full error
 }
 
 func newDisk() *disk { return &disk{blobs: map[string][]byte{}, uploads: map[string][]byte{}} }
@@ -251,6 +253,9 @@ func (d *disk) Put(_ context.Context, files fs.FS) (string, error) {
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	if d.full != nil {
+		return "", d.full
+	}
 	d.blobs[digestOf(packed)] = packed
 	return digestOf(packed), nil
 }
@@ -315,6 +320,12 @@ func (d *disk) fail(err error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.failing = err
+}
+
+func (d *disk) fill(err error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.full = err
 }
 
 // exists returns "" if there is no Bundle with the name.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -135,6 +136,33 @@ func TestFrozenReplica(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// TestRemovalOrder removes components, each after those that depend on it.
+func TestRemovalOrder(t *testing.T) {
+	c := newCluster(t, startHub(t), false)
+	components := []installation.Component{c.part("b"), c.part("a"), c.part("c")}
+
+	var removed []string
+
+	config := rest.CopyConfig(c.hub.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/bundledeployments/") {
+				removed = append(removed, request.URL.Path[len(request.URL.Path)-1:])
+			}
+
+			return next.RoundTrip(request)
+		})
+	})
+
+	c.via = func(manifests installation.Manifests) installation.Installer { return c.installer(manifests, config) }
+	c.install(release{"a": configMap("one", "1"), "b": configMap("two", "1"), "c": configMap("three", "1")}, components...)
+	c.uninstall()
+
+	if want := []string{"c", "a", "b"}; !slices.Equal(removed, want) {
+		t.Errorf("removed in the order %v, want %v", removed, want)
+	}
+}
 
 // TestForget removes a runtime whose cluster is gone: its objects stay, and the hub forgets it at once.
 func TestForget(t *testing.T) {
