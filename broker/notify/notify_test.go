@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 		"400, 409 to an update and other statuses/400":  {simulator.Fault{Operation: create, Status: 400}, once, true, "HTTP status 400 Bad Request"},
 		"400, 409 to an update and other statuses/409":  {simulator.Fault{Operation: update, Status: 409}, once, true, "HTTP status 409 Conflict"},
 		"400, 409 to an update and other statuses/422":  {simulator.Fault{Operation: update, Status: 422}, once, true, "HTTP status 422 Unprocessable Entity"},
-		"returns no JSON":                               {simulator.Fault{Operation: create, Body: "<html>"}, once, false, ""},
+		"returns no JSON/creation":                      {simulator.Fault{Operation: create, Body: "<html>"}, repeated, true, "it returned a response that is not the expected JSON"},
 	}
 
 	for name, c := range cases {

@@ -66,21 +66,23 @@ func TestAvSFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is away, slow, or its response is lost/away":           {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
-		"is away, slow, or its response is lost/slow":           {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
-		"is away, slow, or its response is lost/lost: unlinked": {"a removal whose response was lost is repeated", simulator.Fault{Operation: unlink, Lost: true}, interval},
-		"is away, slow, or its response is lost/lost: removed":  {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
-		"the token endpoint returns no token":                   {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
-		"401/once":                                              {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
-		"401/again":                                             {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
-		"403":                                                   {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
-		"429, 503 with Retry-After/429":                         {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"429, 503 with Retry-After/503":                         {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
-		"408, 409, 400, 500 and other statuses/408":             {"AvS has not read the whole request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
-		"408, 409, 400, 500 and other statuses/409":             {"AvS may be busy with the evaluation", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
-		"408, 409, 400, 500 and other statuses/400":             {"only one text of 400 means that nothing is left to do", simulator.Fault{Operation: unlink, Status: http.StatusBadRequest}, interval},
-		"408, 409, 400, 500 and other statuses/500":             {"AvS may recover", simulator.Fault{Operation: unlink, Status: http.StatusInternalServerError}, interval},
-		"408, 409, 400, 500 and other statuses/503":             {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
+		"is away, slow, returns no JSON, or its response is lost/away":              {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is away, slow, returns no JSON, or its response is lost/slow":              {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"is away, slow, returns no JSON, or its response is lost/no JSON: unlinked": {"a proxy may have answered", simulator.Fault{Operation: unlink, Body: "<html>"}, interval},
+		"is away, slow, returns no JSON, or its response is lost/no JSON: removed":  {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
+		"is away, slow, returns no JSON, or its response is lost/lost: unlinked":    {"a removal whose response was lost is repeated", simulator.Fault{Operation: unlink, Lost: true}, interval},
+		"is away, slow, returns no JSON, or its response is lost/lost: removed":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"the token endpoint returns no token":                                       {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
+		"401/once":                                                                  {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
+		"401/again":                                                                 {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
+		"403":                                                                       {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"429, 503 with Retry-After/429":                                             {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"429, 503 with Retry-After/503":                                             {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"408, 409, 400, 500 and other statuses/408":                                 {"AvS has not read the whole request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
+		"408, 409, 400, 500 and other statuses/409":                                 {"AvS may be busy with the evaluation", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
+		"408, 409, 400, 500 and other statuses/400":                                 {"only one text of 400 means that nothing is left to do", simulator.Fault{Operation: unlink, Status: http.StatusBadRequest}, interval},
+		"408, 409, 400, 500 and other statuses/500":                                 {"AvS may recover", simulator.Fault{Operation: unlink, Status: http.StatusInternalServerError}, interval},
+		"408, 409, 400, 500 and other statuses/503":                                 {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 	}
 
 	for name, c := range cases {
@@ -177,20 +179,6 @@ func TestAvSIsEmptyAlready(t *testing.T) {
 
 	if len(records.Records) != 0 || len(simulated.Holds()) != 0 {
 		t.Errorf("left over: %v, %v", simulated.Holds(), records.Lines())
-	}
-}
-
-// TestAvSNoJSON checks that the response to a deletion needs no body.
-//
-//faults:row avs.md#removal returns no JSON
-func TestAvSNoJSON(t *testing.T) {
-	simulated, client, records := newAvS(t)
-	simulated.Inject(simulator.Fault{Operation: "deleteEvaluation", Body: "<html>", Times: 2})
-
-	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
-
-	if len(records.Records) != 0 {
-		t.Errorf("left over: %v", records.Lines())
 	}
 }
 

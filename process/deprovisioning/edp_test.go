@@ -57,11 +57,13 @@ func TestEDPFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is away, slow, or its response is lost/away":     {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
-		"is away, slow, or its response is lost/slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
-		"is away, slow, or its response is lost/lost":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
-		"the token endpoint returns no token, or 401/no":  {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
-		"the token endpoint returns no token, or 401/401": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, interval},
+		"is away, slow, returns no JSON, or its response is lost/away":              {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is away, slow, returns no JSON, or its response is lost/slow":              {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"is away, slow, returns no JSON, or its response is lost/lost":              {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"is away, slow, returns no JSON, or its response is lost/no JSON: tenant":   {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
+		"is away, slow, returns no JSON, or its response is lost/no JSON: metadata": {"a proxy may have answered", simulator.Fault{Operation: "deleteMetadata", Body: "<html>"}, interval},
+		"the token endpoint returns no token, or 401/no":                            {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
+		"the token endpoint returns no token, or 401/401":                           {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, interval},
 		"401/once":                        {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
 		"401/again":                       {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
 		"403":                             {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
@@ -73,7 +75,6 @@ func TestEDPFaults(t *testing.T) {
 		"408, 500 and above/503":          {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 		"409, 400 and other statuses/409": {"a registration that began before may have added metadata", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
 		"409, 400 and other statuses/400": {"a registration that began before may have added metadata", simulator.Fault{Status: http.StatusBadRequest}, interval},
-		"returns no JSON":                 {"only the status counts", simulator.Fault{Operation: remove, Body: "<html>"}, 0},
 	}
 
 	for name, c := range cases {

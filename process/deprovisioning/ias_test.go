@@ -56,7 +56,12 @@ func TestIASFaults(t *testing.T) {
 			"IAS cannot be reached", interval,
 		},
 		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 1s", interval},
-		"returns no JSON": {
+		"returns no JSON/to the removal": {
+			"a proxy may have answered",
+			simulator.Fault{Operation: "deleteServiceProvider", Body: "<html>", Times: lasting},
+			"IAS could not remove the service provider: it returned a response that is not the expected JSON", interval,
+		},
+		"returns no JSON/to the search": {
 			"a proxy may answer with HTML",
 			simulator.Fault{Operation: "getCompany", Body: "<html>", Times: lasting},
 			"IAS could not list the service providers: it returned a response that is not the expected JSON", interval,
@@ -161,8 +166,7 @@ func TestIASFaults(t *testing.T) {
 //faults:table ias.md#identity-authentication
 func TestIASDone(t *testing.T) {
 	cases := map[string]simulator.Fault{
-		"404 of the service provider":    {Operation: "deleteServiceProvider", Status: http.StatusNotFound},
-		"returns no JSON to the removal": {Operation: "deleteServiceProvider", Body: "<html>"},
+		"404 of the service provider": {Operation: "deleteServiceProvider", Status: http.StatusNotFound},
 	}
 
 	for name, fault := range cases {

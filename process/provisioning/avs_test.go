@@ -427,11 +427,11 @@ func TestAvSTags(t *testing.T) {
 		wantWait time.Duration
 		want     []avs.Tag
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":    {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/no JSON": {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/lost":    {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
-		"returns no JSON to the addition of a tag":                        {"AvS may answer with a text", simulator.Fault{Operation: add, Body: "<html>"}, nil, 0, all[1:]},
+		"is away, slow, returns no JSON, or its response is lost/away":             {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/slow":             {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/no JSON":          {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/lost":             {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
+		"is away, slow, returns no JSON, or its response is lost/no JSON to a tag": {"a proxy may have answered", simulator.Fault{Operation: add, Body: "<html>"}, nil, interval, all},
 		"401/once":  {"a token that ended early is replaced", simulator.Fault{Operation: get, Status: http.StatusUnauthorized}, nil, 0, all},
 		"401/again": {"the new token is rejected, too", simulator.Fault{Operation: get, Status: http.StatusUnauthorized, Times: 2}, nil, interval, all},
 		"403":       {"an operator can correct the rights", simulator.Fault{Operation: add, Status: http.StatusForbidden}, nil, interval, all},

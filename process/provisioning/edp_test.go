@@ -69,6 +69,12 @@ func TestEDPFaults(t *testing.T) {
 		"is away, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true}, "EDP cannot be reached", interval},
 		"is away, or its response is lost/lost": {"a registration whose response was lost is completed", simulator.Fault{Operation: add, Lost: true}, "EDP cannot be reached", interval},
 		"is slow":                               {"a call has a timeout", simulator.Fault{Delay: time.Minute}, "EDP did not respond within 1s", interval},
+		"returns no JSON/tenant": {
+			"a proxy may have answered", simulator.Fault{Operation: create, Body: "<html>"}, could + "returned a response that is not the expected JSON", interval,
+		},
+		"returns no JSON/metadata": {
+			"a proxy may have answered", simulator.Fault{Operation: add, Body: "<html>"}, could + "returned a response that is not the expected JSON", interval,
+		},
 		"the token endpoint returns no token": {
 			"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of EDP returned no token", interval,
 		},
@@ -197,7 +203,7 @@ func TestEDPTokenExpires(t *testing.T) {
 // TestEDPConflict completes a registration of which a part exists, and finds out first what exists.
 //
 //faults:row edp.md#registration 409
-//faults:row edp.md#registration returns no JSON to the read of the metadata
+//faults:row edp.md#registration returns no JSON
 func TestEDPConflict(t *testing.T) {
 	simulated, client := newEDP(t)
 	// The third entry is not added.
@@ -230,21 +236,6 @@ func TestEDPConflict(t *testing.T) {
 
 	if diff := cmp.Diff(registered(), simulated.Tenants()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
-	}
-}
-
-// TestEDPNoJSON checks that the responses to creations need no body.
-//
-//faults:row edp.md#registration returns no JSON to another call
-func TestEDPNoJSON(t *testing.T) {
-	simulated, client := newEDP(t)
-	simulated.Inject(simulator.Fault{Operation: "createTenant", Body: "<html>"}, simulator.Fault{Operation: "createMetadata", Body: "<html>", Times: 4})
-
-	objects := stepstest.New()
-	runStage(t, edpOperation(), registerEDP{client: client, objects: objects, required: true})
-
-	if state := objects.Of(environment.KindDataTenant).State; state != environment.OutsideCreated || len(simulated.Operations()) != 5 {
-		t.Errorf("the object is recorded as %q after the calls %v", state, simulated.Operations())
 	}
 }
 

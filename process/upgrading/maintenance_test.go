@@ -35,11 +35,11 @@ func TestMaintenanceFaults(t *testing.T) {
 		wantText string // empty: the step is done
 		wantWait time.Duration
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":    {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
-		"is away, slow, returns no JSON, or its response is lost/slow":    {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
-		"is away, slow, returns no JSON, or its response is lost/no JSON": {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
-		"is away, slow, returns no JSON, or its response is lost/lost":    {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
-		"returns no JSON to the change of a state":                        {simulator.Fault{Operation: set, Body: "<html>"}, "", own},
+		"is away, slow, returns no JSON, or its response is lost/away":                {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
+		"is away, slow, returns no JSON, or its response is lost/slow":                {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
+		"is away, slow, returns no JSON, or its response is lost/no JSON":             {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
+		"is away, slow, returns no JSON, or its response is lost/lost":                {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
+		"is away, slow, returns no JSON, or its response is lost/no JSON to a change": {simulator.Fault{Operation: set, Body: "<html>"}, could + "returned a response that is not the expected JSON", own},
 		"401/once":  {simulator.Fault{Operation: set, Status: http.StatusUnauthorized}, "", own},
 		"401/again": {simulator.Fault{Operation: set, Status: http.StatusUnauthorized, Times: 2}, "AvS rejects our credentials with HTTP status 401" + credentials, own},
 		"404: somebody has removed the evaluation":       {simulator.Fault{Operation: set, Status: http.StatusNotFound}, "", own},

@@ -65,7 +65,8 @@ type Request struct {
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any
 	ContentType string
-	// Into receives the decoded JSON response. If it is nil, the response is ignored.
+	// Into receives the decoded JSON response. If it is nil, the response must be empty or JSON of any form: another one is a page of a
+	// proxy, and does not prove that the system has executed the request.
 	Into any
 }
 
@@ -233,7 +234,7 @@ func (c *Client) result(request Request, got answer) error {
 
 	switch code := got.Status; {
 	case code >= http.StatusOK && code < http.StatusMultipleChoices:
-		if request.Into != nil && json.Unmarshal(got.content, request.Into) != nil {
+		if !decodes(got.content, request.Into) {
 			return c.transient(failure.ReasonHTTPStatus, nil, "%s could not %s: it returned a response that is not the expected JSON",
 				c.options.Title, request.Action)
 		}
@@ -253,6 +254,15 @@ func (c *Client) result(request Request, got answer) error {
 	return failure.Wrap(kind, status, "%s could not %s: it %s HTTP status %d %s",
 		c.options.Title, request.Action, text, got.Status, http.StatusText(got.Status)).
 		WithReason(failure.ReasonHTTPStatus, c.options.Component)
+}
+
+// decodes stores a JSON response in the value, and reports whether that is possible. Without a value, it reports whether the response is empty or JSON.
+func decodes(content []byte, into any) bool {
+	if into == nil {
+		return len(bytes.TrimSpace(content)) == 0 || json.Valid(content)
+	}
+
+	return json.Unmarshal(content, into) == nil
 }
 
 // unanswered classifies the error of a request without a complete response. The system may have executed the request.

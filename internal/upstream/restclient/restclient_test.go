@@ -74,6 +74,47 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// TestIgnoredResponses checks which responses prove the success of a call whose result does not matter.
+func TestIgnoredResponses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		status int
+		body   string
+		want   failure.Kind
+	}{
+		"None":   {"removals have no content", 204, "", ""},
+		"Empty":  {"a system may return nothing", 200, "\n", ""},
+		"Object": {"a system may return what it has changed", 200, `{"id": 7}`, ""},
+		"List":   {"the form does not matter", 201, `["removed"]`, ""},
+		"Page":   {"a proxy that answers has not passed the request on", 200, "<html>hidden</html>", failure.Transient},
+		"Text":   {"a text may be that of a proxy", 202, "hidden", failure.Transient},
+		"Cut":    {"the rest may be lost", 200, `{"id": `, failure.Transient},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			}))
+			t.Cleanup(server.Close)
+
+			client := restclient.New(restclient.Options{
+				Title: "It", Component: "it", Settings: "APP_IT", Transport: http.DefaultTransport, Timeout: time.Minute,
+			})
+
+			err := client.Do(t.Context(), restclient.Request{Method: http.MethodDelete, URL: server.URL, Action: "work"})
+			if c.want == "" && err != nil || c.want != "" && !failure.Is(err, c.want) {
+				t.Errorf("%s: got %v", c.reason, err)
+			}
+
+			if err != nil && failure.Of(err).Text != "It could not work: it returned a response that is not the expected JSON" {
+				t.Errorf("shows %v", err)
+			}
+		})
+	}
+}
+
 // TestNotExecuted checks which errors prove that the system has not executed a request.
 func TestNotExecuted(t *testing.T) {
 	const token = `{"access_token": "t"}`
