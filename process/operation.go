@@ -68,6 +68,10 @@ func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First
 // control the time.
 func (o Operation[D]) Now() time.Time { return o.now }
 
+// Message returns what the attempt shows in the timeline: the failure that is repeated or given up, the progress of a wait, or why there was
+// nothing to do. It is for tests of steps.
+func (o Operation[D]) Message() string { return o.note.message }
+
 // Save stores Data and WaitingFor immediately, under the lease. Steps use it to store an intent before a call that creates
 // something in an upstream. Save fails if the lease is lost or the context has ended. The step must then return the error
 // without making the call.

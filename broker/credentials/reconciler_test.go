@@ -303,6 +303,7 @@ func TestReconcilerFaults(t *testing.T) {
 			}
 
 			f.wantEvents("failed: renewing the kubeconfig for the Reconciler failed: " + failed.Problem + " × 1")
+			f.wantShown("reconciler.md#current-kubeconfigs", name)
 			f.simulated.Reset()
 			f.err, f.configuration = nil, nil
 
@@ -332,6 +333,8 @@ func TestReconcilerDuringOperation(t *testing.T) {
 		if issued := f.run(validity / 2); issued != 0 || len(f.simulated.Operations()) != 1 {
 			t.Errorf("during an operation, %d kubeconfigs are issued", issued)
 		}
+
+		f.wantShown("reconciler.md#current-kubeconfigs", "the instance has an unfinished operation")
 
 		f.finish()
 
@@ -388,6 +391,9 @@ func TestOtherRuntime(t *testing.T) {
 	if problem := f.credential().Credential.Problem; !strings.Contains(problem, "has no Kyma of the Reconciler") || len(f.simulated.Operations()) != 1 {
 		t.Errorf("the record has the problem %q, the Reconciler has the calls %v", problem, f.simulated.Operations())
 	}
+
+	f.wantShown("reconciler.md#current-kubeconfigs",
+		"the creation has failed before a version was chosen, or the Reconciler does not install the Kyma of the instance")
 
 	for reason, kyma := range map[string]environment.Kyma{
 		"no version was chosen": {Installer: environment.InstallerReconciler},

@@ -28,6 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -251,6 +252,23 @@ func (f *fixture) wantEvents(want ...string) {
 	}
 }
 
+// wantShown compares the text of the newest event of the instance with the page. Without an event, nothing is shown.
+func (f *fixture) wantShown(table, row string) {
+	f.Helper()
+
+	events, err := f.events.OfInstance(f.Context(), "one")
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	text := ""
+	if len(events) > 0 {
+		text = events[0].Message
+	}
+
+	faulttable.Shows(f.T, table, row, text)
+}
+
 func TestRenewal(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixture(t, db)
@@ -292,6 +310,7 @@ func TestFailedRenewal(t *testing.T) {
 
 	f.run(3*time.Hour + 30*time.Minute)
 	f.wantExpiring(1)
+	f.wantShown("lifecycle-manager.md#current-kubeconfigs", "the Provisioner issues no kubeconfig")
 
 	f.err = nil
 	f.Inject(simulator.Fault{Operation: "patchSecret", Status: http.StatusForbidden})
@@ -352,6 +371,7 @@ func TestLifecycleManagerFaults(t *testing.T) {
 			}
 
 			f.wantEvents("failed: renewing the kubeconfig for Lifecycle Manager failed: " + objects[0].Credential.Problem + " × 1")
+			f.wantShown("lifecycle-manager.md#current-kubeconfigs", name)
 			f.Reset()
 
 			if issued := f.run(5*time.Minute - time.Second); issued != 0 {
@@ -374,6 +394,7 @@ func TestMissingSecret(t *testing.T) {
 	f.run(10 * time.Second)
 	f.wantResults(0, 1, 0)
 	f.wantEvents("restored: the kubeconfig for Lifecycle Manager was missing and was restored × 1")
+	f.wantShown("lifecycle-manager.md#current-kubeconfigs", "the Secret is missing")
 
 	if f.expiry() == "" {
 		t.Error("the missing Secret is not restored")
@@ -395,6 +416,8 @@ func TestRemovalDuringRenewal(t *testing.T) {
 	if left := f.Holds(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+
+	f.wantShown("lifecycle-manager.md#current-kubeconfigs", "the runtime is being removed, or is left over")
 
 	if issued := f.run(24 * time.Hour); issued != 0 {
 		t.Errorf("a Secret that is being removed is renewed %d times", issued)
@@ -481,9 +504,9 @@ func (h dyingHolder) Replace(ctx context.Context, object environment.OutsideObje
 //faults:row reconciler.md#current-kubeconfigs the replica dies
 //faults:row lifecycle-manager.md#current-kubeconfigs the replica dies
 func TestReplicaDies(t *testing.T) {
-	for name, create := range map[string]func(*testing.T, *storage.DB) *fixture{
-		"LifecycleManager": newFixture,
-		"Reconciler":       func(t *testing.T, db *storage.DB) *fixture { t.Helper(); return newReconcilerFixture(t, db).fixture },
+	for table, create := range map[string]func(*testing.T, *storage.DB) *fixture{
+		"lifecycle-manager.md#current-kubeconfigs": newFixture,
+		"reconciler.md#current-kubeconfigs":        func(t *testing.T, db *storage.DB) *fixture { t.Helper(); return newReconcilerFixture(t, db).fixture },
 	} {
 		for when, arrange := range map[string]func(*fixture, func()){
 			"Issuing": func(f *fixture, die func()) { f.during = die },
@@ -494,7 +517,7 @@ func TestReplicaDies(t *testing.T) {
 				}
 			},
 		} {
-			t.Run(name+when, func(t *testing.T) {
+			t.Run(table+"/"+when, func(t *testing.T) {
 				storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 					f := create(t, db)
 					f.clock.Step(validity/2 + time.Minute)
@@ -519,6 +542,7 @@ func TestReplicaDies(t *testing.T) {
 					}
 
 					f.wantExpiring(0)
+					f.wantShown(table, "the replica dies")
 				})
 			})
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/credentials"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -154,6 +155,23 @@ func (f *repairFixture) run(after, step time.Duration) []string {
 	return f.present.checked
 }
 
+// wantShown compares the text of the newest event of an instance with the page. Without an event, nothing is shown.
+func (f *repairFixture) wantShown(id, row string) {
+	f.Helper()
+
+	recorded, err := f.Events.OfInstance(f.Context(), id)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	text := ""
+	if len(recorded) > 0 {
+		text = recorded[0].Message
+	}
+
+	faulttable.Shows(f.T, "btp.md#drift", row, text)
+}
+
 // events returns the events of an instance.
 func (f *repairFixture) events(id string) (found []string) {
 	f.Helper()
@@ -214,6 +232,8 @@ func TestRepair(t *testing.T) {
 			t.Errorf("the back-off doubles: -want +got\n%s", diff)
 		}
 
+		f.wantShown("i05", "is away, slow, returns no JSON, or rejects the request")
+		f.wantShown("i09", "has an unfinished operation")
 		delete(present.away, "i05")
 
 		present.during = func() {
@@ -245,6 +265,9 @@ func TestRepair(t *testing.T) {
 		}, got); diff != "" {
 			t.Errorf("events: -want +got\n%s", diff)
 		}
+
+		f.wantShown("i03", "has other values, or no Secret")
+		f.wantShown("i04", "has the values of the instance")
 
 		logged := map[string]int{}
 

@@ -3,6 +3,7 @@ package notify_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/notification"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
@@ -75,6 +77,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 		log: &bytes.Buffer{}, logger: logrus.New(),
 	}
 	f.logger.SetOutput(f.log)
+	f.logger.SetFormatter(&logrus.JSONFormatter{})
 	f.metrics = notify.NewMetrics(store, f.clock, f.logger)
 
 	f.server = httptest.NewServer(f.simulated)
@@ -254,6 +257,7 @@ func TestFaults(t *testing.T) {
 			if c.retried == once {
 				f.deliver(replica)
 				f.wantLogged(c.givenUp, c.logged)
+				f.wantShown(name)
 				f.wantOthers(c.givenUp)
 
 				return
@@ -277,6 +281,7 @@ func TestFaults(t *testing.T) {
 			}
 
 			f.wantLogged(c.givenUp, c.logged)
+			f.wantShown(name)
 
 			if c.fault.Operation != "" && c.fault.Delay == 0 {
 				f.deliver(replica)
@@ -304,6 +309,26 @@ func (endless) RoundTrip(request *http.Request) (*http.Response, error) {
 	<-request.Context().Done()
 
 	return nil, request.Context().Err()
+}
+
+// wantShown compares the text of the warning about a message that was given up with the page. Without a warning, nothing is shown.
+func (f *fixture) wantShown(row string) {
+	f.Helper()
+
+	text := ""
+
+	for line := range strings.Lines(f.log.String()) {
+		var entry struct{ Msg, Error string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			f.Fatal(err)
+		}
+
+		if strings.Contains(entry.Msg, "the message is given up") {
+			text = entry.Error
+		}
+	}
+
+	faulttable.Shows(f.T, "notifications.md#delivery", row, text)
 }
 
 // wantLogged checks that a message was given up with the text, or that none was.

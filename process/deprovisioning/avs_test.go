@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
@@ -66,23 +67,23 @@ func TestAvSFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":              {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
-		"is away, slow, returns no JSON, or its response is lost/slow":              {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
-		"is away, slow, returns no JSON, or its response is lost/no JSON: unlinked": {"a proxy may have answered", simulator.Fault{Operation: unlink, Body: "<html>"}, interval},
-		"is away, slow, returns no JSON, or its response is lost/no JSON: removed":  {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
-		"is away, slow, returns no JSON, or its response is lost/lost: unlinked":    {"a removal whose response was lost is repeated", simulator.Fault{Operation: unlink, Lost: true}, interval},
-		"is away, slow, returns no JSON, or its response is lost/lost: removed":     {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
-		"the token endpoint returns no token":                                       {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
-		"401/once":                                                                  {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
-		"401/again":                                                                 {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
-		"403":                                                                       {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
-		"429, 503 with Retry-After/429":                                             {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"429, 503 with Retry-After/503":                                             {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
-		"408, 409, 400, 500 and other statuses/408":                                 {"AvS has not read the whole request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
-		"408, 409, 400, 500 and other statuses/409":                                 {"AvS may be busy with the evaluation", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
-		"408, 409, 400, 500 and other statuses/400":                                 {"only one text of 400 means that nothing is left to do", simulator.Fault{Operation: unlink, Status: http.StatusBadRequest}, interval},
-		"408, 409, 400, 500 and other statuses/500":                                 {"AvS may recover", simulator.Fault{Operation: unlink, Status: http.StatusInternalServerError}, interval},
-		"408, 409, 400, 500 and other statuses/503":                                 {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
+		"is away, or its response is lost/away":           {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is slow":                                         {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"returns no JSON/unlinked":                        {"a proxy may have answered", simulator.Fault{Operation: unlink, Body: "<html>"}, interval},
+		"returns no JSON/removed":                         {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
+		"is away, or its response is lost/lost: unlinked": {"a removal whose response was lost is repeated", simulator.Fault{Operation: unlink, Lost: true}, interval},
+		"is away, or its response is lost/lost: removed":  {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"the token endpoint returns no token":             {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
+		"401 because a token has ended early":             {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
+		"401 or 403 with a new token/401":                 {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
+		"401 or 403 with a new token/403":                 {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"429, 503 with Retry-After/429":                   {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"429, 503 with Retry-After/503":                   {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"408, 500 and above/408":                          {"AvS has not read the whole request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
+		"409, 400 and other statuses/409":                 {"AvS may be busy with the evaluation", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
+		"409, 400 and other statuses/400":                 {"only one text of 400 means that nothing is left to do", simulator.Fault{Operation: unlink, Status: http.StatusBadRequest}, interval},
+		"408, 500 and above/500":                          {"AvS may recover", simulator.Fault{Operation: unlink, Status: http.StatusInternalServerError}, interval},
+		"408, 500 and above/503":                          {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 	}
 
 	for name, c := range cases {
@@ -99,6 +100,8 @@ func TestAvSFaults(t *testing.T) {
 			if err != nil || wait != c.wantWait {
 				t.Fatalf("%s: runs again after %s, %v; want %s", c.reason, wait, err, c.wantWait)
 			}
+
+			faulttable.Shows(t, "avs.md#removal", name, stepstest.Shown(first, err))
 
 			if wait > 0 {
 				if len(records.Records) == 0 {
@@ -175,7 +178,11 @@ func TestAvSIsEmptyAlready(t *testing.T) {
 		}
 	}
 
-	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
+	after := done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
+
+	for _, row := range []string{"404", "400 with the text does not contain subevaluation"} {
+		faulttable.Shows(t, "avs.md#removal", row, stepstest.Shown(after, nil))
+	}
 
 	if len(records.Records) != 0 || len(simulated.Holds()) != 0 {
 		t.Errorf("left over: %v, %v", simulated.Holds(), records.Lines())
@@ -203,7 +210,8 @@ func TestAvSLeftOvers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
+	after := done(t, removeEvaluations{client: client, objects: records}, newOperation(environment.Data{Instance: instance()}))
+	faulttable.Shows(t, "avs.md#removal", "the ID of the evaluation is unknown", stepstest.Shown(after, nil))
 
 	want := []string{"external evaluation: left over", "internal evaluation without ID: left over 1"}
 	if diff := cmp.Diff(want, records.Lines()); diff != "" || len(simulated.Holds()) != 1 {
@@ -224,7 +232,8 @@ func TestAvSWithoutACall(t *testing.T) {
 	}
 
 	records.Lost = false
-	done(t, removeEvaluations{objects: records}, newOperation(environment.Data{}))
+	off := done(t, removeEvaluations{objects: records}, newOperation(environment.Data{}))
+	faulttable.Shows(t, "avs.md#removal", "is switched off", stepstest.Shown(off, nil))
 
 	want := []string{"external evaluation: left over 102", "internal evaluation: left over 101"}
 	if diff := cmp.Diff(want, records.Lines()); diff != "" {

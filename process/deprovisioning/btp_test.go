@@ -8,7 +8,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
 // fakeRuntimes has service instances in its runtime. Each call removes one, all if it abandons them, and none if err is set.
@@ -49,7 +51,7 @@ func TestBTPOperatorCleanup(t *testing.T) {
 		abandoned bool
 	}{
 		"is gone, does not exist yet, or has no such custom resources/none":                   {"no service instances", fakeRuntimes{}, false, 0, false},
-		"still has service instances/some":                                                    {"the operator needs time", fakeRuntimes{left: 3}, false, 10 * time.Second, false},
+		"still has service instances/some":                                                    {"the operator needs time", fakeRuntimes{left: 4}, false, 10 * time.Second, false},
 		"still has service instances/last":                                                    {"the last one is gone", fakeRuntimes{left: 1}, false, 0, false},
 		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/away":     {"the runtime may respond later", fakeRuntimes{err: away}, false, 10 * time.Second, false},
 		"is away, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/rejected": {"even a rejection must not fail the removal", fakeRuntimes{err: failure.New(failure.Permanent, "no")}, false, 10 * time.Second, false},
@@ -62,9 +64,13 @@ func TestBTPOperatorCleanup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			operation := newOperation(environment.Data{Instance: withRuntime("r"), SubaccountDeleted: c.deleted})
 
-			_, wait, err := run(t, cleanBTP{runtimes: &c.runtimes}, operation)
+			after, wait, err := run(t, cleanBTP{runtimes: &c.runtimes}, operation)
 			if err != nil || wait != c.wait || c.runtimes.abandoned != c.abandoned || c.runtimes.calls != 1 {
 				t.Errorf("%s: got wait %s, %v, abandoned %t, %d calls", c.reason, wait, err, c.runtimes.abandoned, c.runtimes.calls)
+			}
+
+			if c.runtimes.err == nil && c.wait > 0 {
+				faulttable.Shows(t, "btp.md#errors", name, stepstest.Shown(after, err))
 			}
 		})
 	}

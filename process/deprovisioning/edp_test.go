@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process/stepstest"
 )
@@ -57,24 +58,26 @@ func TestEDPFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":              {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
-		"is away, slow, returns no JSON, or its response is lost/slow":              {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
-		"is away, slow, returns no JSON, or its response is lost/lost":              {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
-		"is away, slow, returns no JSON, or its response is lost/no JSON: tenant":   {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
-		"is away, slow, returns no JSON, or its response is lost/no JSON: metadata": {"a proxy may have answered", simulator.Fault{Operation: "deleteMetadata", Body: "<html>"}, interval},
-		"the token endpoint returns no token, or 401/no":                            {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
-		"the token endpoint returns no token, or 401/401":                           {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, interval},
-		"401/once":                        {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
-		"401/again":                       {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
-		"403":                             {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
-		"404":                             {"an object that does not exist is removed", simulator.Fault{Status: http.StatusNotFound, Times: lasting}, 0},
-		"429, 503 with Retry-After/429":   {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"429, 503 with Retry-After/503":   {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
-		"408, 500 and above/408":          {"a gateway may have lost the request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
-		"408, 500 and above/500":          {"EDP may recover", simulator.Fault{Operation: remove, Status: http.StatusInternalServerError}, interval},
-		"408, 500 and above/503":          {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
-		"409, 400 and other statuses/409": {"a registration that began before may have added metadata", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
-		"409, 400 and other statuses/400": {"a registration that began before may have added metadata", simulator.Fault{Status: http.StatusBadRequest}, interval},
+		"is away, or its response is lost/away":          {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is slow":                                        {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"is away, or its response is lost/lost":          {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"returns no JSON/tenant":                         {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
+		"returns no JSON/metadata":                       {"a proxy may have answered", simulator.Fault{Operation: "deleteMetadata", Body: "<html>"}, interval},
+		"the token endpoint returns no token":            {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
+		"the token endpoint returns 400, 401 or 403/401": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, interval},
+		"the token endpoint returns 400, 401 or 403/400": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusBadRequest}, interval},
+		"the token endpoint returns 400, 401 or 403/403": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusForbidden}, interval},
+		"401 because a token has ended early":            {"a token that ended early is replaced", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized}, 0},
+		"401 or 403 with a new token/401":                {"the new token is rejected, too", simulator.Fault{Operation: remove, Status: http.StatusUnauthorized, Times: 2}, interval},
+		"401 or 403 with a new token/403":                {"an operator can correct the rights", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"404":                                            {"an object that does not exist is removed", simulator.Fault{Status: http.StatusNotFound, Times: lasting}, 0},
+		"429, 503 with Retry-After/429":                  {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"429, 503 with Retry-After/503":                  {"at most five minutes", simulator.Fault{Operation: remove, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"408, 500 and above/408":                         {"a gateway may have lost the request", simulator.Fault{Operation: remove, Status: http.StatusRequestTimeout}, interval},
+		"408, 500 and above/500":                         {"EDP may recover", simulator.Fault{Operation: remove, Status: http.StatusInternalServerError}, interval},
+		"408, 500 and above/503":                         {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
+		"409, 400 and other statuses/409":                {"a registration that began before may have added metadata", simulator.Fault{Operation: remove, Status: http.StatusConflict}, interval},
+		"409, 400 and other statuses/400":                {"a registration that began before may have added metadata", simulator.Fault{Status: http.StatusBadRequest}, interval},
 	}
 
 	for name, c := range cases {
@@ -91,6 +94,8 @@ func TestEDPFaults(t *testing.T) {
 			if err != nil || wait != c.wantWait {
 				t.Fatalf("%s: runs again after %s, %v; want %s", c.reason, wait, err, c.wantWait)
 			}
+
+			faulttable.Shows(t, "edp.md#deregistration", name, stepstest.Shown(first, err))
 
 			if wait == 0 {
 				if len(objects.Records) != 0 {
@@ -157,7 +162,8 @@ func TestEDPWithoutACall(t *testing.T) {
 	}
 
 	objects.Lost = false
-	done(t, deregisterEDP{objects: objects}, newOperation(environment.Data{}))
+	off := done(t, deregisterEDP{objects: objects}, newOperation(environment.Data{}))
+	faulttable.Shows(t, "edp.md#deregistration", "is switched off", stepstest.Shown(off, nil))
 
 	if got := objects.Of(environment.KindDataTenant).State; got != environment.OutsideLeftOver {
 		t.Errorf("with EDP turned off, the record is %q", got)

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process/stepstest"
 )
@@ -139,6 +140,8 @@ func TestIASFaults(t *testing.T) {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 
+			faulttable.Shows(t, "ias.md#identity-authentication", name, stepstest.Shown(first, err))
+
 			c.fault.Times = lasting
 			simulated.Inject(c.fault)
 
@@ -177,7 +180,8 @@ func TestIASDone(t *testing.T) {
 			simulated.Inject(fault)
 
 			objects := stepstest.New()
-			done(t, deregisterIAS{client: client, objects: objects}, newOperation(environment.Data{Instance: instance()}))
+			after := done(t, deregisterIAS{client: client, objects: objects}, newOperation(environment.Data{Instance: instance()}))
+			faulttable.Shows(t, "ias.md#identity-authentication", name, stepstest.Shown(after, nil))
 
 			if diff := cmp.Diff([]string{"getCompany", "deleteServiceProvider"}, simulated.Operations()); diff != "" || len(objects.Records) != 0 {
 				t.Errorf("records %v, calls -want +got\n%s", objects.Lines(), diff)

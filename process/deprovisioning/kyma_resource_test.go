@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/stepstest"
@@ -107,9 +108,12 @@ func TestDeletionDuringRestoration(t *testing.T) {
 		records.Records[i].Credential.RenewingUntil = began.Add(time.Minute)
 	}
 
-	if _, wait, err := run(t, steps[2], operation); err != nil || wait != kymaInterval || len(plane.Objects("Secret")) != 1 {
+	after, wait, err := run(t, steps[2], operation)
+	if err != nil || wait != kymaInterval || len(plane.Objects("Secret")) != 1 {
 		t.Fatalf("during the restoration, the step runs again after %s, %v, with %d Secrets", wait, err, len(plane.Objects("Secret")))
 	}
+
+	faulttable.Shows(t, "lifecycle-manager.md#removal", "a renewal creates the missing Secret", stepstest.Shown(after, err))
 
 	late := process.NewFailingOperation(operation.Record, operation.Data, began, began.Add(time.Minute))
 	if _, wait, err := steps[2].Run(t.Context(), late, logging.Discard()); err != nil || wait > 0 || len(plane.Objects("Secret")) != 0 {
@@ -138,22 +142,23 @@ func TestDeletionFaults(t *testing.T) {
 		wantWait         time.Duration
 		kyma, kubeconfig environment.OutsideState
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":    {"an outage can pass", simulator.Fault{Unsent: true}, 0, interval, left, created},
-		"is away, slow, returns no JSON, or its response is lost/slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, 0, interval, left, created},
-		"is away, slow, returns no JSON, or its response is lost/no JSON": {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, 0, interval, left, created},
-		"is away, slow, returns no JSON, or its response is lost/unread":  {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, 1, interval, left, created},
-		"is away, slow, returns no JSON, or its response is lost/Secret":  {"a proxy may answer with HTML", simulator.Fault{Operation: remove, Body: "<html>"}, 2, interval, "", left},
-		"is away, slow, returns no JSON, or its response is lost/lost":    {"the deletion is repeated", simulator.Fault{Lost: true}, 0, interval, left, created},
-		"429, 503 with Retry-After/429":                                   {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 0, 42 * time.Second, left, created},
-		"429, 503 with Retry-After/503":                                   {"at most five minutes", simulator.Fault{Operation: get, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 1, 5 * time.Minute, left, created},
-		"400, 401, 403, 409, 500 and other statuses/400":                  {"the check repeats every error", simulator.Fault{Operation: get, Status: http.StatusBadRequest}, 1, interval, left, created},
-		"400, 401, 403, 409, 500 and other statuses/401":                  {"an operator can correct the credentials", simulator.Fault{Status: http.StatusUnauthorized}, 0, interval, left, created},
-		"400, 401, 403, 409, 500 and other statuses/403":                  {"an operator can correct permissions", simulator.Fault{Status: http.StatusForbidden}, 0, interval, left, created},
-		"400, 401, 403, 409, 500 and other statuses/409":                  {"a deletion repeats every error", simulator.Fault{Status: http.StatusConflict}, 0, interval, left, created},
-		"400, 401, 403, 409, 500 and other statuses/500":                  {"the Secret is deleted after the runtime", simulator.Fault{Operation: remove, Status: http.StatusInternalServerError}, 2, interval, "", left},
-		"400, 401, 403, 409, 500 and other statuses/503":                  {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, 0, interval, left, created},
-		"404":                         {"the objects are gone", simulator.Fault{}, 3, 0, "", ""},
-		"still has the Kyma resource": {"Lifecycle Manager may never remove the resource", simulator.Fault{}, 1, interval, left, created},
+		"is away, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true}, 0, interval, left, created},
+		"is slow":                               {"a call has a timeout", simulator.Fault{Delay: time.Minute}, 0, interval, left, created},
+		"returns no JSON/deletion":              {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, 0, interval, left, created},
+		"returns no JSON/read":                  {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, 1, interval, left, created},
+		"returns no JSON/Secret":                {"a proxy may answer with HTML", simulator.Fault{Operation: remove, Body: "<html>"}, 2, interval, "", left},
+		"is away, or its response is lost/lost": {"the deletion is repeated", simulator.Fault{Lost: true}, 0, interval, left, created},
+		"429, 503 with Retry-After/429":         {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 0, 42 * time.Second, left, created},
+		"429, 503 with Retry-After/503":         {"at most five minutes", simulator.Fault{Operation: get, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 1, 5 * time.Minute, left, created},
+		"400, 409 and other statuses/400":       {"the check repeats every error", simulator.Fault{Operation: get, Status: http.StatusBadRequest}, 1, interval, left, created},
+		"401, 403/401":                          {"an operator can correct the credentials", simulator.Fault{Status: http.StatusUnauthorized}, 0, interval, left, created},
+		"401, 403/403":                          {"an operator can correct permissions", simulator.Fault{Status: http.StatusForbidden}, 0, interval, left, created},
+		"400, 409 and other statuses/409":       {"a deletion repeats every error", simulator.Fault{Status: http.StatusConflict}, 0, interval, left, created},
+		"408, 500 and above/500":                {"the Secret is deleted after the runtime", simulator.Fault{Operation: remove, Status: http.StatusInternalServerError}, 2, interval, "", left},
+		"408, 500 and above/503":                {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, 0, interval, left, created},
+		"408, 500 and above/408":                {"a gateway may have lost the request", simulator.Fault{Status: http.StatusRequestTimeout}, 0, interval, left, created},
+		"404":                                   {"the objects are gone", simulator.Fault{}, 3, 0, "", ""},
+		"still has the Kyma resource":           {"Lifecycle Manager may never remove the resource", simulator.Fault{}, 1, interval, left, created},
 	}
 
 	for name, c := range cases {
@@ -175,9 +180,9 @@ func TestDeletionFaults(t *testing.T) {
 			}
 
 			for i, step := range steps {
-				_, wait, err := run(t, step, operation)
+				after, wait, err := run(t, step, operation)
 				if i == 1 && i != c.step && wait > 0 { // the first read of a deleted resource still finds it
-					_, wait, err = run(t, step, operation)
+					after, wait, err = run(t, step, operation)
 				}
 
 				if i != c.step {
@@ -191,6 +196,8 @@ func TestDeletionFaults(t *testing.T) {
 				if err != nil || wait != c.wantWait {
 					t.Fatalf("%s: %s runs again after %s, %v", c.reason, step.Name(), wait, err)
 				}
+
+				faulttable.Shows(t, "lifecycle-manager.md#removal", name, stepstest.Shown(after, err))
 
 				late := process.NewFailingOperation(operation.Record, operation.Data, began, began.Add(5*time.Minute))
 				if _, wait, err = step.Run(t.Context(), late, logging.Discard()); err != nil || wait > 0 {
@@ -230,8 +237,12 @@ func TestDeletionWithoutLifecycleManager(t *testing.T) {
 	plane, records, _ := handedOver(t)
 	operation := newOperation(environment.Data{Instance: withRuntime("r-1")})
 
-	for _, step := range kymaSteps(nil, records) {
-		done(t, step, operation)
+	const table, row = "lifecycle-manager.md#removal", "Lifecycle Manager is turned off"
+
+	for i, step := range kymaSteps(nil, records) {
+		if after := done(t, step, operation); i != 1 { // the check has nothing to wait for
+			faulttable.Shows(t, table, row, stepstest.Shown(after, nil))
+		}
 	}
 
 	want := map[string]environment.OutsideState{

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/stepstest"
@@ -66,19 +67,19 @@ func TestDeregistration(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"DELETE: away, slow, no JSON, the response is lost/away":      {"an outage can pass", simulator.Fault{Unsent: true}, interval},
-		"DELETE: away, slow, no JSON, the response is lost/slow":      {"a call has a timeout", simulator.Fault{Delay: time.Minute}, interval},
-		"DELETE: away, slow, no JSON, the response is lost/no JSON":   {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, interval},
-		"DELETE: away, slow, no JSON, the response is lost/lost":      {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, interval},
-		"DELETE: 429, 503 with Retry-After/429":                       {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"DELETE: 429, 503 with Retry-After/503":                       {"at most five minutes", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/400": {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, interval},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/401": {"an operator can correct the address", simulator.Fault{Status: http.StatusUnauthorized}, interval},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/403": {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, interval},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/408": {"a gateway may have lost the request", simulator.Fault{Status: http.StatusRequestTimeout}, interval},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/409": {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusConflict}, interval},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/500": {"the Reconciler may recover", simulator.Fault{Status: http.StatusInternalServerError}, interval},
-		"DELETE: 400, 401, 403, 408, 409, 500 and other statuses/503": {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
+		"DELETE: away, or the response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true}, interval},
+		"DELETE: slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, interval},
+		"DELETE: no JSON": {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, interval},
+		"DELETE: away, or the response is lost/lost": {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, interval},
+		"DELETE: 429, 503 with Retry-After/429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"DELETE: 429, 503 with Retry-After/503":      {"at most five minutes", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"DELETE: 400, 409 and other statuses/400":    {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, interval},
+		"DELETE: 401, 403/401":                       {"an operator can correct the address", simulator.Fault{Status: http.StatusUnauthorized}, interval},
+		"DELETE: 401, 403/403":                       {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"DELETE: 408, 500 and above/408":             {"a gateway may have lost the request", simulator.Fault{Status: http.StatusRequestTimeout}, interval},
+		"DELETE: 400, 409 and other statuses/409":    {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusConflict}, interval},
+		"DELETE: 408, 500 and above/500":             {"the Reconciler may recover", simulator.Fault{Status: http.StatusInternalServerError}, interval},
+		"DELETE: 408, 500 and above/503":             {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 	}
 
 	for name, c := range cases {
@@ -94,6 +95,8 @@ func TestDeregistration(t *testing.T) {
 			if err != nil || wait != c.wantWait || records.Of(environment.KindCluster).State != environment.OutsideRemoving {
 				t.Fatalf("%s: runs again after %s, %v, with %v", c.reason, wait, err, records.Lines())
 			}
+
+			faulttable.Shows(t, "reconciler.md#removal", name, stepstest.Shown(first, err))
 
 			again := done(t, step, newOperation(stored(t, first.Data)))
 			if again.Data.ConfigurationVersion == 0 || simulated.States()[reconciled].Status != reconciler.DeletePending {
@@ -119,10 +122,12 @@ func TestDeregistrationDuringRenewal(t *testing.T) {
 	records.Records[0].Credential.RenewingUntil = began.Add(2 * time.Minute)
 	step := deregisterCluster{client: client, objects: records}
 
-	_, wait, err := runLate(t, step, environment.Data{Instance: instance()}, time.Minute)
+	after, wait, err := runLate(t, step, environment.Data{Instance: instance()}, time.Minute)
 	if err != nil || wait != time.Minute || simulated.States()[reconciled].Status != reconciler.Pending || records.Of(environment.KindCluster).State != environment.OutsideRemoving {
 		t.Errorf("runs again after %s, %v, with %v and %v", wait, err, records.Lines(), simulated.Holds())
 	}
+
+	faulttable.Shows(t, "reconciler.md#removal", "a renewal of the kubeconfig is in progress", stepstest.Shown(after, err))
 
 	if _, wait, err := runLate(t, step, environment.Data{Instance: instance()}, 2*time.Minute); err != nil || wait != 0 || simulated.States()[reconciled].Status != reconciler.DeletePending {
 		t.Errorf("after the renewal, the step returns %s, %v, with %v", wait, err, simulated.Holds())
@@ -150,25 +155,27 @@ func TestDeregistrationStatuses(t *testing.T) {
 		"delete_pending, deleting, delete_error_retryable/pending":   {reason: "the Reconciler works", status: reconciler.DeletePending, wantWait: polled, want: environment.OutsideRemoving},
 		"delete_pending, deleting, delete_error_retryable/deleting":  {reason: "the Reconciler works", status: reconciler.Deleting, wantWait: polled, want: environment.OutsideRemoving},
 		"delete_pending, deleting, delete_error_retryable/retryable": {reason: "the Reconciler retries", status: reconciler.DeleteRetryable, wantWait: polled, want: environment.OutsideRemoving},
-		"other statuses":             {reason: "the Reconciler may not have begun", status: reconciler.Reconciling, wantWait: failed, want: environment.OutsideRemoving},
-		"deleted, or 404/deleted":    {reason: "Kyma is removed", status: reconciler.Deleted},
-		"deleted, or 404/404":        {reason: "the registration is gone", fault: simulator.Fault{Status: http.StatusNotFound}},
-		"deleted, or 404/late":       {reason: "the limit does not matter any more", status: reconciler.Deleted, elapsed: limit},
-		"delete_error, error/delete": {reason: "the Reconciler has given up", status: reconciler.DeleteError, want: environment.OutsideLeftOver},
-		"delete_error, error/error":  {reason: "the Reconciler has given up", status: reconciler.Error, want: environment.OutsideLeftOver},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/away":    {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/slow":    {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/no JSON": {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/lost":    {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/400":     {reason: "it may pass", fault: simulator.Fault{Status: http.StatusBadRequest}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/401":     {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/409":     {reason: "it may pass", fault: simulator.Fault{Status: http.StatusConflict}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/500":     {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: away, slow, no JSON, the response is lost, 400, 401, 409, 500 and other statuses/503":     {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed, want: environment.OutsideRemoving},
-		"no status: 429, 503 with Retry-After/429":                                                            {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second, want: environment.OutsideRemoving},
-		"no status: 429, 503 with Retry-After/503":                                                            {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute, want: environment.OutsideRemoving},
-		"any other, or no status, after the limit/deleting":                                                   {reason: "the limit", status: reconciler.Deleting, elapsed: limit, want: environment.OutsideLeftOver},
-		"any other, or no status, after the limit/away":                                                       {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, want: environment.OutsideLeftOver},
+		"other statuses":                                    {reason: "the Reconciler may not have begun", status: reconciler.Reconciling, wantWait: failed, want: environment.OutsideRemoving},
+		"deleted, or 404/deleted":                           {reason: "Kyma is removed", status: reconciler.Deleted},
+		"deleted, or 404/404":                               {reason: "the registration is gone", fault: simulator.Fault{Status: http.StatusNotFound}},
+		"deleted, or 404/late":                              {reason: "the limit does not matter any more", status: reconciler.Deleted, elapsed: limit},
+		"delete_error, error/delete":                        {reason: "the Reconciler has given up", status: reconciler.DeleteError, want: environment.OutsideLeftOver},
+		"delete_error, error/error":                         {reason: "the Reconciler has given up", status: reconciler.Error, want: environment.OutsideLeftOver},
+		"no status: away, or the response is lost/away":     {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: slow":                                   {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: no JSON":                                {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: away, or the response is lost/lost":     {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 400, 409 and other statuses/400":        {reason: "it may pass", fault: simulator.Fault{Status: http.StatusBadRequest}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 401, 403/401":                           {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 401, 403/403":                           {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 400, 409 and other statuses/409":        {reason: "it may pass", fault: simulator.Fault{Status: http.StatusConflict}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 408, 500 and above/500":                 {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 408, 500 and above/408":                 {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 408, 500 and above/503":                 {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed, want: environment.OutsideRemoving},
+		"no status: 429, 503 with Retry-After/429":          {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second, want: environment.OutsideRemoving},
+		"no status: 429, 503 with Retry-After/503":          {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute, want: environment.OutsideRemoving},
+		"any other, or no status, after the limit/deleting": {reason: "the limit", status: reconciler.Deleting, elapsed: limit, want: environment.OutsideLeftOver},
+		"any other, or no status, after the limit/away":     {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, want: environment.OutsideLeftOver},
 	}
 
 	for name, c := range cases {
@@ -185,10 +192,12 @@ func TestDeregistrationStatuses(t *testing.T) {
 				simulated.Inject(c.fault)
 			}
 
-			_, wait, err := runLate(t, checkDeregistration{client: client, objects: records}, removing.Data, c.elapsed)
+			after, wait, err := runLate(t, checkDeregistration{client: client, objects: records}, removing.Data, c.elapsed)
 			if err != nil || wait != c.wantWait || records.Of(environment.KindCluster).State != c.want {
 				t.Errorf("%s: runs again after %s, %v, with %v", c.reason, wait, err, records.Lines())
 			}
+
+			faulttable.Shows(t, "reconciler.md#removal", name, stepstest.Shown(after, err))
 		})
 	}
 }
@@ -207,7 +216,8 @@ func TestDeregistrationWithoutARequest(t *testing.T) {
 
 	records.Lost = false
 	done(t, checkDeregistration{client: client, objects: records}, newOperation(environment.Data{})) // an operator has skipped the request
-	done(t, deregisterCluster{objects: records}, newOperation(environment.Data{}))
+	off := done(t, deregisterCluster{objects: records}, newOperation(environment.Data{}))
+	faulttable.Shows(t, "reconciler.md#removal", "DELETE while the Reconciler is switched off", stepstest.Shown(off, nil))
 	done(t, checkDeregistration{objects: records}, newOperation(environment.Data{}))
 
 	if got := records.Of(environment.KindCluster).State; got != environment.OutsideLeftOver {

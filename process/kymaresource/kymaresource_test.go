@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
@@ -222,10 +223,12 @@ func TestCallFaults(t *testing.T) {
 
 				step, want := tested.create(f.options), tested.texts.Replace(c.wantText)
 
-				_, wait, err := step.Run(t.Context(), operation(), logging.Discard())
+				after, wait, err := step.Run(t.Context(), operation(), logging.Discard())
 				if wait != c.wantWait {
 					t.Errorf("%s runs again after %s, %v", step.Name(), wait, err)
 				}
+
+				faulttable.Shows(t, "lifecycle-manager.md#writes", name, stepstest.Shown(after, err))
 
 				if wait > 0 {
 					want += ": gave up after 1h0m0s"
@@ -304,10 +307,12 @@ func TestStates(t *testing.T) {
 				f.Hold(c.state, c.message, false)
 			}
 
-			_, wait, err := CheckKyma(f.options).Run(t.Context(), failing(c.since), logging.Discard())
+			after, wait, err := CheckKyma(f.options).Run(t.Context(), failing(c.since), logging.Discard())
 			if wait != c.want || (err != nil) != (c.wantText != "") {
 				t.Fatalf("runs again after %s, %v", wait, err)
 			}
+
+			faulttable.Shows(t, "lifecycle-manager.md#states", name, stepstest.Shown(after, err))
 
 			if err == nil {
 				return
@@ -338,19 +343,19 @@ func TestUnreadable(t *testing.T) {
 		wantWait time.Duration // zero: the step returns the error
 		wantKind failure.Kind
 	}{
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/away":    {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/no JSON": {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/lost":    {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/401":     {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/403":     {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403" + credentials, 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/408":     {simulator.Fault{Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/429":     {simulator.Fault{Status: http.StatusTooManyRequests}, could + "returned HTTP status 429 Too Many Requests", 0, failure.Transient},
-		"unreadable: away, slow, no JSON, the response is lost, 401, 403, 408, 429, 500 and above/500":     {simulator.Fault{Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", 0, failure.Transient},
-		"unreadable: 429, 503 with Retry-After/429":                                                        {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
-		"unreadable: 429, 503 with Retry-After/503":                                                        {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
-		"unreadable: 400, 409 and other statuses/400":                                                      {simulator.Fault{Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent},
-		"unreadable: 400, 409 and other statuses/409":                                                      {simulator.Fault{Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", 0, failure.Conflict},
+		"unreadable: away, or the response is lost/away": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: slow":                               {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"unreadable: no JSON":                            {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
+		"unreadable: away, or the response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: 401, 403/401":                       {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},
+		"unreadable: 401, 403/403":                       {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403" + credentials, 0, failure.Transient},
+		"unreadable: 408, 429, 500 and above/408":        {simulator.Fault{Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", 0, failure.Transient},
+		"unreadable: 408, 429, 500 and above/429":        {simulator.Fault{Status: http.StatusTooManyRequests}, could + "returned HTTP status 429 Too Many Requests", 0, failure.Transient},
+		"unreadable: 408, 429, 500 and above/500":        {simulator.Fault{Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", 0, failure.Transient},
+		"unreadable: 429, 503 with Retry-After/429":      {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
+		"unreadable: 429, 503 with Retry-After/503":      {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
+		"unreadable: 400, 409 and other statuses/400":    {simulator.Fault{Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent},
+		"unreadable: 400, 409 and other statuses/409":    {simulator.Fault{Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", 0, failure.Conflict},
 	}
 
 	for name, c := range cases {
@@ -365,10 +370,12 @@ func TestUnreadable(t *testing.T) {
 
 			check := CheckKyma(f.options)
 
-			_, wait, err := check.Run(t.Context(), operation(), logging.Discard())
+			after, wait, err := check.Run(t.Context(), operation(), logging.Discard())
 			if wait != c.wantWait {
 				t.Errorf("runs again after %s, %v", wait, err)
 			}
+
+			faulttable.Shows(t, "lifecycle-manager.md#states", name, stepstest.Shown(after, err))
 
 			if wait > 0 {
 				c.wantText += ": gave up after 1h0m0s"
@@ -393,9 +400,12 @@ func TestMissingResource(t *testing.T) {
 	f.done(t, ApplyKyma(f.options))
 	f.Remove("Kyma", "kcp-system", "r-1")
 
-	if _, wait, err := CheckKyma(f.options).Run(t.Context(), operation(), logging.Discard()); err != nil || wait != checkInterval {
+	after, wait, err := CheckKyma(f.options).Run(t.Context(), operation(), logging.Discard())
+	if err != nil || wait != checkInterval {
 		t.Errorf("a deleted resource: runs again after %s, %v", wait, err)
 	}
+
+	faulttable.Shows(t, "lifecycle-manager.md#states", "the resource is missing", stepstest.Shown(after, err))
 
 	late := process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(limit))
 	if _, _, err := CheckKyma(f.options).Run(t.Context(), late, logging.Discard()); err == nil || !strings.Contains(failure.Of(err).Text, "somebody has deleted it") {

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
@@ -189,6 +190,8 @@ func TestAvSFaults(t *testing.T) {
 					t.Fatalf("%s: external %t, runs again after %s, %v", c.reason, external, wait, err)
 				}
 
+				faulttable.Shows(t, "avs.md#creation", name, stepstest.Shown(first, err))
+
 				wantRecords := map[bool][]string{true: {step.kind() + ": creating"}}[c.uncertain]
 				if diff := cmp.Diff(wantRecords, objects.Lines()); diff != "" || len(simulated.Evaluations()) != c.exists {
 					t.Errorf("%s: %d evaluations, records -want +got\n%s", c.reason, len(simulated.Evaluations()), diff)
@@ -248,9 +251,12 @@ func TestAvSAway(t *testing.T) {
 		objects := stepstest.New()
 		step := newEvaluation(client, objects, external)
 
-		if _, wait, err := step.Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != avsInterval {
+		after, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
+		if err != nil || wait != avsInterval {
 			t.Errorf("%s without a connection: %s, %v", step.Name(), wait, err)
 		}
+
+		faulttable.Shows(t, "avs.md#creation", "is away: no connection", stepstest.Shown(after, err))
 
 		if len(objects.Records) != 0 {
 			t.Errorf("no request was sent, but the records are %v", objects.Lines())
@@ -427,14 +433,14 @@ func TestAvSTags(t *testing.T) {
 		wantWait time.Duration
 		want     []avs.Tag
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":             {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/slow":             {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/no JSON":          {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/lost":             {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
-		"is away, slow, returns no JSON, or its response is lost/no JSON to a tag": {"a proxy may have answered", simulator.Fault{Operation: add, Body: "<html>"}, nil, interval, all},
-		"401/once":  {"a token that ended early is replaced", simulator.Fault{Operation: get, Status: http.StatusUnauthorized}, nil, 0, all},
-		"401/again": {"the new token is rejected, too", simulator.Fault{Operation: get, Status: http.StatusUnauthorized, Times: 2}, nil, interval, all},
-		"403":       {"an operator can correct the rights", simulator.Fault{Operation: add, Status: http.StatusForbidden}, nil, interval, all},
+		"is away, or its response is lost/away":    {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
+		"is slow":                                  {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
+		"returns no JSON/read":                     {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
+		"is away, or its response is lost/lost":    {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
+		"returns no JSON/tag":                      {"a proxy may have answered", simulator.Fault{Operation: add, Body: "<html>"}, nil, interval, all},
+		"401 because a token has ended early":      {"a token that ended early is replaced", simulator.Fault{Operation: get, Status: http.StatusUnauthorized}, nil, 0, all},
+		"401 or 403 with a new token/401":          {"the new token is rejected, too", simulator.Fault{Operation: get, Status: http.StatusUnauthorized, Times: 2}, nil, interval, all},
+		"401 or 403 with a new token/403":          {"an operator can correct the rights", simulator.Fault{Operation: add, Status: http.StatusForbidden}, nil, interval, all},
 		"404: somebody has removed the evaluation": {"nothing is left to tag", simulator.Fault{Operation: get, Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
 		"409, 400 and other statuses/409":          {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
 		"409, 400 and other statuses/400":          {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusBadRequest, Times: lasting}, nil, 0, nil},
@@ -443,7 +449,7 @@ func TestAvSTags(t *testing.T) {
 		"408, 500 and above/408":                   {"a gateway may have lost the request", simulator.Fault{Operation: add, Status: http.StatusRequestTimeout}, nil, interval, all},
 		"408, 500 and above/500":                   {"AvS may recover", simulator.Fault{Operation: get, Status: http.StatusInternalServerError}, nil, interval, all},
 		"408, 500 and above/503":                   {"an overloaded system can recover", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable}, nil, interval, all},
-		"the Provisioner is away":                  {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "away"), interval, all},
+		"the Provisioner is away":                  {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "the Provisioner cannot be reached"), interval, all},
 	}
 
 	for name, c := range cases {
@@ -456,9 +462,13 @@ func TestAvSTags(t *testing.T) {
 			simulated.Inject(c.fault)
 
 			step := tagEvaluation{monitoring: Monitoring{AvS: client}, clusters: clusters{c.err}, objects: objects}
-			if _, wait, err := step.Run(t.Context(), newOperation(), logging.Discard()); err != nil || wait != c.wantWait {
+
+			after, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
+			if err != nil || wait != c.wantWait {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
+
+			faulttable.Shows(t, "avs.md#tags", name, stepstest.Shown(after, err))
 
 			if c.wantWait > 0 {
 				c.fault.Times = lasting

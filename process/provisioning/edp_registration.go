@@ -87,12 +87,15 @@ func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.Fiel
 // the registration.
 func (s registerEDP) failed(operation Operation, err error) (Operation, time.Duration, error) {
 	interval, window := restclient.RetryAfter(err, edpInterval), edpWindow
-	if !failure.Is(err, failure.Transient) && !failure.Is(err, failure.NotFound) { // not found: another instance has just removed it
-		window = 0
-	}
+	passing := failure.Is(err, failure.Transient) || failure.Is(err, failure.NotFound) // another instance has just removed it
 
-	if s.required {
+	switch {
+	case s.required && passing:
 		return process.RetryOperation(operation, "", err, interval, window)
+	case s.required:
+		return operation, 0, err
+	case !passing:
+		window = 0
 	}
 
 	return process.RetryOperationWithoutFail(operation, "", err, interval, window)

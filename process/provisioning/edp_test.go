@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/stepstest"
@@ -157,10 +158,12 @@ func TestEDPFaults(t *testing.T) {
 			late := process.NewFailingOperation(edpOperation().Record, edpOperation().Data, began, began.Add(window))
 
 			for _, step := range []registerEDP{required, optional} {
-				_, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard())
+				after, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard())
 				if wait != c.wantWait || failure.Is(err, failure.Permanent) != (c.wantWait == 0 && step.required) {
 					t.Fatalf("%s: required %t, runs again after %s, %v", c.reason, step.required, wait, err)
 				}
+
+				faulttable.Shows(t, "edp.md#registration", name, stepstest.Shown(after, err))
 
 				if _, wait, err := step.Run(t.Context(), late, logging.Discard()); wait != 0 || failure.Is(err, failure.Permanent) != step.required {
 					t.Errorf("%s: required %t, after the window: runs again after %s, %v", c.reason, step.required, wait, err)

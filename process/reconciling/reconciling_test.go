@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
@@ -174,10 +175,12 @@ func TestRegistration(t *testing.T) {
 				f.simulated.Inject(c.fault)
 			}
 
-			_, wait, err := f.Apply(t.Context(), newOperation(0), instance())
+			first, wait, err := f.Apply(t.Context(), newOperation(0), instance())
 			if wait != c.wantWait || (err != nil) != (c.wantKind != "") || err != nil && !failure.Is(err, c.wantKind) {
 				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
+
+			faulttable.Shows(t, "reconciler.md#registration", name, stepstest.Shown(first, err))
 
 			if wait > 0 {
 				c.wantText += ": gave up after " + window.String()
@@ -227,9 +230,12 @@ func TestRegistrationDuringRenewal(t *testing.T) {
 		Credential: environment.Credential{RenewingUntil: began.Add(2 * time.Minute)},
 	}}
 
-	if _, wait, err := f.Apply(t.Context(), newOperation(time.Minute), instance()); err != nil || wait != time.Minute || len(f.simulated.Operations()) > 0 {
+	waiting, wait, err := f.Apply(t.Context(), newOperation(time.Minute), instance())
+	if err != nil || wait != time.Minute || len(f.simulated.Operations()) > 0 {
 		t.Errorf("the step runs again after %s, %v, with the calls %v", wait, err, f.simulated.Operations())
 	}
+
+	faulttable.Shows(t, "reconciler.md#current-kubeconfigs", "an operation begins during a renewal", stepstest.Shown(waiting, err))
 
 	if f.records.Writes != 1 {
 		t.Errorf("the step has written %d times before it waits, want 1", f.records.Writes)
@@ -329,23 +335,23 @@ func TestStatuses(t *testing.T) {
 		"error, reconcile_disabled, unknown/error":    {reason: "the Reconciler has given up", status: reconciler.Error, wantText: gaveUp},
 		"error, reconcile_disabled, unknown/disabled": {reason: "somebody has stopped it", status: reconciler.Disabled, wantText: gaveUp},
 		"error, reconcile_disabled, unknown/unknown":  {reason: "nobody knows the status", status: "sleeping", wantText: gaveUp},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/away":    {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/lost":    {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/slow":    {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/no JSON": {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/empty":   {reason: "a response without a status", fault: simulator.Fault{Body: "{}"}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/401":     {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/403":     {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/408":     {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/500":     {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed},
-		"none: away, slow, no JSON, the response is lost, 401, 403, 408, 500 and above/503":     {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed},
-		"none: 429, 503 with Retry-After/429":                                                   {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
-		"none: 429, 503 with Retry-After/503":                                                   {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute},
-		"none: 404, 409, 400 and other statuses/404":                                            {reason: "somebody has removed the runtime", fault: simulator.Fault{Status: http.StatusNotFound}, wantText: rejects + "404 Not Found"},
-		"none: 404, 409, 400 and other statuses/409":                                            {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict}, wantText: rejects + "409 Conflict"},
-		"none: 404, 409, 400 and other statuses/400":                                            {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest}, wantText: rejects + "400 Bad Request"},
-		"any other after the limit/reconciling":                                                 {reason: "the limit", status: reconciler.Reconciling, elapsed: limit, wantText: late, removed: true},
-		"any other after the limit/away":                                                        {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, wantText: late, removed: true},
+		"none: away, or the response is lost/away":    {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed},
+		"none: away, or the response is lost/lost":    {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed},
+		"none: slow":                                  {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed},
+		"none: no JSON, or no status/no JSON":         {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed},
+		"none: no JSON, or no status/no status":       {reason: "a response without a status", fault: simulator.Fault{Body: "{}"}, wantWait: failed},
+		"none: 401, 403/401":                          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed},
+		"none: 401, 403/403":                          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed},
+		"none: 408, 500 and above/408":                {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout}, wantWait: failed},
+		"none: 408, 500 and above/500":                {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed},
+		"none: 408, 500 and above/503":                {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed},
+		"none: 429, 503 with Retry-After/429":         {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
+		"none: 429, 503 with Retry-After/503":         {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute},
+		"none: 404, 409, 400 and other statuses/404":  {reason: "somebody has removed the runtime", fault: simulator.Fault{Status: http.StatusNotFound}, wantText: rejects + "404 Not Found"},
+		"none: 404, 409, 400 and other statuses/409":  {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict}, wantText: rejects + "409 Conflict"},
+		"none: 404, 409, 400 and other statuses/400":  {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest}, wantText: rejects + "400 Bad Request"},
+		"any other after the limit/reconciling":       {reason: "the limit", status: reconciler.Reconciling, elapsed: limit, wantText: late, removed: true},
+		"any other after the limit/away":              {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, wantText: late, removed: true},
 	}
 
 	for name, c := range cases {
@@ -373,9 +379,13 @@ func TestStatuses(t *testing.T) {
 					step = f.AwaitOrRemove
 				}
 
-				_, wait, err := step(t.Context(), registered, logging.Discard())
+				after, wait, err := step(t.Context(), registered, logging.Discard())
 				if wait != c.wantWait || (err != nil) != (c.wantText != "") || err != nil && (failure.Of(err).Text != c.wantText || retryable(err)) {
 					t.Errorf("%s: runs again after %s, %v", c.reason, wait, err)
+				}
+
+				if !removes || !c.removed { // after the removal, the creation fails as an update does
+					faulttable.Shows(t, "reconciler.md#installation", name, stepstest.Shown(after, err))
 				}
 
 				if err != nil && c.fault == (simulator.Fault{}) && !strings.Contains(failure.Of(err).Detail, "istio: no memory") {
@@ -435,6 +445,9 @@ func TestOff(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+
+	faulttable.Shows(t, "reconciler.md#registration", "is switched off", failure.Of(applied).Text)
+	faulttable.Shows(t, "reconciler.md#installation", "none: the Reconciler is switched off", failure.Of(awaited).Text)
 }
 
 // TestNoSecrets checks that neither the stored data nor an error contains a secret.

@@ -5,12 +5,22 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 )
 
 // Effect is the effect of an operation in a test.
 type Effect func() error
+
+// Shown returns what an attempt of a step shows: the text of its error, or the message of the operation that it returns.
+func Shown(after process.Operation[environment.Data], err error) string {
+	if err != nil {
+		return failure.Of(err).Text
+	}
+
+	return after.Message()
+}
 
 // Run runs the steps of the stages in order, as the engine does, until one of them waits or fails. After the last step it executes the
 // effect.

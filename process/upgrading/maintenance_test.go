@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/maintenance"
@@ -35,21 +36,21 @@ func TestMaintenanceFaults(t *testing.T) {
 		wantText string // empty: the step is done
 		wantWait time.Duration
 	}{
-		"is away, slow, returns no JSON, or its response is lost/away":                {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
-		"is away, slow, returns no JSON, or its response is lost/slow":                {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
-		"is away, slow, returns no JSON, or its response is lost/no JSON":             {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
-		"is away, slow, returns no JSON, or its response is lost/lost":                {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
-		"is away, slow, returns no JSON, or its response is lost/no JSON to a change": {simulator.Fault{Operation: set, Body: "<html>"}, could + "returned a response that is not the expected JSON", own},
-		"401/once":  {simulator.Fault{Operation: set, Status: http.StatusUnauthorized}, "", own},
-		"401/again": {simulator.Fault{Operation: set, Status: http.StatusUnauthorized, Times: 2}, "AvS rejects our credentials with HTTP status 401" + credentials, own},
-		"404: somebody has removed the evaluation":       {simulator.Fault{Operation: set, Status: http.StatusNotFound}, "", own},
-		"429, 503 with Retry-After/429":                  {simulator.Fault{Operation: set, Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second},
-		"429, 503 with Retry-After/503":                  {simulator.Fault{Operation: set, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute},
-		"400, 403, 408, 409, 500 and other statuses/400": {simulator.Fault{Operation: set, Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", own},
-		"400, 403, 408, 409, 500 and other statuses/403": {simulator.Fault{Operation: set, Status: http.StatusForbidden}, "AvS rejects our credentials with HTTP status 403" + credentials, own},
-		"400, 403, 408, 409, 500 and other statuses/408": {simulator.Fault{Operation: set, Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", own},
-		"400, 403, 408, 409, 500 and other statuses/409": {simulator.Fault{Operation: set, Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", own},
-		"400, 403, 408, 409, 500 and other statuses/500": {simulator.Fault{Operation: set, Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", own},
+		"is away, or its response is lost/away":    {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
+		"is slow":                                  {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
+		"the token endpoint returns no token":      {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
+		"is away, or its response is lost/lost":    {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
+		"returns no JSON":                          {simulator.Fault{Operation: set, Body: "<html>"}, could + "returned a response that is not the expected JSON", own},
+		"401 because a token has ended early":      {simulator.Fault{Operation: set, Status: http.StatusUnauthorized}, "", own},
+		"401 or 403 with a new token/401":          {simulator.Fault{Operation: set, Status: http.StatusUnauthorized, Times: 2}, "AvS rejects our credentials with HTTP status 401" + credentials, own},
+		"404: somebody has removed the evaluation": {simulator.Fault{Operation: set, Status: http.StatusNotFound}, "", own},
+		"429, 503 with Retry-After/429":            {simulator.Fault{Operation: set, Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second},
+		"429, 503 with Retry-After/503":            {simulator.Fault{Operation: set, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute},
+		"400, 409 and other statuses/400":          {simulator.Fault{Operation: set, Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", own},
+		"401 or 403 with a new token/403":          {simulator.Fault{Operation: set, Status: http.StatusForbidden}, "AvS rejects our credentials with HTTP status 403" + credentials, own},
+		"408, 500 and above/408":                   {simulator.Fault{Operation: set, Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", own},
+		"400, 409 and other statuses/409":          {simulator.Fault{Operation: set, Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", own},
+		"408, 500 and above/500":                   {simulator.Fault{Operation: set, Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", own},
 	}
 
 	for name, c := range cases {
@@ -76,6 +77,9 @@ func TestMaintenanceFaults(t *testing.T) {
 				}
 
 				if c.wantText == "" {
+					after, _, err := step.Run(t.Context(), upgrade(0), logging.Discard())
+					faulttable.Shows(t, "avs.md#maintenance", name, stepstest.Shown(after, err))
+
 					continue
 				}
 
@@ -88,9 +92,12 @@ func TestMaintenanceFaults(t *testing.T) {
 					interval = c.wantWait
 				}
 
-				if _, wait, err := step.Run(t.Context(), upgrade(0), logging.Discard()); err != nil || wait != interval {
+				after, wait, err := step.Run(t.Context(), upgrade(0), logging.Discard())
+				if err != nil || wait != interval {
 					t.Errorf("%s runs again after %s, %v, want %s", step.Name(), wait, err, interval)
 				}
+
+				faulttable.Shows(t, "avs.md#maintenance", name, stepstest.Shown(after, err))
 
 				if _, wait, err := step.Run(t.Context(), upgrade(5*time.Minute), logging.Discard()); err != nil || wait != 0 {
 					t.Errorf("after the window, %s runs again after %s, %v", step.Name(), wait, err)

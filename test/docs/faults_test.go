@@ -4,22 +4,29 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 )
 
-const integrations = "docs/operator/integrations/"
+const integrations = faulttable.Folder + "/"
 
 var (
 	faultDirective = regexp.MustCompile(`(?m)^//faults:(table|row) (\S+)(?: (.+))?$`)
-	tableLine      = regexp.MustCompile(`^\|.*\|$`)
 	// faultPart matches the faults that a row can combine.
 	faultPart = regexp.MustCompile(`\b(?:[45]\d\d|away|slow|no JSON|lost)\b`)
 )
+
+// coverage is what the tests of a row cover.
+type coverage struct {
+	// parts is what the tests name after the row.
+	parts string
+	// shown reports that one of the tests compares what the fault shows with the page.
+	shown bool
+}
 
 // descriptions lists the tables of the pages that describe something other than faults.
 func descriptions() []string {
@@ -39,9 +46,9 @@ func faultKinds() map[string]*regexp.Regexp {
 }
 
 // TestFaultsHaveTests compares the rows of the fault tables with the tests that name them. A row that combines faults, such as 401 and
-// 403, needs a test for each.
+// 403, needs a test for each. One of the tests of a row compares what the fault shows with the page.
 func TestFaultsHaveTests(t *testing.T) {
-	tables, covered := faultTables(t), map[string]map[string]string{}
+	tables, covered := faultTables(t), map[string]map[string]coverage{}
 
 	eachGoFile(t, func(file, content string) {
 		if !strings.HasSuffix(file, "_test.go") || !faultDirective.MatchString(content) {
@@ -60,19 +67,41 @@ func TestFaultsHaveTests(t *testing.T) {
 		}
 	})
 
-	for table, rows := range tables {
-		for _, row := range rows {
-			tested, named := covered[table][row]
-			if !named {
-				t.Errorf("%s%s: no test names the row %q", integrations, table, row)
+	for name, table := range tables {
+		for _, row := range table.Rows {
+			tests, named := covered[name][row.Name]
+
+			switch {
+			case !named:
+				t.Errorf("%s%s: no test names the row %q", integrations, name, row.Name)
 
 				continue
+			case !tests.shown && len(faulttable.Texts(table.Cell(row, faulttable.Shown))) > 0:
+				t.Errorf("%s%s: no test of the row %q compares what is shown", integrations, name, row.Name)
 			}
 
-			parts := faultPart.FindAllString(row, -1)
+			parts := faultPart.FindAllString(row.Name, -1)
 			for _, part := range parts {
-				if len(parts) > 1 && !strings.Contains(tested, part) {
-					t.Errorf("%s%s: no sub-test of the row %q names %s", integrations, table, row, part)
+				if len(parts) > 1 && !strings.Contains(tests.parts, part) {
+					t.Errorf("%s%s: no sub-test of the row %q names %s", integrations, name, row.Name, part)
+				}
+			}
+		}
+	}
+}
+
+// TestFaultsSayEverything checks that each row has the shown texts, the pause before a retry, and the end.
+func TestFaultsSayEverything(t *testing.T) {
+	for name, table := range faultTables(t) {
+		for _, row := range table.Rows {
+			shown := table.Cell(row, faulttable.Shown)
+			if !strings.HasPrefix(shown, "nothing") && len(faulttable.Texts(shown)) == 0 {
+				t.Errorf("%s%s: the row %q does not quote what is shown", integrations, name, row.Name)
+			}
+
+			for _, column := range []string{faulttable.Retried, faulttable.Ends} {
+				if table.Cell(row, column) == "" {
+					t.Errorf("%s%s: the row %q has nothing in the column %q", integrations, name, row.Name, column)
 				}
 			}
 		}
@@ -85,7 +114,9 @@ func TestPagesTreatEveryFault(t *testing.T) {
 
 	for table, rows := range faultTables(t) {
 		page, _, _ := strings.Cut(table, "#")
-		pages[page] += strings.Join(rows, "\n") + "\n"
+		for _, row := range rows.Rows {
+			pages[page] += row.Name + "\n"
+		}
 	}
 
 	if len(pages) < 7 {
@@ -101,45 +132,32 @@ func TestPagesTreatEveryFault(t *testing.T) {
 	}
 }
 
-// faultTables returns the first cells of the rows of each fault table. The key is the page with the anchor of the section.
-func faultTables(t *testing.T) map[string][]string {
+// faultTables returns the fault tables by their names.
+func faultTables(t *testing.T) map[string]faulttable.Table {
 	t.Helper()
 
-	found := map[string][]string{}
+	tables, err := faulttable.Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 
-	for _, page := range pages(t) {
-		if path.Dir(page)+"/" != integrations {
-			continue
-		}
+	for _, name := range descriptions() {
+		delete(tables, name)
+	}
 
-		table, began := "", false
+	for name, table := range tables {
+		seen := map[string]bool{}
 
-		for line := range strings.Lines(read(t, page)) {
-			line = strings.TrimSpace(line)
-
-			switch match := heading.FindStringSubmatch(line); {
-			case match != nil:
-				table = path.Base(page) + "#" + anchor(match[1])
-			case !tableLine.MatchString(line):
-				began = false
-			case !began: // the header
-				if began = true; found[table] != nil {
-					t.Errorf("%s has two tables: give each a heading", table)
-				}
-			case !strings.HasPrefix(line, "| ---") && !slices.Contains(descriptions(), table):
-				cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
-				row := strings.ReplaceAll(cell, "`", "")
-
-				if slices.Contains(found[table], row) {
-					t.Errorf("%s has two rows %q", table, row)
-				}
-
-				found[table] = append(found[table], row)
+		for _, row := range table.Rows {
+			if seen[row.Name] {
+				t.Errorf("%s%s has two rows %q", integrations, name, row.Name)
 			}
+
+			seen[row.Name] = true
 		}
 	}
 
-	return found
+	return tables
 }
 
 // cover adds the rows that a test names, and reports names without a row:
@@ -147,9 +165,19 @@ func faultTables(t *testing.T) map[string][]string {
 //   - //faults:table PAGE#SECTION: its sub-tests are named ROW or ROW/PART;
 //   - //faults:row PAGE#SECTION ROW: it tests the whole row.
 //
-// The value in covered is what the tests of the row name.
-func cover(t *testing.T, file string, function *ast.FuncDecl, tables map[string][]string, covered map[string]map[string]string) {
+// A test that calls Shows of package faulttable, or a method wantShown that does, compares the shown text.
+func cover(t *testing.T, file string, function *ast.FuncDecl, tables map[string]faulttable.Table, covered map[string]map[string]coverage) {
 	t.Helper()
+
+	shown := false
+
+	ast.Inspect(function, func(node ast.Node) bool {
+		if called, is := node.(*ast.SelectorExpr); is && (called.Sel.Name == "Shows" || called.Sel.Name == "wantShown") {
+			shown = true
+		}
+
+		return true
+	})
 
 	for _, comment := range function.Doc.List {
 		match := faultDirective.FindStringSubmatch(comment.Text)
@@ -163,19 +191,19 @@ func cover(t *testing.T, file string, function *ast.FuncDecl, tables map[string]
 		}
 
 		if covered[table] == nil {
-			covered[table] = map[string]string{}
+			covered[table] = map[string]coverage{}
 		}
 
 		for _, name := range names {
-			index := slices.IndexFunc(tables[table], func(row string) bool { return name == row || strings.HasPrefix(name, row+"/") })
-			if index < 0 {
+			row, found := tables[table].Find(name)
+			if !found {
 				t.Errorf("%s: %s tests %q, but %s%s has no such row", file, function.Name, name, integrations, table)
 
 				continue
 			}
 
-			row := tables[table][index]
-			covered[table][row] += "\n" + strings.TrimPrefix(name, row+"/")
+			tests := covered[table][row.Name]
+			covered[table][row.Name] = coverage{tests.parts + "\n" + strings.TrimPrefix(name, row.Name+"/"), tests.shown || shown}
 		}
 	}
 }

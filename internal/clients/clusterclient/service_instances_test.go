@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 )
 
 // services is a fake API server with the custom resources of the BTP service operator. An object with a finalizer stays until its finalizer
@@ -192,6 +193,8 @@ func TestServiceInstanceFaults(t *testing.T) {
 			if failure.Of(err).Text != c.text || failure.KindOf(err) != c.kind {
 				t.Errorf("got %v of kind %s, want %q", err, failure.KindOf(err), c.text)
 			}
+
+			faulttable.Shows(t, "btp.md#errors", name, failure.Of(err).Text)
 		})
 	}
 }

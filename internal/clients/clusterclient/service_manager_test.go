@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -289,6 +290,8 @@ func TestServiceManagerFaults(t *testing.T) {
 			if (err == nil) != (c.text == "") || err != nil && (failure.Of(err).Text != c.text || failure.KindOf(err) != c.kind) {
 				t.Errorf("got %v of kind %s, want %q", err, failure.KindOf(err), c.text)
 			}
+
+			faulttable.Shows(t, "btp.md#errors", name, c.text)
 
 			runtime.mutex.Lock()
 			asked := slices.Clone(runtime.asked)

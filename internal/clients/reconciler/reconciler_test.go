@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
@@ -194,6 +195,8 @@ func TestRejectedClusters(t *testing.T) {
 	if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, "accepts only 100000") {
 		t.Errorf("a large cluster: %v", err)
 	}
+
+	faulttable.Shows(t, "reconciler.md#registration", "accepts only 100,000 bytes, and the configuration has more", failure.Of(err).Text)
 
 	empty := cluster()
 	empty.Kyma.Components = nil

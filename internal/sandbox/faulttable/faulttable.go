@@ -1,0 +1,177 @@
+package faulttable
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Folder contains the pages, relative to the root of the repository.
+const Folder = "docs/operator/integrations"
+
+// The columns of a table of faults after the first one.
+const (
+	// Shown quotes what operators see: in the timeline of the operation, in the events of the instance, or in the log.
+	Shown = "shown"
+	// Retried says after which pause the call is repeated.
+	Retried = "retried"
+	// Ends says when it is repeated no more.
+	Ends = "ends"
+)
+
+// Table is a table of a page.
+type Table struct {
+	// Name is the page with the anchor of the section, such as avs.md#creation.
+	Name    string
+	Columns []string
+	Rows    []Row
+}
+
+// Row is a row of a table. Name is its first cell without backquotes.
+type Row struct {
+	Name  string
+	Cells []string
+}
+
+// Cell returns the cell of the column, or an empty text if the table has no such column.
+func (t Table) Cell(row Row, column string) string {
+	if at := slices.Index(t.Columns, column); at >= 0 && at < len(row.Cells) {
+		return row.Cells[at]
+	}
+
+	return ""
+}
+
+// Find returns the row of a sub-test, whose name is ROW or ROW/PART.
+func (t Table) Find(test string) (Row, bool) {
+	at := slices.IndexFunc(t.Rows, func(row Row) bool { return test == row.Name || strings.HasPrefix(test, row.Name+"/") })
+	if at < 0 {
+		return Row{}, false
+	}
+
+	return t.Rows[at], true
+}
+
+// Read returns the tables of all pages below the root of the repository. A section has at most one table.
+func Read(root string) (map[string]Table, error) {
+	pages, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
+	if err != nil || len(pages) == 0 {
+		return nil, fmt.Errorf("there are no pages in %s: %w", Folder, err)
+	}
+
+	found := map[string]Table{}
+
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			return nil, fmt.Errorf("reading a page: %w", err)
+		}
+
+		if err := parse(filepath.Base(page), string(content), found); err != nil {
+			return nil, err
+		}
+	}
+
+	return found, nil
+}
+
+// parse adds the tables of a page.
+func parse(page, content string, found map[string]Table) error {
+	var table Table
+
+	name, began := "", false
+
+	for line := range strings.Lines(content) {
+		line = strings.TrimSpace(line)
+		isRow := strings.HasPrefix(line, "|") && strings.HasSuffix(line, "|")
+
+		switch {
+		case strings.HasPrefix(line, "#"):
+			name = page + "#" + anchor(line)
+		case !isRow:
+			began = false
+		case !began:
+			if _, double := found[name]; double {
+				return fmt.Errorf("%s has two tables: give each a heading", name)
+			}
+
+			began, table = true, Table{Name: name, Columns: cells(line)}
+			found[name] = table
+		case !strings.HasPrefix(line, "| ---"):
+			row := Row{Cells: cells(line)}
+			row.Name = strings.ReplaceAll(row.Cells[0], "`", "")
+
+			table.Rows = append(table.Rows, row)
+			found[name] = table
+		}
+	}
+
+	return nil
+}
+
+// cells returns the cells of a line of a table.
+func cells(line string) []string {
+	found := strings.Split(strings.Trim(line, "|"), "|")
+	for i := range found {
+		found[i] = strings.TrimSpace(found[i])
+	}
+
+	return found
+}
+
+// anchor returns the anchor that GitHub generates for a heading.
+func anchor(heading string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(strings.TrimLeft(heading, "#"))), " ", "-")
+}
+
+var (
+	quoted = regexp.MustCompile("`([^`]+)`")
+	// variable matches what differs between two occurrences of a text: a status with its name, and a duration.
+	variable = regexp.MustCompile(`HTTP status \d+(?: [A-Z][A-Za-z]*)*|within (?:\d+(?:ms|h|m|s))+`)
+	status   = regexp.MustCompile(`^[45]\d\d\b`)
+)
+
+// Matches compares the text that a fault has shown with a cell that quotes texts. An ellipsis in the cell stands for any text, and an HTTP
+// status or a duration for any other one. A cell that begins with "nothing" means that no text is shown. If the part of the sub-test's name
+// after the row is an HTTP status, a text with a status must have this one.
+func Matches(cell, test, text string) error {
+	if text == "" && strings.HasPrefix(cell, "nothing") {
+		return nil
+	}
+
+	if part := test[strings.LastIndexByte(test, '/')+1:]; strings.Contains(text, "HTTP status ") && status.MatchString(part) &&
+		!strings.Contains(text, "HTTP status "+part[:3]) {
+		return fmt.Errorf("shown is %q, which does not name the status %s", text, part[:3])
+	}
+
+	if text != "" && slices.ContainsFunc(Texts(cell), func(pattern *regexp.Regexp) bool { return pattern.MatchString(general(text)) }) {
+		return nil
+	}
+
+	return fmt.Errorf("shown is %q, but the page says: %s", text, cell)
+}
+
+// Texts returns an expression for each text that the cell quotes.
+func Texts(cell string) []*regexp.Regexp {
+	var found []*regexp.Regexp
+
+	for _, match := range quoted.FindAllStringSubmatch(cell, -1) {
+		found = append(found, regexp.MustCompile("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(general(match[1])), "…", ".*")+"$"))
+	}
+
+	return found
+}
+
+// general replaces the parts in which two texts may differ.
+func general(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(part string) string {
+		if strings.HasPrefix(part, "within ") {
+			return "within DURATION"
+		}
+
+		return "HTTP status STATUS"
+	})
+}
