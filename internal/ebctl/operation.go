@@ -109,8 +109,10 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 
 const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, which selects its newest operation."
 
-const helpAudited = helpNamed +
+const helpIntervention = helpNamed +
 	"\n\nThe command needs the role operator. The operation's timeline, the audit log and the broker's log record your name and the reason."
+
+const helpAudited = "\n\nThe command needs the role operator. The audit log and the broker's log record your name and the reason."
 
 // interventionError reports that the broker rejected an intervention or did not respond. It contains the ID of the operation for
 // the hint.
@@ -152,7 +154,7 @@ func newOperationCancelCommand(session *session) *cobra.Command {
 		Short: "Cancel an operation before its next step",
 		Long: "Cancel an operation before its next step. A pending operation ends immediately.\n\n" +
 			"Everything that the operation has created remains. 'ebctl operation retry' continues the operation; " +
-			"'ebctl instance delete' deletes the instance." + helpAudited,
+			"'ebctl instance delete' deletes the instance." + helpIntervention,
 	}))
 }
 
@@ -165,7 +167,7 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Retry an operation that failed or was canceled",
 		Long: "Retry an operation that failed or was canceled.\n\n" +
-			"The retry is a new operation with a new ID. It continues where the previous operation ended." + helpAudited,
+			"The retry is a new operation with a new ID. It continues where the previous operation ended." + helpIntervention,
 	})
 	command.Flags().StringVar(&intervention.Step, "skip", "",
 		session.text("skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable"))
@@ -185,7 +187,7 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 		Short: "Skip the current step of an operation",
 		Long: "Skip the current step of an operation.\n\n" +
 			"Only some steps are skippable: 'ebctl operation explain' shows whether the current one is. " +
-			"Do the work of the skipped step manually." + helpAudited,
+			"Do the work of the skipped step manually." + helpIntervention,
 	})
 	command.Flags().StringVar(&intervention.Step, "step", "",
 		session.text("the step to skip, by default the current one; the broker rejects the request if the operation is no longer at this step"))
