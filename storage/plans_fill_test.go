@@ -61,6 +61,7 @@ func fillTables() []string {
 			CASE WHEN i % 100 = 0 THEN 'in progress' WHEN i % 100 = 1 THEN 'failed' WHEN i % 2 = 0 THEN 'pending' ELSE 'succeeded' END, '',
 			(ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4], 'region-' || i % 20, '2030-01-02 03:00'::timestamptz + i * interval '1 second'
 			FROM sources`,
+		`UPDATE orchestration_targets SET maintenance_window = 'daily ' || region, not_after = not_before + interval '1 year' WHERE state = 'pending'`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz
 			FROM generate_series(1, 10000) i`,

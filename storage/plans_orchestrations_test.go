@@ -73,6 +73,7 @@ func (s stores) orchestrationCalls() map[string]call {
 	maps.Copy(calls, s.targetCalls(id, target))
 	maps.Copy(calls, s.planCalls(id))
 	maps.Copy(calls, s.waveCalls(id))
+	maps.Copy(calls, s.windowCalls(id, target))
 
 	return calls
 }
@@ -111,6 +112,34 @@ func (s stores) waveCalls(id string) map[string]call {
 
 			return err
 		},
+	}
+}
+
+// windowCalls returns the calls for maintenance windows and deadlines.
+func (s stores) windowCalls(id string, target environment.Target) map[string]call {
+	return map[string]call{
+		"orchestrations.EndedWindows": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.EndedWindows(ctx, tx, id, filledAt)
+
+			return err
+		}),
+		"orchestrations.MoveToWindow": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.MoveToWindow(ctx, tx, id, "daily region-1", filledAt, filledAt, filledAt)
+		}),
+		"orchestrations.CancelLate": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.CancelLate(ctx, tx, "o6", "late", filledAt)
+		}),
+		"orchestrations.SetWindows": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.SetWindows(ctx, tx, target, []string{"i4", "i6"})
+		}),
+		"orchestrations.Unstarted": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Unstarted(ctx, tx, id, "reason")
+
+			return err
+		}),
+		"orchestrations.Repeat": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.Repeat(ctx, tx, target, "another")
+		}),
 	}
 }
 

@@ -80,6 +80,11 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 
 	c.platforms.check(&errs, providers)
 
+	windows, err := c.service.MaintenancePolicy.Compile()
+	errs.require(err == nil, "service: maintenancePolicy: %v", err)
+
+	c.windows = windows
+
 	ids, names := map[string]bool{}, map[string]bool{}
 	c.checkID(&errs, ids, "service", c.service.ID)
 
@@ -93,6 +98,10 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 		names[plan.Name] = true
 
 		plan.check(&errs, place)
+
+		err := plan.MaintenanceWindow.Validate()
+		errs.require(err == nil, "%s: maintenanceWindow: %v", place, err)
+
 		plan.checkAgent(&errs, place, options.KymaInstaller)
 	}
 

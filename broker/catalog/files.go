@@ -1,6 +1,9 @@
 package catalog
 
-import "github.com/environment-broker/environment-broker/internal/environment"
+import (
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+)
 
 // This file defines the format of the catalog's files. Unknown fields are errors. The rules for the values are in
 // check.go.
@@ -24,6 +27,8 @@ type serviceFile struct {
 	Plans []string `json:"plans"`
 	// ReservedNetworks lists address ranges that clusters must not use.
 	ReservedNetworks []string `json:"reservedNetworks"`
+	// MaintenancePolicy determines the maintenance windows of instances, in which orchestrations upgrade them.
+	MaintenancePolicy fleet.Policy `json:"maintenancePolicy"`
 }
 
 // platformsFile is the content of platforms.yaml.
@@ -65,6 +70,8 @@ type planFile struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`
 	} `json:"maintenance"`
+	// MaintenanceWindow is the maintenance window of the plan's instances. The policy of the service can override it.
+	MaintenanceWindow fleet.WindowTimes `json:"maintenanceWindow"`
 	// Parameters lists the parameters of orders, in the order of the form.
 	Parameters []string `json:"parameters"`
 	// Required lists the parameters that an order must contain. Updates lists the parameters that an update may

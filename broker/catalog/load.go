@@ -16,6 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 )
 
 // Options are the settings of the catalog that do not come from its files. Reloads do not change them.
@@ -60,6 +61,8 @@ type content struct {
 	// entity tag, with quotes.
 	body []byte
 	etag string
+	// windows finds the maintenance windows of instances.
+	windows fleet.Windows
 	// sum is the checksum of the files.
 	sum string
 }
@@ -151,6 +154,22 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 
 // ByID returns the plan with the ID, even if it is not offered, or false if the catalog does not contain it.
 func (c *Catalog) ByID(planID string) (*Plan, bool) { return c.current.Load().plan(planID) }
+
+// Window returns the maintenance window of an instance. shoot is the window of its Shoot, or zero. Without a known window, the result is zero.
+func (c *Catalog) Window(instance fleet.Candidate, planID string, shoot fleet.WindowTimes) (fleet.Window, error) {
+	var (
+		current = c.current.Load()
+		plan    fleet.WindowTimes
+	)
+
+	if found, known := current.plan(planID); known {
+		plan = found.MaintenanceWindow
+	}
+
+	window, err := current.windows.Of(instance, plan, shoot)
+
+	return window, failure.While(err, "finding a maintenance window")
+}
 
 // Published is the catalog as platforms see it: the body of the response and its entity tag. Callers must not
 // modify the body.

@@ -76,6 +76,10 @@ func (c Conductor) Advance(ctx context.Context, by process.Record) (progress orc
 }
 
 func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (orchestrating.Progress, error) {
+	if err := c.repeatUnstarted(ctx, tx, orchestration); err != nil {
+		return orchestrating.Progress{}, err
+	}
+
 	if err := c.Orchestrations.Settle(ctx, tx, orchestration.ID); err != nil {
 		return orchestrating.Progress{}, err
 	}
@@ -87,7 +91,11 @@ func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration env
 			return orchestrating.Progress{}, err
 		}
 	} else {
-		starts, err := c.step(ctx, tx, &orchestration)
+		starts, err := true, c.schedule(ctx, tx, orchestration)
+		if err == nil {
+			starts, err = c.step(ctx, tx, &orchestration)
+		}
+
 		if err == nil && starts {
 			more, err = c.start(ctx, tx, orchestration)
 		}
@@ -189,8 +197,12 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, target environment.Target) (environment.Target, error) {
 	order := upgrade.Order{
 		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration), DryRun: orchestration.Parameters.DryRun,
-		OperationID: target.OperationID, PredecessorID: target.FormerID,
+		OperationID: target.OperationID, PredecessorID: target.FormerID, NotAfter: target.NotAfter,
 		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID, cmp.Or(orchestration.AppliedBy, orchestration.OrderedBy, "an unauthenticated user")),
+	}
+
+	if deadline := orchestration.Parameters.Strategy.Deadline; !deadline.IsZero() && (order.NotAfter.IsZero() || deadline.Before(order.NotAfter)) {
+		order.NotAfter = deadline
 	}
 
 	// A retry does not repeat the check, because an upgrade that has failed can have changed the version.

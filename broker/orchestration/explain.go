@@ -71,7 +71,7 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	case !orchestration.SoakUntil.IsZero():
 		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
 	case running == 0 && waiting > 0:
-		return []string{fmt.Sprintf("%d instances wait, and no upgrade runs: they have other operations, or are about to start. "+
+		return []string{fmt.Sprintf("%d instances wait, and no upgrade runs: they have other operations, wait for their maintenance windows, or are about to start. "+
 			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
 	case waiting > 0:
 		return []string{fmt.Sprintf("%d upgrades run, and %d instances wait for them: at most %s.", running, waiting, limits(*strategy.Parallel))}

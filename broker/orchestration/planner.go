@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -20,7 +21,8 @@ const (
 	// planPage is the number of instances that one query reads.
 	planPage = 1000
 
-	textGone = "The instance no longer exists."
+	textGone     = "The instance no longer exists."
+	textNoWindow = "No maintenance window is known: neither the policy of the catalog nor the plan has one."
 )
 
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
@@ -129,6 +131,10 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 		}
 
 		target := p.target(orchestration, listed)
+		if err := p.addWindow(&target, orchestration.Parameters.Strategy, candidates[i], listed.Instance.PlanID); err != nil {
+			return nil, err
+		}
+
 		if target.State == environment.TargetPending {
 			pending = append(pending, target.InstanceID)
 		}
@@ -148,6 +154,41 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 	}
 
 	return targets, nil
+}
+
+// addWindow adds the maintenance window and its next occurrence to the target, or leaves the target out if it cannot start in one.
+func (p Planner) addWindow(target *environment.Target, strategy fleet.Strategy, candidate fleet.Candidate, planID string) error {
+	if !strategy.MaintenanceWindow || target.State != environment.TargetPending {
+		return nil
+	}
+
+	window, err := p.Upgrader.Catalog.Window(candidate, planID, fleet.WindowTimes{})
+	if err != nil {
+		return err
+	}
+
+	target.Window = window.String()
+	target.NotBefore, target.NotAfter = occurrence(window, strategy.ScheduleTime)
+
+	switch {
+	case window.IsZero():
+		target.State, target.Description = environment.TargetLeftOut, textNoWindow
+	case !strategy.Deadline.IsZero() && !target.NotBefore.Before(strategy.Deadline):
+		target.State, target.Description = environment.TargetLeftOut,
+			"The next maintenance window begins at "+target.NotBefore.Format(time.RFC3339)+", after the deadline."
+	}
+
+	return nil
+}
+
+// occurrence returns the rest of the present occurrence of a window, or else the next one. Without a window, there is no end.
+func occurrence(window fleet.Window, now time.Time) (notBefore, notAfter time.Time) {
+	begin, end := window.Next(now)
+	if begin.Before(now) {
+		begin = now
+	}
+
+	return begin, end
 }
 
 // addVersions adds the versions to the target, or leaves the target out if the upgrade would be rejected.

@@ -75,7 +75,7 @@ type Changed struct{ InstanceID, Why string }
 //
 // The error is of kind NotFound if there is no such plan, and Conflict if it was applied or canceled or has expired, or if targets have
 // changed and strict is set.
-func (o Orders) Apply(ctx context.Context, id string, strict bool) (changed []Changed, err error) {
+func (o Orders) Apply(ctx context.Context, id string, strict bool) ([]Changed, error) {
 	plan, err := o.Orchestrations.Get(ctx, o.DB.Reader(), id)
 	if err != nil {
 		return nil, known(err)
@@ -85,7 +85,8 @@ func (o Orders) Apply(ctx context.Context, id string, strict bool) (changed []Ch
 		return nil, err
 	}
 
-	if changed, err = o.changes(ctx, plan); err != nil {
+	changed, moved, err := o.changes(ctx, plan)
+	if err != nil {
 		return nil, err
 	}
 
@@ -104,6 +105,10 @@ func (o Orders) Apply(ctx context.Context, id string, strict bool) (changed []Ch
 		}
 
 		if err := o.leaveOut(ctx, tx, id, changed); err != nil {
+			return err
+		}
+
+		if err := o.moveWindows(ctx, tx, moved); err != nil {
 			return err
 		}
 
@@ -127,6 +132,8 @@ func (o Orders) checkPlan(plan environment.Orchestration) error {
 	case plan.State == environment.OrchestrationExpired,
 		plan.State == environment.OrchestrationPlanned && !o.Clock.Now().Before(plan.CreatedAt.Add(environment.PlanLifetime)):
 		return failure.New(failure.Conflict, "The plan has expired: it is older than %d days. Make a new one.", int(environment.PlanLifetime.Hours()/24))
+	case plan.State == environment.OrchestrationPlanned && !plan.Parameters.Strategy.Deadline.IsZero() && !o.Clock.Now().Before(plan.Parameters.Strategy.Deadline):
+		return failure.New(failure.Conflict, "The deadline of the plan has passed. Make a new one.")
 	case plan.State == environment.OrchestrationPlanned:
 		return nil
 	case !plan.AppliedAt.IsZero():
@@ -136,24 +143,22 @@ func (o Orders) checkPlan(plan environment.Orchestration) error {
 	}
 }
 
-// changes plans again, and returns the targets for which the result differs.
-func (o Orders) changes(ctx context.Context, plan environment.Orchestration) ([]Changed, error) {
+// changes plans again, and returns the targets for which the result differs, and those of which only the maintenance window does.
+func (o Orders) changes(ctx context.Context, plan environment.Orchestration) (changed []Changed, moved []environment.Target, err error) {
 	planned, err := o.Orchestrations.Pending(ctx, o.DB.Reader(), plan.ID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	selected, err := o.Planner.targets(ctx, plan)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	now := make(map[string]environment.Target, len(selected))
 	for _, target := range selected {
 		now[target.InstanceID] = target
 	}
-
-	var changed []Changed
 
 	for _, before := range planned {
 		after, found := now[before.InstanceID]
@@ -162,7 +167,7 @@ func (o Orders) changes(ctx context.Context, plan environment.Orchestration) ([]
 		}
 	}
 
-	return changed, nil
+	return changed, windowChanges(planned, selected), nil
 }
 
 // difference returns how a target has changed, or an empty string.

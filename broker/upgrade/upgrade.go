@@ -45,6 +45,8 @@ type Order struct {
 	DryRun bool
 	// Planned has the versions that were planned. Nil means that there was no plan.
 	Planned *Versions
+	// NotAfter is when the operation must have started. Otherwise it fails with failure.ReasonNotStarted. Zero means no limit.
+	NotAfter time.Time
 	// OperationID is the ID of the upgrade. Empty means a random one.
 	OperationID string
 	// PredecessorID is the upgrade that this one repeats, or empty. Why is the message of the first entry of the timeline; it defaults to
@@ -140,6 +142,8 @@ func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accep
 	if order.Planned != nil && *order.Planned != accepted.Versions {
 		return Accepted{}, failure.Wrap(failure.Conflict, ErrChanged, "The upgrade was planned %s, and would now be %s.", *order.Planned, accepted.Versions)
 	}
+
+	upgrade.NotAfter = order.NotAfter
 
 	operation, err := newOperation(ctx, instance, order, upgrade, accepted, now)
 	if err != nil {

@@ -129,15 +129,15 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		},
 		id: func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
 		table: output.Rows{
-			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE"},
-			WideColumns: 5,  // the account and what follows
+			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE", "WINDOW", "NOT BEFORE"},
+			WideColumns: 7,  // the account and what follows
 			Cut:         60, // leaves a table with a long description readable
 			None:        "No targets found.",
 		},
 		row: func(each operatorapi.OrchestrationOperation) []string {
 			return []string{
 				each.InstanceID, each.State, each.ServicePlanName, each.ShootName, each.OperationID, each.Description, each.GlobalAccountID,
-				each.Region, each.FromVersion, each.ToVersion, number(each.Wave),
+				each.Region, each.FromVersion, each.ToVersion, number(each.Wave), each.MaintenanceWindow, output.Time(each.MaintenanceWindowBegin),
 			}
 		},
 	}.command(session, "List the instances of an orchestration with their upgrades", true)
@@ -233,6 +233,11 @@ func orchestrationText(shown operatorapi.Orchestration, now time.Time) output.Te
 		{Name: "Expires", Value: output.Time(shown.ExpiresAt)},
 		{Name: "Changed", Value: output.Time(shown.UpdatedAt)},
 		{Name: "Not before", Value: output.Time(shown.Parameters.Strategy.ScheduleTime)},
+		{Name: "Deadline", Value: output.Time(shown.Parameters.Strategy.Deadline)},
+	}
+
+	if shown.Parameters.Strategy.MaintenanceWindow {
+		fields = append(fields, output.Field{Name: "Windows", Value: "only in the maintenance windows of the instances"})
 	}
 
 	if limits := shown.Parameters.Strategy.Parallel; limits != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -25,6 +26,8 @@ type orchestrationFlags struct {
 	waves                                         []string
 	gate                                          string
 	workers, workersPerRegion, workersPerProvider int
+	windows                                       bool
+	deadline                                      string
 }
 
 // helpSelection explains the flags of an order.
@@ -107,6 +110,8 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.IntVar(&f.workersPerRegion, "workers-per-region", 0, "how many in each region (default no limit)")
 	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many at each cloud provider (default no limit)")
 	flags.StringVar(&f.schedule, "at", "", "the earliest start, such as 2030-01-02T15:04:05Z (default now)")
+	flags.BoolVar(&f.windows, "maintenance-windows", false, "upgrades start only in the maintenance windows of the instances")
+	flags.StringVar(&f.deadline, "deadline", "", "when all upgrades must have started, such as 2030-01-02T15:04:05Z; the others are canceled")
 	flags.StringVar(&f.version, "version", "", "the version after the upgrade")
 	flags.StringArrayVar(&f.waves, "wave", nil, "a wave, which ends before the next one begins: a number, a percentage such as 5%, or labels such as "+
 		"ring=canary, and a soak time after a colon, as in 5%:2h; repeatable. The rest is the last wave")
@@ -140,6 +145,12 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 	}
 
 	f.override(&parameters, kind)
+
+	if f.deadline != "" {
+		if parameters.Strategy.Deadline, err = time.Parse(time.RFC3339, f.deadline); err != nil {
+			return parameters, usage("--deadline must be a time such as 2030-01-02T15:04:05Z")
+		}
+	}
 
 	return parameters, f.addWaves(&parameters.Strategy)
 }
@@ -230,6 +241,7 @@ func amount(text string) (number, percentage int, err error) {
 // override sets the fields of flags that are set.
 func (f *orchestrationFlags) override(parameters *fleet.Parameters, kind string) {
 	parameters.DryRun = parameters.DryRun || f.dryRun
+	parameters.Strategy.MaintenanceWindow = parameters.Strategy.MaintenanceWindow || f.windows
 
 	if f.schedule != "" {
 		parameters.Strategy.Schedule = f.schedule

@@ -174,11 +174,11 @@ func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id
 
 // planText returns the plan and its targets as text.
 func planText(shown shownPlan, now time.Time) output.Text {
-	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "ACCOUNT"}, None: "Nothing is upgraded."}
+	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "NOT AFTER", "ACCOUNT"}, None: "Nothing is upgraded."}
 	for _, each := range shown.Targets {
 		targets.Rows = append(targets.Rows, []string{
 			each.InstanceID, number(each.Wave), each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"), cmp.Or(each.ToVersion, "default"),
-			output.Time(each.MaintenanceWindowBegin), each.GlobalAccountID,
+			output.Time(each.MaintenanceWindowBegin), output.Time(each.MaintenanceWindowEnd), each.GlobalAccountID,
 		})
 	}
 

@@ -97,8 +97,11 @@ type Target struct {
 	Description string
 	// Provider and Region are those of the instance when it was selected.
 	Provider, Region string
-	// NotBefore is the earliest start of the upgrade.
-	NotBefore time.Time
+	// NotBefore is the earliest start of the upgrade. NotAfter is when it must have started, or else waits for the next occurrence of
+	// Window; zero means no end.
+	NotBefore, NotAfter time.Time
+	// Window is the maintenance window of the instance in the form of fleet.Window.String, or empty.
+	Window string
 	// FromVersion and ToVersion are the versions before and after the upgrade, as planned. ToVersion is empty if the upgrade chooses the
 	// version. Both are empty for targets that were left out.
 	FromVersion, ToVersion string

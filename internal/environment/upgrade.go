@@ -1,5 +1,7 @@
 package environment
 
+import "time"
+
 // Upgrade is an upgrade of Kyma or of the cluster of an instance. Its JSON form is stored with operations.
 type Upgrade struct {
 	// Version is the version after the upgrade. For Kyma, it is empty if the operation chooses the version of the account or the
@@ -7,6 +9,8 @@ type Upgrade struct {
 	Version string `json:"version,omitempty"`
 	// MaintenanceVersion is Instance.MaintenanceVersion after the upgrade of a cluster. It is empty if the upgrade keeps it.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
+	// NotAfter is when the operation must have started: the end of a maintenance window or a deadline. Zero means no limit.
+	NotAfter time.Time `json:"notAfter,omitzero"`
 	// DryRun reports that the operation only describes the upgrade.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Preempted reports that the operation has ended early, because the runtime of the instance is being removed or was removed.

@@ -56,6 +56,8 @@ const (
 	ReasonDirectorNilResponse = "err_director_nil_response"
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
 	// ReasonReconcilerGaveUp: the Reconciler has given up the installation or the removal of Kyma.
+	// ReasonNotStarted marks an upgrade that did not start in its maintenance window, or before its deadline.
+	ReasonNotStarted       = "err_not_started_in_time"
 	ReasonReconcilerGaveUp = "err_reconciler_gave_up"
 	// ReasonConfiguration: operators have configured something that cannot be used, such as a malformed ConfigMap.
 	ReasonConfiguration = "err_configuration"

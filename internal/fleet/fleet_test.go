@@ -115,6 +115,9 @@ func TestInvalid(t *testing.T) {
 		"old schedule":     {`{` + all + `,"strategy":{"schedule":"maintenanceWindow"}}`, "Set strategy.maintenanceWindow to true"},
 		"bad schedule":     {`{` + all + `,"strategy":{"schedule":"soon"}}`, "strategy.schedule must be"},
 		"late schedule":    {`{` + all + `,"strategy":{"schedule":"2031-01-02T15:04:05Z"}}`, "more than 90 days"},
+		"past deadline":    {`{` + all + `,"strategy":{"deadline":"2030-01-02T03:04:05Z"}}`, "strategy.deadline must be in the future"},
+		"early deadline":   {`{` + all + `,"strategy":{"schedule":"2030-01-03T05:04:05Z","deadline":"2030-01-03T05:04:05Z"}}`, "after the earliest start"},
+		"late deadline":    {`{` + all + `,"strategy":{"deadline":"2031-01-02T15:04:05Z"}}`, "strategy.deadline must not be more than 90 days"},
 		"machine image":    {`{` + all + `,"kubernetes":{"machineImage":"x"}}`, "the plan determines the machine image"},
 	} {
 		t.Run(name, func(t *testing.T) {

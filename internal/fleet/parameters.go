@@ -62,8 +62,10 @@ type Strategy struct {
 	Schedule     string    `json:"schedule,omitempty"`
 	ScheduleTime time.Time `json:"scheduleTime,omitzero"`
 	// MaintenanceWindow starts upgrades only in the maintenance windows of their instances.
-	MaintenanceWindow bool      `json:"maintenanceWindow,omitempty"`
-	Parallel          *Parallel `json:"parallel,omitempty"`
+	MaintenanceWindow bool `json:"maintenanceWindow,omitempty"`
+	// Deadline is when all upgrades must have started: the others are canceled. Zero means none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Parallel *Parallel `json:"parallel,omitempty"`
 	// Waves divide the targets. Without waves, all targets are in one.
 	Waves []Wave `json:"waves,omitempty"`
 	// FailureGate stops the orchestration after failures. Nil means never.
@@ -117,10 +119,6 @@ func (s Strategy) complete(now time.Time) (Strategy, error) {
 		return s, invalid("strategy.type must be %q.", StrategyParallel)
 	}
 
-	if s.MaintenanceWindow {
-		return s, invalid("strategy.maintenanceWindow is not supported yet. Set strategy.schedule to the begin of the maintenance window.")
-	}
-
 	parallel := Parallel{Workers: 1}
 	if s.Parallel != nil {
 		parallel = *s.Parallel
@@ -143,7 +141,7 @@ func (s Strategy) complete(now time.Time) (Strategy, error) {
 	return s.schedule(now)
 }
 
-// schedule determines ScheduleTime.
+// schedule determines ScheduleTime, and checks Deadline.
 func (s Strategy) schedule(now time.Time) (Strategy, error) {
 	switch s.Schedule {
 	case ScheduleImmediate, ScheduleNow:
@@ -171,7 +169,15 @@ func (s Strategy) schedule(now time.Time) (Strategy, error) {
 		return s, invalid("strategy.schedule must not be more than %d days in the future.", int(maxDelay.Hours()/24))
 	}
 
-	s.ScheduleTime = s.ScheduleTime.UTC()
+	if !s.Deadline.IsZero() && !s.Deadline.After(s.ScheduleTime) {
+		return s, invalid("strategy.deadline must be in the future and after the earliest start.")
+	}
+
+	if s.Deadline.Sub(now) > maxDelay {
+		return s, invalid("strategy.deadline must not be more than %d days in the future.", int(maxDelay.Hours()/24))
+	}
+
+	s.ScheduleTime, s.Deadline = s.ScheduleTime.UTC(), s.Deadline.UTC()
 
 	return s, nil
 }

@@ -844,10 +844,16 @@ type OrchestrationOperation struct {
 	GlobalAccountID string `json:"globalAccountID"`
 	InstanceID      string `json:"instanceID"`
 
+	// MaintenanceWindow The maintenance window of the instance, such as Sat,Sun 22:00:00-02:00:00 Europe/Berlin.
+	MaintenanceWindow string `json:"maintenanceWindow,omitempty,omitzero"`
+
 	// MaintenanceWindowBegin The earliest start of the operation.
 	MaintenanceWindowBegin time.Time `json:"maintenanceWindowBegin,omitempty,omitzero"`
-	OperationID            string    `json:"operationID"`
-	OrchestrationID        string    `json:"orchestrationID"`
+
+	// MaintenanceWindowEnd When the operation must have started, or else waits for the next maintenance window. Absent without a window.
+	MaintenanceWindowEnd time.Time `json:"maintenanceWindowEnd,omitempty,omitzero"`
+	OperationID          string    `json:"operationID"`
+	OrchestrationID      string    `json:"orchestrationID"`
 
 	// Region The provider's region of the instance.
 	Region          string `json:"region,omitempty,omitzero"`

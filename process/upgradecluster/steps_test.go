@@ -163,6 +163,34 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// TestNotAfter runs an upgrade to its end that started in time, also if its worker is late, and does nothing otherwise.
+func TestNotAfter(t *testing.T) {
+	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+	for name, c := range map[string]struct {
+		reason   string
+		notAfter time.Time
+		now      time.Time
+		orders   int
+	}{
+		"in time":      {"it starts before the end", started.Add(time.Second), started, 1},
+		"long upgrade": {"the first attempt counts", started.Add(time.Second), started.Add(time.Hour), 1},
+		"at the end":   {"the end is too late", started, started, 0},
+		"too late":     {"after the end", started.Add(-time.Hour), started, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture()
+			operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1", StartedAt: started},
+				environment.Data{Upgrade: &environment.Upgrade{Version: "1.35", NotAfter: c.notAfter}}, c.now)
+
+			_, _, err := stepstest.Run(t, w.process().Stages, operation)
+			if late := failure.Of(err).Reason == failure.ReasonNotStarted; len(w.orders) != c.orders || len(w.announced) != c.orders || late != (c.orders == 0) {
+				t.Errorf("%s: orders %v, announced %v, %v", c.reason, w.orders, w.announced, err)
+			}
+		})
+	}
+}
+
 func TestFailures(t *testing.T) {
 	w := newFixture()
 	w.refusal = failure.New(failure.Waiting, "busy")

@@ -54,6 +54,12 @@ func Start(name, description string, instances Instances, change func(operation 
 				return operation, 0, failure.New(failure.Internal, "the operation contains no upgrade")
 			}
 
+			// The time of the first attempt counts: an upgrade that has started runs to its end.
+			if end := operation.Data.Upgrade.NotAfter; !end.IsZero() && !operation.StartedAt.Before(end) {
+				return operation, 0, failure.New(failure.Permanent, "the upgrade had to start before %s, and did nothing", end.UTC().Format(time.RFC3339)).
+					WithReason(failure.ReasonNotStarted, failure.ComponentBroker)
+			}
+
 			instance, err := instances.Find(ctx, operation.InstanceID)
 			if failure.Of(err).Reason == failure.ReasonNotFound {
 				return preempted(operation), 0, nil

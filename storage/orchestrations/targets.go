@@ -25,6 +25,8 @@ type targetRow struct {
 	Provider        string       `db:"provider"`
 	Region          string       `db:"region"`
 	NotBefore       storage.Time `db:"not_before"`
+	NotAfter        storage.Time `db:"not_after"`
+	Window          string       `db:"maintenance_window"`
 	FromVersion     string       `db:"from_version"`
 	ToVersion       string       `db:"to_version"`
 	Wave            int          `db:"wave"`
@@ -33,7 +35,7 @@ type targetRow struct {
 
 // targetColumns are the columns of targetRow.
 const targetColumns = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before,
-	from_version, to_version, wave`
+	from_version, to_version, wave, maintenance_window, not_after`
 
 func (r targetRow) target() environment.Target {
 	former, _, _ := strings.Cut(r.FormerIDs, " ")
@@ -41,7 +43,7 @@ func (r targetRow) target() environment.Target {
 	return environment.Target{
 		OrchestrationID: r.OrchestrationID, InstanceID: r.InstanceID, OperationID: r.OperationID, FormerID: former,
 		State: environment.TargetState(r.State), Description: r.Description, Provider: r.Provider, Region: r.Region, NotBefore: r.NotBefore.Time,
-		Wave: r.Wave, FromVersion: r.FromVersion, ToVersion: r.ToVersion, ShootName: r.Shoot,
+		NotAfter: r.NotAfter.Time, Window: r.Window, Wave: r.Wave, FromVersion: r.FromVersion, ToVersion: r.ToVersion, ShootName: r.Shoot,
 	}
 }
 
@@ -52,10 +54,11 @@ func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environ
 
 		for _, target := range batch {
 			args = append(args, target.OrchestrationID, target.InstanceID, target.OperationID, target.FormerID, string(target.State),
-				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion, max(target.Wave, 1))
+				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion, max(target.Wave, 1),
+				target.Window, storage.At(target.NotAfter))
 		}
 
-		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
+		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
 
 		if _, err := storage.Exec(ctx, tx, `INSERT INTO orchestration_targets (`+targetColumns+`) VALUES `+values, args...); err != nil {
 			return failure.While(err, "adding the targets of an orchestration")
@@ -105,11 +108,12 @@ type DueFilter struct {
 	Limit                            int
 }
 
-// Due returns pending targets that are due, those of earlier waves first.
+// Due returns pending targets that are due, those of earlier waves first. Targets whose windows have ended are not due.
 func (s *Store) Due(ctx context.Context, tx storage.Tx, id string, filter DueFilter) ([]environment.Target, error) {
 	var conditions storage.Conditions
 
-	conditions.Add(true, "orchestration_id = ? AND state = 'pending' AND wave <= ? AND not_before <= ?", id, filter.Wave, storage.At(filter.Now))
+	conditions.Add(true, "orchestration_id = ? AND state = 'pending' AND wave <= ? AND not_before <= ? AND (not_after IS NULL OR not_after > ?)",
+		id, filter.Wave, storage.At(filter.Now), storage.At(filter.Now))
 	conditions.Add(len(filter.WithoutProviders) > 0, "provider NOT IN (?)", filter.WithoutProviders)
 	conditions.Add(len(filter.WithoutRegions) > 0, "region NOT IN (?)", filter.WithoutRegions)
 	where, args := conditions.Where()
@@ -181,9 +185,11 @@ func escapeLike(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
-// Retry makes a failed target pending again, with the ID of its next upgrade.
+// Retry makes a failed target pending again, with the ID of its next upgrade. A target with a window waits for the next occurrence, which can
+// be the present one.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, target environment.Target, operationID string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?, accepted = FALSE,
+			not_after = CASE WHEN maintenance_window = '' THEN NULL ELSE not_before END,
 			former_ids = CASE WHEN former_ids = '' THEN operation_id ELSE operation_id || ' ' || former_ids END, operation_id = ?
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'failed'`,
 		storage.At(now), operationID, target.OrchestrationID, target.InstanceID)

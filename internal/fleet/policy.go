@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Policy determines the maintenance windows of instances. Its JSON is that of the maintenance policy of Kyma Environment Broker. The zero
+// value takes windows from plans and Shoots.
+type Policy struct {
+	// Rules are tried in order; the first one that matches applies.
+	Rules []PolicyRule `json:"rules,omitempty"`
+	// Default applies to instances that no rule matches and whose plans have no window.
+	Default WindowTimes `json:"default,omitzero"`
+}
+
+// PolicyRule is a window for some instances. Without times, it only restricts the days of the window of the Shoot.
+type PolicyRule struct {
+	WindowTimes
+
+	Match PolicyMatch `json:"match"`
+}
+
+// PolicyMatch matches instances by all its fields that are not empty. All are regular expressions in the syntax of RE2, which match a
+// part of the value.
+type PolicyMatch struct {
+	GlobalAccountID string `json:"globalAccountID,omitempty"`
+	Plan            string `json:"plan,omitempty"`
+	// Region is the region of the cloud provider.
+	Region string `json:"region,omitempty"`
+}
+
+// Windows finds the maintenance windows of instances. It is safe for concurrent use.
+type Windows struct {
+	rules []compiledRule
+	other WindowTimes
+}
+
+type compiledRule struct {
+	account, plan, region *regexp.Regexp
+
+	times WindowTimes
+}
+
+// Compile checks the policy. The error is of type ValidationError, and begins with the path of the field.
+func (p Policy) Compile() (Windows, error) {
+	windows := Windows{other: p.Default}
+
+	if err := p.Default.Validate(); err != nil {
+		return windows, invalid("default: %s", err)
+	}
+
+	for i, rule := range p.Rules {
+		compiled := compiledRule{times: rule.WindowTimes}
+
+		if err := rule.Validate(); err != nil {
+			return windows, invalid("rules[%d]: %s", i, err)
+		}
+
+		for _, field := range []struct {
+			name, pattern string
+			into          **regexp.Regexp
+		}{
+			{"globalAccountID", rule.Match.GlobalAccountID, &compiled.account},
+			{"plan", rule.Match.Plan, &compiled.plan},
+			{"region", rule.Match.Region, &compiled.region},
+		} {
+			var err error
+			if *field.into, err = regexp.Compile(field.pattern); err != nil {
+				return windows, invalid("rules[%d].match.%s: %s", i, field.name, err)
+			}
+		}
+
+		windows.rules = append(windows.rules, compiled)
+	}
+
+	return windows, nil
+}
+
+// Validate checks times that can be incomplete: days without times restrict the window of the Shoot.
+func (t WindowTimes) Validate() error {
+	if t.Begin != "" || t.End != "" {
+		_, err := t.Window()
+
+		return err
+	}
+
+	if t.TimeZone != "" {
+		return invalid("timeZone needs timeBegin and timeEnd")
+	}
+
+	_, err := t.days()
+
+	return err
+}
+
+// Of returns the window of an instance. plan and shoot are the windows of its plan and of its Shoot, which can be zero. Days and times come
+// each from the first that has them: the first rule that matches, the plan, the default of the policy, the Shoot. The window is zero if
+// no times are known.
+func (w Windows) Of(candidate Candidate, plan, shoot WindowTimes) (Window, error) {
+	sources := []WindowTimes{plan, w.other, shoot}
+
+	for _, rule := range w.rules {
+		if rule.account.MatchString(candidate.GlobalAccount) && rule.plan.MatchString(candidate.PlanName) && rule.region.MatchString(candidate.Region) {
+			sources = append([]WindowTimes{rule.times}, plan, shoot)
+
+			break
+		}
+	}
+
+	var times WindowTimes
+
+	for _, source := range sources {
+		if len(times.Days) == 0 {
+			times.Days = source.Days
+		}
+
+		if times.Begin == "" {
+			times.Begin, times.End, times.TimeZone = source.Begin, source.End, source.TimeZone
+		}
+	}
+
+	if times.Begin == "" {
+		return Window{}, nil
+	}
+
+	window, err := times.Window()
+	if err != nil {
+		return Window{}, fmt.Errorf("the maintenance window of instance %s: %w", candidate.InstanceID, err)
+	}
+
+	return window, nil
+}

@@ -1,0 +1,251 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7
+	// dayNames are the names of the days in files and in Window.String.
+	dayNames = "Sun Mon Tue Wed Thu Fri Sat"
+	// shootTime is the format of times in Shoots and in policies of Kyma Environment Broker. wallTime and shortTime are those of times
+	// with a time zone of their own.
+	shootTime = "150405-0700"
+	wallTime  = "15:04:05"
+	shortTime = "15:04"
+)
+
+// Window is a maintenance window that repeats on days of the week. Begin and End are times of day in Location; the time since midnight. A
+// window whose end is not after its begin ends on the next day. The zero value is no window.
+//
+// A time belongs to the window if the clocks of Location show it so. When clocks go forward, the part that they skip is missing from the
+// window. When they go back, the hour that repeats belongs to a window once, so that windows do not become longer.
+type Window struct {
+	// Days are the days on which the window begins, from Sunday. Empty means all.
+	Days       []time.Weekday
+	Begin, End time.Duration
+	Location   *time.Location
+}
+
+// IsZero reports whether there is no window.
+func (w Window) IsZero() bool { return w.Location == nil }
+
+// Next returns the first occurrence that ends after the time. It can have begun before. Both times are zero if there is none.
+func (w Window) Next(after time.Time) (begin, end time.Time) {
+	if w.IsZero() {
+		return time.Time{}, time.Time{}
+	}
+
+	local := after.In(w.Location)
+
+	// A window that begins yesterday can last until today. In the second week, no occurrence is skipped by a change of clocks.
+	for offset := -1; offset <= 2*week; offset++ {
+		date := time.Date(local.Year(), local.Month(), local.Day()+offset, 0, 0, 0, 0, time.UTC)
+		if len(w.Days) > 0 && !slices.Contains(w.Days, date.Weekday()) {
+			continue
+		}
+
+		begin, end = w.occurrence(date)
+		if begin.Before(end) && end.After(after) {
+			return begin.UTC(), end.UTC()
+		}
+	}
+
+	return time.Time{}, time.Time{}
+}
+
+// occurrence returns the window that begins on the date, which is given as midnight in UTC. The end is not after the begin if clocks skip
+// the whole window.
+func (w Window) occurrence(date time.Time) (begin, end time.Time) {
+	last := date
+	if w.End <= w.Begin {
+		last = date.Add(day)
+	}
+
+	begins, ends := w.instants(date.Add(w.Begin)), w.instants(last.Add(w.End))
+	begin, end = begins[len(begins)-1], ends[0]
+
+	if len(ends) > 1 && !end.After(begin) {
+		end = ends[1]
+	}
+
+	return begin, end
+}
+
+// instants returns when the clocks of the location show the time, which is given as if it were UTC: twice if clocks go back over it, or when
+// they go forward if they skip it.
+func (w Window) instants(shown time.Time) []time.Time {
+	var found []time.Time
+
+	_, before := shown.Add(-day).In(w.Location).Zone()
+	_, behind := shown.Add(day).In(w.Location).Zone()
+
+	for _, offset := range []int{before, behind} {
+		at := shown.Add(-time.Duration(offset) * time.Second)
+		if _, actual := at.In(w.Location).Zone(); actual == offset && !slices.ContainsFunc(found, at.Equal) {
+			found = append(found, at)
+		}
+	}
+
+	if len(found) == 0 { // with the former offset, the time is after the change
+		change, _ := shown.Add(-time.Duration(before) * time.Second).In(w.Location).ZoneBounds()
+		found = append(found, change)
+	}
+
+	return found
+}
+
+// String returns the window in the form that ParseWindow reads, such as "Sat,Sun 22:00:00-02:00:00 Europe/Berlin". Without a window it is
+// empty.
+func (w Window) String() string {
+	if w.IsZero() {
+		return ""
+	}
+
+	days := "daily"
+	if len(w.Days) > 0 {
+		names := make([]string, 0, len(w.Days))
+		for _, each := range w.Days {
+			names = append(names, strings.Fields(dayNames)[each])
+		}
+
+		days = strings.Join(names, ",")
+	}
+
+	midnight := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) //nolint:mnd // any date
+
+	return fmt.Sprintf("%s %s-%s %s", days, midnight.Add(w.Begin).Format(wallTime), midnight.Add(w.End).Format(wallTime), w.Location)
+}
+
+// ParseWindow reads the result of Window.String. The text is limited to what Window.String returns.
+func ParseWindow(text string) (Window, error) {
+	if text == "" {
+		return Window{}, nil
+	}
+
+	fields := strings.Fields(text)
+	if len(fields) != 3 { //nolint:mnd // days, times, zone
+		return Window{}, invalid("%q is not a maintenance window", text)
+	}
+
+	var days []string
+	if fields[0] != "daily" {
+		days = strings.Split(fields[0], ",")
+	}
+
+	begin, end, _ := strings.Cut(fields[1], "-")
+
+	return WindowTimes{Days: days, Begin: begin, End: end, TimeZone: fields[2]}.Window()
+}
+
+// WindowTimes is a maintenance window in files. Its JSON is that of the maintenance policy of Kyma Environment Broker, with TimeZone in
+// addition.
+type WindowTimes struct {
+	// Days are Mon, Tue, Wed, Thu, Fri, Sat and Sun. Empty means all.
+	Days []string `json:"days,omitempty"`
+	// Begin and End have the form 220000+0100 or, with TimeZone, 22:00 or 22:00:00.
+	Begin string `json:"timeBegin,omitempty"`
+	End   string `json:"timeEnd,omitempty"`
+	// TimeZone is a name of the IANA time zone database, such as Europe/Berlin, whose changes of clocks the window follows, or an offset
+	// such as +01:00.
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Window returns the window. The error is of type ValidationError.
+func (t WindowTimes) Window() (window Window, err error) {
+	if window.Days, err = t.days(); err != nil {
+		return Window{}, err
+	}
+
+	if t.Begin == "" || t.End == "" {
+		return Window{}, invalid("timeBegin and timeEnd are required")
+	}
+
+	begin, zone, err := t.time("timeBegin", t.Begin)
+	if err != nil {
+		return Window{}, err
+	}
+
+	end, endZone, err := t.time("timeEnd", t.End)
+	if err != nil {
+		return Window{}, err
+	}
+
+	window.Begin, window.Location = begin, zone
+	// Times with different offsets mean the same zone: that of the begin.
+	window.End = (end + offsetOf(zone) - offsetOf(endZone) + 2*day) % day //nolint:mnd // offsets differ by less than two days
+
+	return window, nil
+}
+
+// days returns the days, sorted and without duplicates.
+func (t WindowTimes) days() ([]time.Weekday, error) {
+	var days []time.Weekday
+
+	for _, name := range t.Days {
+		at := slices.Index(strings.Fields(dayNames), name)
+		if at < 0 {
+			return nil, invalid("%q is not a day; use Mon, Tue, Wed, Thu, Fri, Sat or Sun", name)
+		}
+
+		days = append(days, time.Weekday(at))
+	}
+
+	slices.Sort(days)
+
+	return slices.Compact(days), nil
+}
+
+// time returns the time since midnight, and the time zone.
+func (t WindowTimes) time(name, value string) (time.Duration, *time.Location, error) {
+	for _, format := range []string{shootTime, wallTime, shortTime} {
+		parsed, err := time.Parse(format, value)
+		if err != nil || (format == shootTime) != (t.TimeZone == "") {
+			continue
+		}
+
+		zone, err := t.zone(parsed)
+		midnight := time.Date(parsed.Year(), parsed.Month(), parsed.Day(), 0, 0, 0, 0, parsed.Location())
+
+		return parsed.Sub(midnight), zone, err
+	}
+
+	if t.TimeZone == "" {
+		return 0, nil, invalid("%s must have the form 220000+0100; without the offset, use 22:00 and timeZone", name)
+	}
+
+	return 0, nil, invalid("%s must have the form 22:00 or 22:00:00, because timeZone is set", name)
+}
+
+// zone returns the time zone: that of TimeZone, or else the offset of the time.
+func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
+	if offset, err := time.Parse("-07:00", t.TimeZone); err == nil {
+		of = offset
+	} else if t.TimeZone != "" {
+		zone, err := time.LoadLocation(t.TimeZone)
+		if err != nil || t.TimeZone == "Local" { // the zone of the host
+			return nil, invalid("timeZone %q is unknown; use a name such as Europe/Berlin", t.TimeZone)
+		}
+
+		return zone, nil
+	}
+
+	_, offset := of.Zone()
+
+	return time.FixedZone(of.Format("-07:00"), offset), nil
+}
+
+// offsetOf returns the offset of a location with only one, and 0 for others, whose times have none.
+func offsetOf(location *time.Location) time.Duration {
+	if _, err := time.Parse("-07:00", location.String()); err != nil {
+		return 0
+	}
+
+	_, offset := time.Unix(0, 0).In(location).Zone()
+
+	return time.Duration(offset) * time.Second
+}
