@@ -93,6 +93,7 @@ soak: postgres patroni garden ## Run the replica scenarios, the failovers of Pos
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestLinearizable$$' ./test/linear
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 ./test/crash
+	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^(TestCrashes|TestFleetCrashes|TestFleetStorm)$$' ./broker/orchestration
 	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 ./test/bundles
 	@$(MAKE) --no-print-directory fuzz
 

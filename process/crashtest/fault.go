@@ -3,6 +3,7 @@ package crashtest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,9 @@ func name(plan []Fault) string {
 // faults counts the calls of all replicas in a run and injects the planned faults. All proxies of the run share it.
 type faults struct {
 	plan []Fault
+	// every, if not 0, injects a fault that random selects into one in so many calls.
+	every  int
+	random *rand.Rand
 
 	mutex  sync.Mutex
 	active bool
@@ -91,6 +95,12 @@ func (f *faults) next(name string, modes ...Mode) Mode {
 
 	f.counts[name]++
 	point := Point{Name: name, N: f.counts[name]}
+
+	if f.every > 0 && len(modes) > 0 && f.random.IntN(f.every) == 0 {
+		f.injected++
+
+		return modes[f.random.IntN(len(modes))]
+	}
 
 	for _, mode := range modes {
 		f.possible = append(f.possible, Fault{Point: point, Mode: mode})

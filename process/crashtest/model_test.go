@@ -219,7 +219,7 @@ func runActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []act
 			t.Fatal(err)
 		}
 
-		m.Run = newRun(t, Env[data]{Store: store, Processes: m.processes}, nil)
+		m.Run = newRun(t, Env[data]{Store: store, Processes: m.processes}, newFaults(nil))
 
 		defer m.end()
 

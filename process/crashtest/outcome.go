@@ -32,17 +32,12 @@ type ended struct {
 	Data           string
 }
 
-// runOnce runs the scenario once. It returns the outcome and the faults of the run.
-func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, *faults) {
+// runOnce runs the scenario once, and injects the faults.
+func runOnce[D any](t *testing.T, scenario Scenario[D], faults *faults) (result outcome) {
 	t.Helper()
 
-	var (
-		result outcome
-		faults *faults
-	)
-
 	synctest.Test(t, func(t *testing.T) {
-		run := newRun(t, scenario.Open(t), plan)
+		run := newRun(t, scenario.Open(t), faults)
 		defer run.end()
 
 		ids := run.env.Script(run)
@@ -74,11 +69,9 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 		for _, violation := range run.monitor.violations {
 			t.Error(violation)
 		}
-
-		faults = run.faults
 	})
 
-	return result, faults
+	return result
 }
 
 // assertEqual fails the test unless both outcomes are equal. want is the outcome of the run without faults.

@@ -38,10 +38,10 @@ type Run[D any] struct {
 	proxies []*Proxy
 }
 
-func newRun[D any](t *testing.T, env Env[D], plan []Fault) *Run[D] {
+func newRun[D any](t *testing.T, env Env[D], faults *faults) *Run[D] {
 	t.Helper()
 
-	run := &Run[D]{T: t, env: env, faults: newFaults(plan), monitor: newMonitor()}
+	run := &Run[D]{T: t, env: env, faults: faults, monitor: newMonitor()}
 	run.startReplica()
 
 	return run

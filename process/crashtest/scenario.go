@@ -88,6 +88,30 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 	})
 }
 
+// Storm runs the scenario once, with a fault in one of so many calls on average. The seed selects the faults, but the order of concurrent
+// calls also varies. The run must end as Expected says. It suits scenarios that are too long to run once for each fault.
+func Storm[D any](t *testing.T, seed uint64, every int, scenario Scenario[D]) {
+	t.Helper()
+
+	t.Run(scenario.Name, func(t *testing.T) {
+		faults := newFaults(nil)
+		faults.every, faults.random = every, rand.New(rand.NewPCG(seed, uint64(every))) //nolint:gosec // chooses test data
+
+		scenario.checkExpected(t, runOnce(t, scenario, faults))
+
+		calls := 0
+		for _, count := range faults.counts {
+			calls += count
+		}
+
+		t.Logf("seed %d: %d faults in %d calls", seed, faults.injected, calls)
+
+		if faults.injected == 0 {
+			t.Error("no fault was injected: the scenario is too short")
+		}
+	})
+}
+
 // each runs every scenario without faults, and then with the plans that the function plan derives from the possible faults.
 func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fault) [][]Fault) {
 	t.Helper()
@@ -124,7 +148,8 @@ func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]
 			tried++
 
 			for range attempts {
-				got, faults := runOnce(t, scenario, plan)
+				faults := newFaults(plan)
+				got := runOnce(t, scenario, faults)
 				assertEqual(t, baseline, got)
 
 				if faults.injected > 0 {
@@ -145,7 +170,8 @@ func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]
 func rehearse[D any](t *testing.T, scenario Scenario[D]) (outcome, []Fault) {
 	t.Helper()
 
-	baseline, faults := runOnce(t, scenario, nil)
+	faults := newFaults(nil)
+	baseline := runOnce(t, scenario, faults)
 	if t.Failed() {
 		t.Fatal("the scenario fails even without a fault")
 	}
