@@ -43,8 +43,16 @@ func (b *fakeBroker) routeOrchestrations() {
 		answer(w, http.StatusOK, operatorapi.OrchestrationOperationList{Data: data, Page: page})
 	})
 	b.routes.HandleFunc("GET /orchestrations/{id}", func(w http.ResponseWriter, r *http.Request) {
-		if found := b.findOrchestration(w, r); found != nil {
-			answer(w, http.StatusOK, found)
+		found := b.findOrchestration(w, r)
+		if found == nil {
+			return
+		}
+
+		answer(w, http.StatusOK, found)
+
+		// The next frame is the response to the next request.
+		if frames := b.scenario.OrchestrationFrames[found.OrchestrationID]; len(frames) > 0 {
+			*found, b.scenario.OrchestrationFrames[found.OrchestrationID] = frames[0], frames[1:]
 		}
 	})
 	for change, state := range map[string]string{"cancel": "canceling", "pause": "paused", "resume": "in progress"} {

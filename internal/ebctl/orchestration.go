@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -200,12 +201,34 @@ func (s *session) completeOrchestration(command *cobra.Command, args []string, _
 
 // newOrchestrationGetCommand returns the command that shows an orchestration.
 func newOrchestrationGetCommand(session *session) *cobra.Command {
-	return session.onOrchestration(&cobra.Command{
+	var (
+		wait  bool
+		limit time.Duration
+	)
+
+	command := session.onOrchestration(&cobra.Command{
 		Use:   "get ORCHESTRATION",
-		Short: "Show an orchestration with the numbers of its targets",
+		Short: "Show an orchestration with the numbers of its targets, or wait for its end",
+		Long: "Show an orchestration with the numbers of its targets, or wait for its end.\n\n" +
+			"The wait also ends if the failure gate stops the orchestration. An interrupted wait does not stop it.",
+		Example: "  ebctl orchestration get 1b6c2a54-3a49-4a3e-9a02-0f5f7b6f1c11 --wait",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
-		return session.printOrchestration(ctx, client, id)
+		if !wait {
+			return session.printOrchestration(ctx, client, id)
+		}
+
+		found, failed := session.waitForOrchestration(ctx, client, id, limit)
+		if found.OrchestrationID == "" {
+			return failed
+		}
+
+		return cmp.Or(failed, session.print(found, orchestrationText(found, session.Clock.Now())))
 	})
+
+	command.Flags().BoolVar(&wait, "wait", false, "wait until the orchestration has ended")
+	command.Flags().DurationVar(&limit, "wait-timeout", 0, "maximum duration of the wait; 0 means no limit")
+
+	return command
 }
 
 // printOrchestration reads and prints an orchestration.

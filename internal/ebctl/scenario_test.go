@@ -68,9 +68,11 @@ type scenario struct {
 	// CloudAccounts are the accounts of the account pool.
 	CloudAccounts []operatorapi.CloudAccount `json:"cloudAccounts"`
 	// Orchestrations are the orchestrations, newest first, with their targets. Retried is the response to a retry.
-	Orchestrations []operatorapi.Orchestration          `json:"orchestrations"`
-	Targets        []operatorapi.OrchestrationOperation `json:"targets"`
-	Retried        operatorapi.OrchestrationRetried     `json:"retried"`
+	Orchestrations []operatorapi.Orchestration `json:"orchestrations"`
+	// OrchestrationFrames are the later responses for an orchestration, by ID.
+	OrchestrationFrames map[string][]operatorapi.Orchestration `json:"orchestrationFrames"`
+	Targets             []operatorapi.OrchestrationOperation   `json:"targets"`
+	Retried             operatorapi.OrchestrationRetried       `json:"retried"`
 	// Applied is the response to the application of a plan.
 	Applied operatorapi.AppliedPlan `json:"applied"`
 	// Credentials are the kubeconfigs that other systems have.

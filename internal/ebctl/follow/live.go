@@ -35,11 +35,13 @@ const (
 	clearRest = "\x1b[J"
 )
 
-// Show replaces the last drawing. It cuts each line to the width of the terminal and drops the first lines of a drawing that is
+// Show replaces the last drawing.
+func (l *Live) Show(moment Moment) { l.Draw(frame(moment)) }
+
+// Draw replaces the last drawing by the lines. It cuts each line to the width of the terminal and drops the first lines of a drawing that is
 // higher than the terminal, because the cursor cannot move back to lines that have wrapped or scrolled off the screen.
-func (l *Live) Show(moment Moment) {
+func (l *Live) Draw(lines []string) {
 	size := l.size()
-	lines := frame(moment)
 
 	if size.Height > 1 && len(lines) >= size.Height {
 		lines = lines[len(lines)-size.Height+1:]
