@@ -203,7 +203,7 @@ func TestAdditionalComponents(t *testing.T) {
 		"OtherVersion": {[]corev1.ConfigMap{plans("pr-7", "additional-components: [{name: seven, namespace: x}]"), other}, "PR-7", []string{"seven"}, ""},
 		"Fallback":     {[]corev1.ConfigMap{other}, "PR-7", []string{"standard"}, ""},
 		"Twice":        {[]corev1.ConfigMap{other, plans("1.0.0", "")}, "", nil, "2 ConfigMaps"},
-		"Source":       {[]corev1.ConfigMap{plans("1.0.0", "additional-components: [{name: dns, namespace: x, source: {url: 'https://x'}}]")}, "", nil, "has a source"},
+		"Source":       {[]corev1.ConfigMap{plans("1.0.0", "additional-components: [{name: dns, namespace: x, source: {url: 'https://x'}}]")}, "", nil, "write https://HOST/FILE#sha256=DIGEST"},
 		"Malformed":    {[]corev1.ConfigMap{plans("1.0.0", "{")}, "", nil, "not valid YAML"},
 	} {
 		instance := ordered()
@@ -226,25 +226,30 @@ func TestAdditionalComponents(t *testing.T) {
 	}
 }
 
-// TestSources checks that the Reconciler, unlike the Provisioner, installs components that do not belong to the release.
+// TestSources checks components that do not belong to the release. The Provisioner requires their digest.
 func TestSources(t *testing.T) {
 	t.Parallel()
 
-	subject := newKyma(t, &controlPlane{configs: []corev1.ConfigMap{config("plans", map[string]string{
-		"default": "additional-components: [{name: dns, namespace: x, source: {url: 'https://dns.example.com'}}]",
-	}, "keb-config=true", "runtime-version-1.0.0=true")}})
+	for installer, source := range map[environment.KymaInstaller]string{
+		environment.InstallerReconciler:  "https://dns.example.com",
+		environment.InstallerProvisioner: "https://dns.example.com/dns.tgz#sha256=" + strings.Repeat("0", 64),
+	} {
+		subject := newKyma(t, &controlPlane{configs: []corev1.ConfigMap{config("plans", map[string]string{
+			"default": "additional-components: [{name: dns, namespace: x, source: {url: '" + source + "'}}]",
+		}, "keb-config=true", "runtime-version-1.0.0=true")}})
 
-	instance := ordered()
-	instance.Request.Cluster.Kyma.Installer = environment.InstallerReconciler
+		instance := ordered()
+		instance.Request.Cluster.Kyma.Installer = installer
 
-	got, err := subject.Complete(t.Context(), instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+		got, err := subject.Complete(t.Context(), instance)
+		if err != nil {
+			t.Fatal(err)
+		}
 
-	want := environment.KymaComponent{Name: "dns", Namespace: "x", SourceURL: "https://dns.example.com"}
-	if diff := cmp.Diff(want, got.Installation.Components[len(got.Installation.Components)-1]); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
+		want := environment.KymaComponent{Name: "dns", Namespace: "x", SourceURL: source}
+		if diff := cmp.Diff(want, got.Installation.Components[len(got.Installation.Components)-1]); diff != "" {
+			t.Errorf("%s: -want +got\n%s", installer, diff)
+		}
 	}
 }
 

@@ -26,9 +26,9 @@ type planConfiguration struct {
 	KymaTemplate string `json:"kyma-template"`
 }
 
-// parseComponents returns the additional components in the configuration of a plan. Only some installers accept components with a source
-// outside the release. The text of its error follows a subject.
-func parseComponents(text string, sources bool) ([]environment.KymaComponent, error) {
+// parseComponents returns the additional components in the configuration of a plan. Without anySource, sources outside the release must have a
+// digest. The text of its error follows a subject.
+func parseComponents(text string, anySource bool) ([]environment.KymaComponent, error) {
 	var configured planConfiguration
 	if err := yaml.Unmarshal([]byte(text), &configured); err != nil {
 		return nil, errors.New("is not valid YAML")
@@ -40,8 +40,8 @@ func parseComponents(text string, sources bool) ([]environment.KymaComponent, er
 		switch {
 		case component.Name == "" || component.Namespace == "":
 			return nil, errors.New("has a component without a name or a namespace")
-		case component.Source.URL != "" && !sources:
-			return nil, fmt.Errorf("has a source for component %s, but components come from the Provisioner's releases", component.Name)
+		case component.Source.URL != "" && !anySource && !isPinned(component.Source.URL):
+			return nil, fmt.Errorf("has a source for component %s that the Provisioner does not install: write https://HOST/FILE#sha256=DIGEST", component.Name)
 		}
 
 		components = append(components, environment.KymaComponent{
@@ -50,6 +50,11 @@ func parseComponents(text string, sources bool) ([]environment.KymaComponent, er
 	}
 
 	return components, nil
+}
+
+// isPinned reports whether a source has the form that the Provisioner requires. The Provisioner checks the details.
+func isPinned(source string) bool {
+	return strings.HasPrefix(source, "https://") && strings.Contains(source, "#sha256=")
 }
 
 // planConfiguration returns the text of the plan's configuration for the version, and the name of its ConfigMap. Both are empty if there

@@ -58,7 +58,7 @@ type KymaInstallation struct {
 type KymaComponent struct {
 	Name      string
 	Namespace string
-	// SourceURL is the address of a component that does not belong to the release. The Provisioner accepts no such component.
+	// SourceURL is the address of manifests outside the release, or empty. For the Provisioner, it ends with the digest of the file.
 	SourceURL     string
 	Configuration []KymaEntry
 }

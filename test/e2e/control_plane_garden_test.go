@@ -38,8 +38,8 @@ type controlPlane struct {
 	toPlane *tcpProxy
 }
 
-// startControlPlane starts all of them. The Provisioner has the releases 1.0.0, which is the default, to 1.3.0.
-func startControlPlane(t *testing.T) *controlPlane {
+// startControlPlane starts all of them, the Provisioner with additional variables. It has the releases 1.0.0, which is the default, to 1.3.0.
+func startControlPlane(t *testing.T, variables ...string) *controlPlane {
 	t.Helper()
 
 	p := &controlPlane{T: t}
@@ -78,7 +78,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 	address, provisioner := harness.FreeAddress(t), harness.FreeAddress(t)
 	p.pair = pair{platform: newPlatform(t, "http://"+address), provisioner: "http://" + provisioner}
 
-	harness.Launch(t, append(harness.DatabaseVariables(harness.SQLite(t, "provisioner")),
+	harness.Launch(t, append(append(harness.DatabaseVariables(harness.SQLite(t, "provisioner")), variables...),
 		"APP_ADDRESS="+provisioner, "APP_STATUS_ADDRESS="+harness.FreeAddress(t), "APP_GARDENER_PROJECT=local", "APP_SHUTDOWN_DELAY=0s",
 		"APP_GARDENER_KUBECONFIG_PATH="+harness.ServeGarden(t, harness.StartGarden(t, 200*time.Millisecond)),
 		"APP_KYMA_RELEASES_PATH="+planeReleases(t)), harness.Build(t, "provisioner"))

@@ -54,7 +54,8 @@ func kymaInput(kyma *environment.Kyma) *wire.KymaConfigInput {
 
 	for _, component := range kyma.Installation.Components {
 		input.Components = append(input.Components, &wire.ComponentConfigurationInput{
-			Component: component.Name, Namespace: component.Namespace, Configuration: entriesInput(component.Configuration),
+			Component: component.Name, Namespace: component.Namespace, SourceURL: unlessZero(component.SourceURL),
+			Configuration: entriesInput(component.Configuration),
 		})
 	}
 
