@@ -55,7 +55,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 			WideColumns: 2, // the IDs of the entry and the operation
 			None:        "No entries found.",
 		},
-		row: session.auditRow,
+		row:     session.auditRow,
+		columns: auditColumns(),
 	}.command(session, "List the entries of the audit log, newest first", false)
 
 	flags := command.Flags()

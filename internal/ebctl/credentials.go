@@ -52,7 +52,8 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 
 			return func(credential operatorapi.Credential) bool { return credential.Problem != "" }
 		},
-		id: func(credential operatorapi.Credential) string { return credential.InstanceID + "/" + credential.System },
+		id:      func(credential operatorapi.Credential) string { return credential.InstanceID + "/" + credential.System },
+		columns: credentialColumns(),
 		table: output.Rows{
 			Head:        []string{headInstance, "SYSTEM", "ISSUED", "VALID UNTIL", "RENEWAL", "PROBLEM", "NAME"},
 			WideColumns: 1,  // the name

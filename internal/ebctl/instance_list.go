@@ -69,6 +69,7 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	command := lister[operatorapi.RuntimeList, operatorapi.Runtime]{
 		entries: noun + "s",
 		table:   table,
+		columns: runtimeColumns(),
 		row:     row,
 		layout: func() (output.Rows, func(operatorapi.Runtime) []string, bool) {
 			table, row := session.leftoverTable()

@@ -45,6 +45,8 @@ type lister[L, E any] struct {
 	// table is the table without its rows; row returns the cells of an entry.
 	table output.Rows
 	row   func(entry E) []string
+	// columns are the fields of an entry in the output format csv, as paths of its JSON form.
+	columns []string
 	// layout replaces table and row if flags select another table. It may be nil, and it may return false.
 	layout func() (output.Rows, func(entry E) []string, bool)
 }
@@ -74,12 +76,8 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 		Short: short,
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if given.limit < 0 {
-				return usage("--limit must not be negative")
-			}
-
-			if given.watch && given.total {
-				return usage("--watch and --total cannot be combined")
+			if err := given.check(session.format); err != nil {
+				return err
 			}
 
 			if given.watch {
@@ -89,6 +87,14 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 			client, err := l.open(command.Context(), session)
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", l.entries, err)
+			}
+
+			if given.streams(session.format) {
+				if err := l.export(command.Context(), session, client, given); err != nil {
+					return fmt.Errorf("listing %s: %w", l.entries, err)
+				}
+
+				return nil
 			}
 
 			list, err := l.list(command.Context(), client, given)
@@ -102,9 +108,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 				fmt.Fprintf(session.Err, "Total: %d\n", *page.TotalCount)
 			}
 
-			if page.Cursor != "" {
-				fmt.Fprintf(session.Err, "Only the first %d entries are listed. Use --all-pages to list all entries.\n", page.Count)
-			}
+			noteMore(session, page)
 
 			return session.print(list, l.rows(*data, given.noHeaders))
 		},
@@ -123,6 +127,20 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	}
 
 	return command
+}
+
+// check returns an error for flags that exclude each other.
+func (f listFlags) check(format output.Format) error {
+	switch {
+	case f.limit < 0:
+		return usage("--limit must not be negative")
+	case f.watch && f.total:
+		return usage("--watch and --total cannot be combined")
+	case format == output.CSV && (f.watch || f.total || f.sortBy != ""):
+		return usage("-o csv cannot be combined with --watch, --total and --sort-by")
+	default:
+		return nil
+	}
 }
 
 // rows returns the entries as a table.

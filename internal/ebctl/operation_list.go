@@ -89,7 +89,8 @@ func newOperationListCommand(session *session) *cobra.Command {
 			Cut:         60, // leaves a table with a long problem readable
 			None:        "No operations found.",
 		},
-		row: session.operationRow,
+		row:     session.operationRow,
+		columns: operationColumns(),
 	}.command(session, "List operations, newest first", true)
 
 	flags := command.Flags()

@@ -94,7 +94,8 @@ func orchestrationLister(session *session, state *string) lister[operatorapi.Orc
 		parts: func(list *operatorapi.OrchestrationList) (*operatorapi.Page, *[]operatorapi.Orchestration) {
 			return &list.Page, &list.Data
 		},
-		id: func(each operatorapi.Orchestration) string { return each.OrchestrationID },
+		id:      func(each operatorapi.Orchestration) string { return each.OrchestrationID },
+		columns: orchestrationColumns(),
 		table: output.Rows{
 			Head:        []string{"ORCHESTRATION", "TYPE", headState, "AGE", "ORDERED BY", "DESCRIPTION", "DRY RUN"},
 			WideColumns: 1,  // whether it is a dry run
@@ -128,7 +129,8 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		parts: func(list *operatorapi.OrchestrationOperationList) (*operatorapi.Page, *[]operatorapi.OrchestrationOperation) {
 			return &list.Page, &list.Data
 		},
-		id: func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
+		id:      func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
+		columns: targetColumns(),
 		table: output.Rows{
 			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE", "WINDOW", "NOT BEFORE"},
 			WideColumns: 7,  // the account and what follows

@@ -87,7 +87,7 @@ func newRootCommand(session *session) *cobra.Command {
 	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token instead of user and password ("+TokenVariable+")")
 	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+ConfigVariable+")")
 	flags.StringVar(&session.contextName, "context", "", "the context of the configuration file ("+ContextVariable+"; default the current one)")
-	flags.VarP(&session.format, "output", "o", "output format: table, wide, name, json, yaml, jsonpath=EXPRESSION or go-template=TEMPLATE")
+	flags.VarP(&session.format, "output", "o", "output format: table, wide, name, json, yaml, csv, jsonpath=EXPRESSION or go-template=TEMPLATE")
 	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "maximum duration of each request")
 
 	complete(root, "output", output.Formats()...)

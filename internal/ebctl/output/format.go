@@ -24,6 +24,8 @@ const (
 	Wide Format = "wide"
 	JSON Format = "json"
 	YAML Format = "yaml"
+	// CSV prints the rows of lists, with a header, as in RFC 4180.
+	CSV Format = "csv"
 	// Name prints one ID per line, as input for other commands.
 	Name Format = "name"
 	// JSONPath prints the fields that a kubectl JSONPath expression selects, such as jsonpath={.data[*].name}.
@@ -35,7 +37,7 @@ const (
 // Formats returns the names of the formats.
 func Formats() []string {
 	return []string{
-		string(Table), string(Wide), string(Name), string(JSON), string(YAML), string(JSONPath), string(GoTemplate),
+		string(Table), string(Wide), string(Name), string(JSON), string(YAML), string(CSV), string(JSONPath), string(GoTemplate),
 	}
 }
 
@@ -107,6 +109,8 @@ func (f Format) Print(w io.Writer, value any, text Text) error {
 		}
 
 		return write(w, lines(named.Names()))
+	case CSV:
+		return writeCSV(w, text)
 	case JSONPath, GoTemplate:
 		return evaluate(w, kind, expression, value)
 	case JSON, YAML:

@@ -173,7 +173,7 @@ func TestSet(t *testing.T) {
 	format := output.JSON
 
 	err := format.Set("xml")
-	if err == nil || err.Error() != `output format "xml" is not one of table, wide, name, json, yaml, jsonpath=, go-template=` || format != output.JSON {
+	if err == nil || err.Error() != `output format "xml" is not one of table, wide, name, json, yaml, csv, jsonpath=, go-template=` || format != output.JSON {
 		t.Errorf("unknown format: got %v and format %s", err, format)
 	}
 }

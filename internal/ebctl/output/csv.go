@@ -1,0 +1,95 @@
+package output
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ErrNoRows reports that a result is no table and cannot be printed in the format CSV.
+var ErrNoRows = errors.New("the result is no list: use an output format other than csv")
+
+// zeroTime is the JSON form of a time that is not set. CSV has an empty cell instead.
+const zeroTime = "0001-01-01T00:00:00Z"
+
+// writeCSV writes the table with its header and all columns.
+func writeCSV(w io.Writer, text Text) error {
+	table, is := text.(Rows)
+	if !is {
+		return ErrNoRows
+	}
+
+	writer := csv.NewWriter(w)
+
+	rows := table.Rows
+	if !table.NoHead {
+		rows = append([][]string{table.Head}, rows...)
+	}
+
+	for _, row := range rows {
+		if err := writeRow(writer, row); err != nil {
+			return err
+		}
+	}
+
+	return flush(writer)
+}
+
+func writeRow(writer *csv.Writer, cells []string) error {
+	safe := make([]string, 0, len(cells))
+	for _, cell := range cells {
+		safe = append(safe, safeCell(cell))
+	}
+
+	if err := writer.Write(safe); err != nil {
+		return fmt.Errorf("printing the result: %w", err)
+	}
+
+	return nil
+}
+
+func flush(writer *csv.Writer) error {
+	writer.Flush()
+
+	if err := writer.Error(); err != nil {
+		return fmt.Errorf("printing the result: %w", err)
+	}
+
+	return nil
+}
+
+// safeCell prevents that spreadsheets execute the text as a formula: users choose names of instances. A text that begins like a
+// formula gets an apostrophe in front.
+func safeCell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+
+	return text
+}
+
+// cellOf returns the value at a path of decoded JSON, such as status.state, as text. Objects and lists are JSON.
+func cellOf(decoded any, path string) string {
+	for name := range strings.SplitSeq(path, ".") {
+		fields, _ := decoded.(map[string]any)
+		decoded = fields[name]
+	}
+
+	switch value := decoded.(type) {
+	case nil:
+		return ""
+	case string:
+		if value == zeroTime {
+			return ""
+		}
+
+		return value
+	default:
+		encoded, _ := json.Marshal(value) //nolint:errchkjson // decoded from JSON
+
+		return string(encoded)
+	}
+}
