@@ -16,6 +16,7 @@ func mayScanOnSQLite() map[string]string {
 	const newest = "SQLite does not use a partial index for a choice of kinds and states"
 
 	return map[string]string{
+		"instances.List of a kind":     newest,
 		"instances.List being changed": newest,
 		"instances.List being deleted": newest,
 		"instances.List being made":    newest,

@@ -36,6 +36,7 @@ func mayScan() map[string]string {
 	const (
 		nearlyAll = "it counts nearly every row, and only on request"
 		few       = "there are few kinds, plans, platforms and regions: an index would slow down every acceptance, and totals are rarely requested"
+		rare      = "operators rarely filter by the column, and the list takes less than 0.1 s: an index would slow down every operation that changes it"
 		none      = "no row has the value: such a list is rare and takes less than 0.1 s"
 	)
 
@@ -54,6 +55,20 @@ func mayScan() map[string]string {
 		"instances.Count of its region":   few,
 		"instances.Count of no region":    few,
 		"instances.Usage of all":          "a quota of all instances, or of a plan, reads a small index; the list of the fullest groups is read on request, and once a minute for metrics",
+		"instances.Count of a provider":   few,
+		"instances.Count of no provider":  few,
+		"instances.Count of a kind":       few,
+		"instances.Count of a rare kind":  few,
+		"instances.Count of a runtime":    rare,
+		"instances.Count of a version":    rare,
+		"instances.Count shared":          rare,
+		"instances.Count expired":         rare,
+		"instances.List of a rare kind":   rare,
+		"instances.List of a runtime":     rare,
+		"instances.List of a version":     rare,
+		"instances.List of no provider":   none,
+		"instances.List shared":           rare,
+		"instances.List expired":          rare,
 		"instances.List of no plan":       none,
 		"instances.List of no region":     none,
 		"instances.List of no platform":   none,

@@ -36,7 +36,7 @@ type Cleaner interface {
 
 // listLeftovers returns a page of leftovers, newest first. The filter is that of the list of runtimes.
 func (a *api) listLeftovers(r *http.Request, query operatorserver.Query, filter instances.Filter) (httpserver.Response, error) {
-	for _, name := range []string{"state", "labels", "protected"} {
+	for _, name := range append(columnFilters(), "state", "labels", "protected") {
 		if query.Get(name) != "" {
 			return httpserver.Response{}, operatorserver.Invalid("leftovers and " + name + " exclude each other.")
 		}

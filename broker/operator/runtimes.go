@@ -97,6 +97,10 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 		return httpserver.Response{}, err
 	}
 
+	if err := addColumns(query, &filter); err != nil {
+		return httpserver.Response{}, err
+	}
+
 	versions, err := query.Bool("versions")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -112,6 +116,10 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 	}
 
 	if state := query.Get("state"); state != "" {
+		if query.Get(kindFilter) != "" {
+			return httpserver.Response{}, operatorserver.Invalid("kind and state exclude each other: a state implies kinds.")
+		}
+
 		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
 			return httpserver.Response{}, err
 		}

@@ -113,8 +113,31 @@ func TestFiltersOfRuntimes(t *testing.T) {
 		i.SubAccountID, i.PlanName, i.PlanID, i.PlatformRegion = "other", "gcp", "gcp-id", "cf-us10"
 	})
 
+	b.operation("b", environment.KindUpdate, process.Succeeded)
+	b.instance("d", process.Succeeded, func(i *environment.Instance) {
+		i.PlanName, i.PlanID, i.GlobalAccountID, i.SubAccountID = "own", "own-id", "moved", "d"
+	})
+
+	for _, change := range []string{
+		`UPDATE instances SET subscription_account_id = 'former', shared_with = 'cf-one cf-two', maintenance_version = '1.1.0' WHERE id = 'd'`,
+		`UPDATE instances SET expires_at = '2000-01-01T00:00:00.000000Z', expired_at = '2000-01-01T00:00:00.000000Z' WHERE id = 'd'`,
+	} {
+		if _, err := storage.Exec(t.Context(), b.db.Writer(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, err := storage.Exec(t.Context(), b.db.Writer(), `UPDATE instances SET expires_at = ? WHERE id = 'c'`, storage.At(b.clock.Now())); err != nil {
+		t.Fatal(err)
+	}
+
+	// at is a time, hours after the last creation.
+	at := func(hours int) string {
+		return b.clock.Now().Add(time.Second + time.Duration(hours)*time.Hour).UTC().Format(time.RFC3339)
+	}
+
 	for query, want := range map[string][]string{
-		"":                           {"c", "b", "a"},
+		"":                           {"d", "c", "b", "a"},
 		"?instance_id=b":             {"b"},
 		"?account=ga":                {"c", "a"},
 		"?account=ga&subaccount=sa":  {"a"},
@@ -131,10 +154,52 @@ func TestFiltersOfRuntimes(t *testing.T) {
 		"?state=failed":              nil,
 		"?state=succeeded&plan=aws":  {"b", "a"},
 		"?account=" + "%27%20OR%201": nil,
+
+		"?provider=aws":                                   {"d", "c", "b", "a"},
+		"?provider=azure":                                 nil,
+		"?shoot=c-b":                                      {"b"},
+		"?shoot=c-b&account=ga":                           nil,
+		"?runtime=runtime-c":                              {"c"},
+		"?subscription_account=former":                    {"d"},
+		"?shared_with=cf-two":                             {"d"},
+		"?shared_with=cf":                                 nil,
+		"?maintenance_version=1.1.0":                      {"d"},
+		"?expired=true":                                   {"d"},
+		"?expired=false&plan=gcp":                         {"c"},
+		"?expires_before=" + at(1):                        {"c"},
+		"?expires_before=" + at(-48):                      nil,
+		"?since=" + at(0):                                 nil,
+		"?until=" + at(0):                                 {"d", "c", "b", "a"},
+		"?since=" + at(-1) + "&until=" + at(0):            {"d", "c", "b", "a"},
+		"?kind=provision":                                 {"d", "c", "a"},
+		"?kind=update":                                    {"b"},
+		"?kind=update&plan=gcp":                           nil,
+		"?kind=provision&provider=aws&shared_with=cf-two": {"d"},
 	} {
 		got := instanceIDs(list[operatorapi.RuntimeList](b, "/runtimes"+query).Data)
 		if diff := cmp.Diff(want, got); diff != "" {
 			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+}
+
+// TestInvalidFiltersOfRuntimes checks that a filter with an invalid value is rejected: if it were ignored, the list would contain all instances.
+func TestInvalidFiltersOfRuntimes(t *testing.T) {
+	b := newBench(t)
+
+	for query, want := range map[string]string{
+		"expired=maybe":                 "expired must be true or false.",
+		"since=yesterday":               "since must be a time",
+		"until=1":                       "until must be a time",
+		"expires_before=2030-01-02":     "expires_before must be a time",
+		"kind=explode":                  "The kind \\\"explode\\\" is unknown. Use one of: provision,",
+		"kind=provision&state=failed":   "kind and state exclude each other",
+		"shared_with=%25":               "shared_with must be the name of a platform.",
+		"leftovers=true&runtime=r":      "leftovers and runtime exclude each other.",
+		"leftovers=true&kind=provision": "leftovers and kind exclude each other.",
+	} {
+		if got := b.want(query, b.do("viewer", "GET", "/runtimes?"+query), 400); !strings.Contains(got.Raw, want) {
+			t.Errorf("%s: got %s, want %q", query, got.Raw, want)
 		}
 	}
 }
@@ -224,7 +289,7 @@ func TestListsRejectInvalidQueries(t *testing.T) {
 	b := newBench(t)
 
 	for query, reason := range map[string]string{
-		"shoot=x":                     "unknown filters are rejected",
+		"shot=x":                      "unknown filters are rejected",
 		"plan=bogus":                  "a plan must be in the catalog or have instances",
 		"state=nice":                  "the state must be in the API description",
 		"page=0":                      "pages are counted from 1",
@@ -242,7 +307,7 @@ func TestListsRejectInvalidQueries(t *testing.T) {
 	} {
 		b.want(reason, b.do("viewer", "GET", "/runtimes?"+query), http.StatusBadRequest)
 
-		if query != "shoot=x" && query != "plan=bogus" {
+		if query != "plan=bogus" {
 			b.want(reason, b.do("viewer", "GET", "/operations?"+query), http.StatusBadRequest)
 		}
 	}

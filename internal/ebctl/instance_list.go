@@ -108,6 +108,18 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
 	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")
 	flags.BoolVar(&filter.Protected, "protected", false, "only instances with deletion protection")
+	flags.StringVar(&filter.Provider, "provider", "", "only instances at the cloud provider")
+	flags.StringVar(&filter.Shoot, "shoot", "", "only the instance with this Shoot")
+	flags.StringVar(&filter.Runtime, "runtime", "", "only the instance with this ID of the runtime")
+	flags.StringVar(&filter.SubscriptionAccount, "subscription-account", "",
+		"only instances that the global account has ordered and that have been moved to another one")
+	flags.StringVar(&filter.SharedWith, "shared-with", "", "only instances that the platform can use without owning them")
+	flags.StringVar(&filter.MaintenanceVersion, "maintenance-version", "", "only instances with this version of their plan")
+	flags.StringVar(&filter.Kind, "kind", "", "only instances whose newest operation has the kind; excludes --state")
+	flags.BoolVar(&filter.Expired, "expired", false, "only expired instances")
+	flags.StringVar(&filter.ExpiresBefore, "expires-before", "", "only instances that have not expired and will expire before this time, such as 2030-01-02T15:04:05Z")
+	flags.StringVar(&filter.Since, "since", "", "only instances created at or after this time")
+	flags.StringVar(&filter.Until, "until", "", "only instances created before this time")
 	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
 	completeBy(command, "plan", session.completePlan)
 

@@ -1513,6 +1513,39 @@ type ListRuntimesParams struct {
 	// Protected Whether to list only instances with deletion protection.
 	Protected bool `form:"protected,omitempty" json:"protected,omitempty,omitzero"`
 
+	// Provider Only instances at this cloud provider.
+	Provider string `form:"provider,omitempty" json:"provider,omitempty,omitzero"`
+
+	// Shoot Only the instance with this Shoot.
+	Shoot string `form:"shoot,omitempty" json:"shoot,omitempty,omitzero"`
+
+	// Runtime Only the instance with this ID of the runtime.
+	Runtime string `form:"runtime,omitempty" json:"runtime,omitempty,omitzero"`
+
+	// SubscriptionAccount Only instances that this global account has ordered and that have been moved to another one.
+	SubscriptionAccount string `form:"subscription_account,omitempty" json:"subscription_account,omitempty,omitzero"`
+
+	// SharedWith Only instances that this platform can use without owning them.
+	SharedWith string `form:"shared_with,omitempty" json:"shared_with,omitempty,omitzero"`
+
+	// MaintenanceVersion Only instances with this version of their plan.
+	MaintenanceVersion string `form:"maintenance_version,omitempty" json:"maintenance_version,omitempty,omitzero"`
+
+	// Kind Only instances whose newest operation has this kind. Excludes state.
+	Kind string `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
+
+	// Expired Whether to list only expired instances.
+	Expired bool `form:"expired,omitempty" json:"expired,omitempty,omitzero"`
+
+	// ExpiresBefore Only instances that have not expired and will expire before this time.
+	ExpiresBefore string `form:"expires_before,omitempty" json:"expires_before,omitempty,omitzero"`
+
+	// Since Only instances created at or after this time.
+	Since string `form:"since,omitempty" json:"since,omitempty,omitzero"`
+
+	// Until Only instances created before this time.
+	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
+
 	// Versions Whether the entries have kubernetesVersion and kymaVersion. They are missing if the order of an instance cannot be decrypted.
 	Versions bool `form:"versions,omitempty" json:"versions,omitempty,omitzero"`
 

@@ -28,6 +28,15 @@ type Filter struct {
 	Platform string
 	// Plan selects instances by the name or the ID of their plan.
 	Plan string
+	// Provider, RuntimeID, MaintenanceVersion and SubscriptionAccountID select instances by these columns.
+	Provider, RuntimeID, MaintenanceVersion, SubscriptionAccountID string
+	// SharedWith selects instances that the platform can use without owning them. The name must be a DNS label.
+	SharedWith string
+	// Since and Until select instances by the time of their creation. Since is inclusive, Until is exclusive.
+	Since, Until time.Time
+	// ExpiresBefore selects instances that have not expired and will expire before the time. Expired selects expired instances only.
+	ExpiresBefore time.Time
+	Expired       bool
 	// Suspended selects suspended instances only. Protected selects instances with deletion protection only.
 	Suspended, Protected bool
 	// Labels selects instances that meet all conditions.
@@ -147,6 +156,16 @@ func (f Filter) where(paged bool) (string, []any) {
 	conditions.Add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
 	conditions.Add(f.Platform != "", "instances.platform = ?", f.Platform)
 	conditions.Add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
+	conditions.Add(f.Provider != "", "instances.provider = ?", f.Provider)
+	conditions.Add(f.RuntimeID != "", "instances.runtime_id = ?", f.RuntimeID)
+	conditions.Add(f.MaintenanceVersion != "", "instances.maintenance_version = ?", f.MaintenanceVersion)
+	conditions.Add(f.SubscriptionAccountID != "", // the second part is that of the partial index
+		"instances.subscription_account_id = ? AND instances.subscription_account_id <> ''", f.SubscriptionAccountID)
+	conditions.Add(f.SharedWith != "", "' ' || instances.shared_with || ' ' LIKE ?", "% "+f.SharedWith+" %")
+	conditions.Add(!f.Since.IsZero(), "instances.created_at >= ?", storage.At(f.Since))
+	conditions.Add(!f.Until.IsZero(), "instances.created_at < ?", storage.At(f.Until))
+	conditions.Add(!f.ExpiresBefore.IsZero(), "instances.expires_at < ? AND instances.expired_at IS NULL", storage.At(f.ExpiresBefore))
+	conditions.Add(f.Expired, "instances.expired_at IS NOT NULL")
 	conditions.Add(f.Suspended, "instances.suspended")
 	conditions.Add(f.Protected, "instances.deletion_protection")
 

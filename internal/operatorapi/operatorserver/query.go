@@ -30,6 +30,9 @@ type Query struct {
 // Bool returns the value of a parameter that is true or false. It is false by default.
 func (q Query) Bool(name string) (bool, error) { return boolean(q.Values, name) }
 
+// Time returns the value of a parameter that is a time. It is zero if the parameter is absent.
+func (q Query) Time(name string) (time.Time, error) { return moment(q.Values, name) }
+
 // Page selects a part of a list: by number, or by a cursor, which identifies the last entry of the previous page.
 type Page struct {
 	Size int
@@ -143,17 +146,25 @@ func boolean(values url.Values, name string) (bool, error) {
 
 // period returns the parameters since, which is inclusive, and until, which is exclusive. They are zero if they are absent.
 func period(values url.Values) (since, until time.Time, err error) {
-	for name, moment := range map[string]*time.Time{"since": &since, "until": &until} {
-		if !values.Has(name) {
-			continue
-		}
-
-		if *moment, err = time.Parse(time.RFC3339, values.Get(name)); err != nil {
-			return since, until, Invalid(name + " must be a time such as 2030-01-02T15:04:05Z.")
-		}
+	if since, err = moment(values, "since"); err == nil {
+		until, err = moment(values, "until")
 	}
 
-	return since, until, nil
+	return since, until, err
+}
+
+// moment returns the value of a parameter that must be a time. It is zero if the parameter is absent.
+func moment(values url.Values, name string) (time.Time, error) {
+	if !values.Has(name) {
+		return time.Time{}, nil
+	}
+
+	given, err := time.Parse(time.RFC3339, values.Get(name))
+	if err != nil {
+		return time.Time{}, Invalid(name + " must be a time such as 2030-01-02T15:04:05Z.")
+	}
+
+	return given, nil
 }
 
 // ReadList reads one page of a list from a store. The limit in the filter must be the page size plus one: the additional entry

@@ -274,7 +274,7 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "protected", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "protected", "provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "expired", "expires_before", "since", "until", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"),
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",
