@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Job is periodic work on things that are due. All fields except Limit are required.
+// Job is periodic work on things that are due. All fields except Limit and Daily are required.
 type Job struct {
 	// Name identifies the job in the operator API, in metrics and in the database. It never changes.
 	Name string
@@ -15,6 +15,8 @@ type Job struct {
 	Items string
 	// Every is the interval between two runs in the background.
 	Every time.Duration
+	// Daily, if set, is the time since midnight in UTC at which the background runs the job, once a day instead of at the interval.
+	Daily *time.Duration
 	// Limit is the number of items that a run may change without confirmation. Zero means no limit.
 	Limit int
 	// Reason is the reason that timelines and the audit log have for changes in the background.

@@ -62,7 +62,7 @@ func (r Runner) Parts() []lifecycle.Part {
 
 	for _, job := range r.Jobs {
 		parts = append(parts, lifecycle.Periodic{
-			Name: "job " + job.Name, Every: job.Every, Clock: r.Clock, Log: r.Log,
+			Name: "job " + job.Name, Every: job.checkEvery(), Clock: r.Clock, Log: r.Log,
 			Work: func(ctx context.Context) error { return r.TakeTurn(ctx, job) },
 		}.Part())
 	}
@@ -70,11 +70,12 @@ func (r Runner) Parts() []lifecycle.Part {
 	return parts
 }
 
-// TakeTurn runs the job, unless a replica has done so within its interval.
+// TakeTurn runs the job, unless a replica has done so within its interval or, if it runs daily, today.
 func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	now := r.Clock.Now()
+	due, next := job.turn(now)
 
-	claimed, err := r.Reports.Claim(ctx, reportID(job), now, now.Add(job.Every))
+	claimed, err := r.Reports.Claim(ctx, reportID(job), due, next)
 	if err != nil || !claimed {
 		return err
 	}

@@ -293,3 +293,60 @@ environment_broker_job_last_run_timestamp_seconds{name="test"} %d
 		t.Error(err)
 	}
 }
+
+// TestDailyJob looks every ten minutes on two replicas for six days: the job runs once a day at its time, also on the first day. On one day no
+// replica runs at that time, and the job waits for the next day.
+func TestDailyJob(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		_, runner, clock := newRunner(t, db, 0)
+
+		at, err := jobs.ParseDaily("02:30")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var ran []string
+
+		job := runner.Jobs[0]
+		job.Daily = &at
+		job.Due = func(context.Context) (jobs.Due, error) {
+			ran = append(ran, clock.Now().Format("02 15:04"))
+
+			return jobs.Due{}, nil
+		}
+
+		for clock.Now().Before(began.AddDate(0, 0, 6)) {
+			away := clock.Now().Day() == 5 && clock.Now().Hour() < 6
+			for range 2 {
+				if away {
+					break
+				}
+
+				if err := runner.TakeTurn(t.Context(), job); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			clock.Step(10 * time.Minute)
+		}
+
+		if diff := cmp.Diff([]string{"03 02:34", "04 02:34", "06 02:34", "07 02:34", "08 02:34"}, ran); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+func TestParseDaily(t *testing.T) {
+	for _, text := range []string{"", "2", "24:00", "02:60", "2:30 pm", "-1:00"} {
+		if at, err := jobs.ParseDaily(text); err == nil {
+			t.Errorf("%q is %s", text, at)
+		}
+	}
+
+	for _, text := range []string{"00:00", "23:59"} {
+		at, err := jobs.ParseDaily(text)
+		if got := (jobs.Job{Daily: &at}).DailyText(); err != nil || got != text {
+			t.Errorf("%s is shown as %s: %v", text, got, err)
+		}
+	}
+}

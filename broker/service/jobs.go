@@ -43,12 +43,19 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 		runner.Jobs = append(runner.Jobs, deleter.Job(config.CIS.Interval, limits[subaccounts.Name]))
 	}
 
+	for i := range runner.Jobs {
+		if at, daily := config.JobTimes[runner.Jobs[i].Name]; daily {
+			moment, _ := jobs.ParseDaily(at) // was checked
+			runner.Jobs[i].Daily = &moment
+		}
+	}
+
 	runner.Metrics = jobs.NewMetrics(s.Metrics(), runner)
 
 	return runner
 }
 
-// checkJobs checks the limits of jobs.
+// checkJobs checks the limits and the times of jobs.
 func (c Config) checkJobs() error {
 	known := []string{
 		expiry.Expirer{}.Job(0).Name, cleanup.Cleaner{}.Job(0).Name, broker.ExpiryOfBindings(broker.Options{}, 0).Name, poolcleanup.Cleaner{}.Job(0).Name,
@@ -64,6 +71,16 @@ func (c Config) checkJobs() error {
 
 		if c.JobLimits[name] < 0 {
 			errs = append(errs, fmt.Errorf("APP_JOB_LIMITS: the limit of %s must not be negative", name))
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(c.JobTimes)) {
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("APP_JOB_TIMES: there is no job %q, only %s", name, strings.Join(known, ", ")))
+		}
+
+		if _, err := jobs.ParseDaily(c.JobTimes[name]); err != nil {
+			errs = append(errs, fmt.Errorf("APP_JOB_TIMES: %s: %w", name, err))
 		}
 	}
 

@@ -40,8 +40,13 @@ func newJobListCommand(session *session) *cobra.Command {
 					last = session.age(job.LastRun.StartedAt) + " ago"
 				}
 
+				every := job.Every
+				if job.Daily != "" {
+					every = job.Daily + " UTC"
+				}
+
 				table.IDs = append(table.IDs, job.Name)
-				table.Rows = append(table.Rows, []string{job.Name, job.Every, limit, last, resultText(job.Items, job.LastRun), job.Description})
+				table.Rows = append(table.Rows, []string{job.Name, every, limit, last, resultText(job.Items, job.LastRun), job.Description})
 			}
 
 			return session.print(list, table)

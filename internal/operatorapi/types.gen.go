@@ -573,9 +573,13 @@ type Intervention struct {
 
 // Job Periodic work that removes something.
 type Job struct {
+	// Daily The time of day in UTC at which the background runs the job. Absent if it runs at the interval.
+	//
+	// Example: 02:30
+	Daily       string `json:"daily,omitempty,omitzero"`
 	Description string `json:"description"`
 
-	// Every The interval between two runs in the background.
+	// Every The interval between two runs in the background, unless daily is set.
 	//
 	// Example: 5m0s
 	Every string `json:"every"`
