@@ -223,3 +223,42 @@ func TestErrorsKeepTheCursor(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestVersion1OfCIS deletes the instances of deleted subaccounts once, although each run reads all events again, and keeps the cursor of
+// version 2.0.
+func TestVersion1OfCIS(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		server := httptest.NewServer(f.cis)
+		t.Cleanup(server.Close)
+
+		config := fakecis.Config(server.URL)
+		config.Version = cis.Version1
+		f.Events = cis.New(config, http.DefaultTransport)
+
+		f.create("gone", "sub-1")
+		f.create("stays", "sub-2")
+		f.cis.Delete("sub-1", began)
+
+		for range 2 {
+			due, err := f.Job(time.Hour, 0).Due(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for _, item := range due.Items {
+				if _, err := item.Do(t.Context(), "the subaccount was deleted"); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			if err := due.Complete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if diff := cmp.Diff([]string{"gone"}, f.deleted); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}

@@ -25,9 +25,16 @@ const (
 	maxPages = 10_000
 )
 
+// The versions of the event service.
+const (
+	Version1 = "1.0"
+	Version2 = "2.0"
+)
+
 // Config is the connection to CIS. An empty URL switches it off.
 type Config struct {
-	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS 2.0), which knows deleted subaccounts; empty turns the job subaccounts off"`
+	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS), which knows deleted subaccounts; empty turns the job subaccounts off"`
+	Version      string        `env:"VERSION"           help:"version of the event service: 1.0 or 2.0"`
 	AuthURL      string        `env:"AUTH_URL"          help:"URL of the token endpoint, without /oauth/token"`
 	ClientID     string        `env:"CLIENT_ID"         help:"client ID for the token endpoint"`
 	ClientSecret secret.String `env:"CLIENT_SECRET"     help:"client secret for the token endpoint"`
@@ -36,7 +43,9 @@ type Config struct {
 }
 
 // DefaultConfig returns the defaults, with CIS switched off.
-func DefaultConfig() Config { return Config{Interval: time.Hour, Timeout: 30 * time.Second} }
+func DefaultConfig() Config {
+	return Config{Version: Version2, Interval: time.Hour, Timeout: 30 * time.Second}
+}
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
@@ -50,6 +59,10 @@ func (c Config) Check() error {
 		if !upstream.IsURL(address.value) {
 			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
 		}
+	}
+
+	if c.Version != Version1 && c.Version != Version2 {
+		errs = append(errs, fmt.Errorf("APP_CIS_VERSION: must be %s or %s", Version1, Version2))
 	}
 
 	if c.ClientID == "" || c.ClientSecret == "" {
@@ -84,7 +97,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe reports whether CIS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.URL) }
 
-// Event is the deletion of a subaccount.
+// Event is the deletion of a subaccount. The time is zero in version 1.0.
 type Event struct {
 	Subaccount string
 	At         time.Time
@@ -104,6 +117,10 @@ type page struct {
 // it need not read the whole history. Events that arrive meanwhile move others to later pages: some may be returned twice, but none is
 // missing.
 func (c *Client) DeletedSubaccounts(ctx context.Context, since time.Time) ([]Event, error) {
+	if c.config.Version == Version1 {
+		return c.deletedInVersion1(ctx)
+	}
+
 	var found []Event
 
 	for number := range maxPages {

@@ -61,6 +61,39 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestVersion1 reads several pages of events, which have no times.
+func TestVersion1(t *testing.T) {
+	simulated := fakecis.New()
+	server := httptest.NewServer(simulated)
+	t.Cleanup(server.Close)
+
+	config := fakecis.Config(server.URL)
+	config.Version = cis.Version1
+	client := cis.New(config, http.DefaultTransport)
+
+	if found, err := client.DeletedSubaccounts(t.Context(), began); err != nil || len(found) != 0 {
+		t.Fatalf("without events: got %v, %v", found, err)
+	}
+
+	const many = 2500 // three pages
+	for i := range many {
+		simulated.Delete(fmt.Sprintf("sub-%04d", i), began)
+	}
+
+	simulated.Add("Subaccount_Creation", "created", began)
+
+	found, err := client.DeletedSubaccounts(t.Context(), began.AddDate(1, 0, 0))
+	if err != nil || len(found) != many || found[0] != (cis.Event{Subaccount: "sub-0000"}) || found[many-1].Subaccount != "sub-2499" {
+		t.Errorf("got %d events, %v", len(found), err)
+	}
+
+	simulated.Inject(simulator.Fault{Operation: "listEvents1", Status: http.StatusServiceUnavailable})
+
+	if found, err := client.DeletedSubaccounts(t.Context(), began); failure.KindOf(err) != failure.Transient || found != nil {
+		t.Errorf("a page cannot be read: got %d events, %v", len(found), err)
+	}
+}
+
 // TestFaults has a case for each row of the table in docs/operator/jobs.md.
 func TestFaults(t *testing.T) {
 	cases := map[string]struct {
@@ -113,6 +146,7 @@ func TestCheck(t *testing.T) {
 		"address":  {func(c *cis.Config) { c.URL = "cis.example.com" }, "APP_CIS_EVENT_SERVICE_URL"},
 		"tokens":   {func(c *cis.Config) { c.AuthURL = "" }, "APP_CIS_AUTH_URL"},
 		"secret":   {func(c *cis.Config) { c.ClientSecret = "" }, "APP_CIS_CLIENT_SECRET"},
+		"version":  {func(c *cis.Config) { c.Version = "v1" }, "APP_CIS_VERSION"},
 		"interval": {func(c *cis.Config) { c.Interval = time.Second }, "APP_CIS_INTERVAL"},
 	}
 

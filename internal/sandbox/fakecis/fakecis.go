@@ -42,6 +42,7 @@ func New() *CIS {
 		return user == ID && password == Secret && r.Form.Get("grant_type") == "client_credentials"
 	}))
 	c.mux.Handle("GET /events/v1/events/central", c.Protected("listEvents", c.list))
+	c.mux.Handle("GET /public/rest/v2/events", c.Protected("listEvents1", c.listVersion1))
 
 	// Users of the sandbox delete subaccounts with it. It is not part of the API of CIS.
 	c.mux.HandleFunc("POST /deletions/{subaccount}", func(w http.ResponseWriter, r *http.Request) {
@@ -84,6 +85,33 @@ func (c *CIS) Holds() []string {
 	})
 
 	return lines
+}
+
+// listVersion1 returns a page of the deletions of subaccounts as version 1.0 does.
+func (c *CIS) listVersion1(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	size, err := strconv.Atoi(query.Get("resultsPerPage"))
+	number, numberErr := strconv.Atoi(query.Get("page"))
+
+	if err != nil || numberErr != nil || size < 1 || size > 1000 || number < 1 || query.Get("ts") == "" || query.Get("type") != "MASTER_SUBACCOUNT_DELETION" {
+		simulator.WriteJSON(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 400, "message": "invalid query"}})
+
+		return
+	}
+
+	events := []map[string]any{}
+
+	for _, event := range c.events {
+		if event.EventType == "Subaccount_Deletion" {
+			events = append(events, map[string]any{"type": query.Get("type"), "eventData": map[string]any{"subaccountGuid": event.EntityID}})
+		}
+	}
+
+	from, to := min((number-1)*size, len(events)), min(number*size, len(events))
+
+	simulator.WriteJSON(w, http.StatusOK, map[string]any{
+		"totalResults": len(events), "totalPages": (len(events) + size - 1) / size, "events": events[from:to],
+	})
 }
 
 // list returns a page of the events of a type, sorted by time.
