@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
@@ -159,12 +160,34 @@ func (p provisionRequest) matches(existing environment.Instance) bool {
 		return false
 	}
 
-	return existing.ServiceID == requested.ServiceID &&
-		initial.PlanID == requested.PlanID &&
-		existing.PlatformRegion == requested.PlatformRegion &&
-		existing.Request.OrganizationGUID == requested.Request.OrganizationGUID &&
+	if existing.ServiceID != requested.ServiceID || initial.PlanID != requested.PlanID || existing.PlatformRegion != requested.PlatformRegion {
+		return false
+	}
+
+	if existing.Request.Adopted {
+		return repeatsKnown(initial.Parameters, requested.Request.Parameters)
+	}
+
+	return existing.Request.OrganizationGUID == requested.Request.OrganizationGUID &&
 		existing.Request.SpaceGUID == requested.Request.SpaceGUID &&
 		sameObject(initial.Parameters, requested.Request.Parameters)
+}
+
+// repeatsKnown reports whether the request has all stored parameters with the same values. It ignores other parameters of the request,
+// because Kyma Environment Broker did not store parameters that it did not know.
+func repeatsKnown(stored, requested json.RawMessage) bool {
+	known, sent := map[string]any{}, map[string]any{}
+	if decode(stored, &known) != nil || decode(requested, &sent) != nil {
+		return false
+	}
+
+	for name, value := range known {
+		if !reflect.DeepEqual(sent[name], value) {
+			return false
+		}
+	}
+
+	return true
 }
 
 // equalJSON reports whether two values are encoded to the same JSON. If encoding fails, it returns false.

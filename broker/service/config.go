@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -48,6 +49,7 @@ type Config struct {
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
+	Former               takeover.Config   `envPrefix:"FORMER_"`
 	Kyma                 Kyma              `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…; unused if the account pool has rules"`
 	AccountPool          AccountPool       `envPrefix:"ACCOUNT_POOL_"`

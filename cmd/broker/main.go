@@ -17,6 +17,7 @@ func main() {
 	os.Exit(program.Program[service.Config]{
 		Name: "broker", About: "an Open Service Broker API server whose service instances are Kubernetes runtimes",
 		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
+		Commands: []program.Command[service.Config]{service.AdoptCommand()},
 	}.Main())
 }
 

@@ -1,5 +1,5 @@
 // Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through
-// Gardener. It reads its configuration from environment variables (docs/operator/configuration.md).
+// Gardener, or with the argument adopt takes over the runtimes of Kyma Provisioner. It reads its configuration from environment variables (docs/operator/configuration.md).
 package main
 
 import (
@@ -16,6 +16,7 @@ func main() {
 	os.Exit(program.Program[service.Config]{
 		Name: "provisioner", About: "a GraphQL API that creates, changes and removes Kubernetes runtimes through Gardener",
 		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
+		Commands: []program.Command[service.Config]{service.AdoptCommand()},
 	}.Main())
 }
 

@@ -29,6 +29,27 @@ type Program[Config any] struct {
 	Flags func(flags *flag.FlagSet)
 	// Run runs the program. SIGINT or SIGTERM ends the context.
 	Run func(ctx context.Context, settings Config) error
+	// Commands replace Run if the first argument is their name. They have the same variables.
+	Commands []Command[Config]
+}
+
+// Command is what a program does instead of its main task, once. All fields are required.
+type Command[Config any] struct {
+	Name string
+	// About completes the sentence "The command …".
+	About string
+	// Flags registers the flags of the command.
+	Flags func(flags *flag.FlagSet)
+	// Run runs the command and writes its result to output. SIGINT or SIGTERM ends the context.
+	Run func(ctx context.Context, settings Config, output io.Writer) error
+}
+
+// program returns the command as a program that writes its result to output.
+func (c Command[Config]) program(of Program[Config], output io.Writer) Program[Config] {
+	return Program[Config]{
+		Name: of.Name + " " + c.Name, About: "a command that " + c.About, Prefix: of.Prefix, Defaults: of.Defaults, Flags: c.Flags,
+		Run: func(ctx context.Context, settings Config) error { return c.Run(ctx, settings, output) },
+	}
 }
 
 // Main runs the program with the arguments and the environment of the process, and returns the exit code: 0, 1 after an error, or 2 if the
@@ -40,6 +61,12 @@ func (p Program[Config]) Main() int {
 // MainWith is Main with the given arguments, which exclude the program name, and with the given environment in the form of
 // os.Environ. It writes the help and the version to output and errors to failures.
 func (p Program[Config]) MainWith(arguments, environment []string, output, failures io.Writer) int {
+	for _, command := range p.Commands {
+		if len(arguments) > 0 && arguments[0] == command.Name {
+			return command.program(p, output).MainWith(arguments[1:], environment, output, failures)
+		}
+	}
+
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // package flag would print the whole help with each error
 	flags.Usage = func() {}
@@ -90,6 +117,14 @@ func (p Program[Config]) help(flags *flag.FlagSet, output io.Writer) {
 		value, text := flag.UnquoteUsage(each)
 		fmt.Fprintf(output, "  %s\n    \t%s\n", strings.TrimSpace("--"+each.Name+" "+value), text)
 	})
+
+	if len(p.Commands) > 0 {
+		fmt.Fprint(output, "\nCommands:\n")
+	}
+
+	for _, command := range p.Commands {
+		fmt.Fprintf(output, "  %s\n    \t%s; see %s %s --help\n", command.Name, command.About, p.Name, command.Name)
+	}
 
 	fmt.Fprint(output, "\nEnvironment variables:\n")
 

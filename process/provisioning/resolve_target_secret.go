@@ -38,7 +38,7 @@ func (s StaticAccounts) Assign(_ context.Context, instance environment.Instance)
 	return secret, nil
 }
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime. The choice never changes within an operation that has
+// resolveTargetSecret chooses the Gardener credentials for the runtime: those of the instance, if it has its own. The choice never changes within an operation that has
 // ordered the runtime, because an order that is repeated under its idempotency key must stay the same. A retry is a new operation
 // with a new key. It chooses again, so that it uses a corrected configuration.
 func resolveTargetSecret(accounts Accounts) Step {
@@ -49,7 +49,11 @@ func resolveTargetSecret(accounts Accounts) Step {
 				return operation, 0, nil
 			}
 
-			secret, err := accounts.Assign(ctx, operation.Data.Instance)
+			secret, err := operation.Data.Instance.Request.Cluster.TargetSecret, error(nil)
+			if secret == "" {
+				secret, err = accounts.Assign(ctx, operation.Data.Instance)
+			}
+
 			if failure.Is(err, failure.Waiting) {
 				return awaitAccount(operation, operation.Elapsed(), err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -67,7 +68,7 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 
 	scheme := runtime.NewScheme()
 
-	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, corev1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, securityv1alpha1.AddToScheme, corev1.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the kinds of Gardener: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
@@ -30,6 +31,7 @@ type Config struct {
 	HibernationTimeout    HibernationTimeout    `envPrefix:"HIBERNATION_TIMEOUT_"`
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
 	Kyma                  Kyma                  `envPrefix:"KYMA_"`
+	Former                takeover.Config       `envPrefix:"FORMER_"`
 
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"if false, the engine ignores operations that were accepted before the replica started"`
 }

@@ -295,8 +295,8 @@ func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	return c.withRestored(ctx, scans, batch[:min(len(batch), chainBatch)])
 }
 
-// withRestored adds the operations that a restore has inserted to the batch with its entry, and removes the batch from the scans. Restored
-// operations have the times of the objects that were restored, which may be older than all rows that the scans examine.
+// withRestored adds the operations that a restore or an adoption has inserted to the batch with its entry, and removes the batch from the
+// scans. Restored operations have the times of the objects that were restored, which may be older than all rows that the scans examine.
 func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKey) ([]rowKey, error) {
 	taken, entries := map[string]bool{}, []string{}
 

@@ -169,11 +169,11 @@ func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, er
 	return all, nil
 }
 
-// restored returns the keys of the operations that the restores among the entries have inserted, and that have no record.
+// restored returns the keys of the operations that the restores and adoptions among the entries have inserted, and that have no record.
 func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, error) {
 	ids, err := storage.Select[string](ctx, tx, `SELECT operations.id FROM operations
 		WHERE operations.instance_id IN (
-			SELECT instance_id FROM audit WHERE id IN (?) AND action = '`+ActionRestore+`' AND instance_id <> '')
+			SELECT instance_id FROM audit WHERE id IN (?) AND action IN ('`+ActionRestore+`', '`+ActionAdopt+`') AND instance_id <> '')
 		AND NOT EXISTS (SELECT 1 FROM audit_chain
 			WHERE audit_chain.id = operations.id AND audit_chain.source = '`+auditchain.SourceOperation+`')
 		ORDER BY operations.instance_id, operations.position`, padded(entries))

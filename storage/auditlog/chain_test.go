@@ -419,11 +419,13 @@ func TestRestoredOperationsAreChained(t *testing.T) {
 		b.accept(2, process.New{Kind: "provision", InstanceID: "i2"}, auditlog.Entry{})
 		b.accept(600, process.New{Kind: "update", InstanceID: "i1"}, auditlog.Entry{})
 		b.add(601, auditlog.Entry{Action: auditlog.ActionRestore, InstanceID: "i1", Status: http.StatusOK})
-		clock.Step(2 * time.Minute)
+		b.accept(3, process.New{Kind: "provision", InstanceID: "i3"}, auditlog.Entry{})
+		b.add(602, auditlog.Entry{Action: auditlog.ActionAdopt, InstanceID: "i3", Status: http.StatusOK})
+		clock.Step(4 * time.Minute)
 		b.pass(chainer)
 
 		report := b.verify(clock.Now(), "")
-		if report.ProblemCount != 1 || report.Problems[0].ID != "o02" || report.Problems[0].Problem != auditchain.NotChained || report.Records != 14 {
+		if report.ProblemCount != 1 || report.Problems[0].ID != "o02" || report.Problems[0].Problem != auditchain.NotChained || report.Records != 16 {
 			b.Errorf("want the restored operations in the chain, and the forged one not: got %+v", report)
 		}
 	})

@@ -14,6 +14,8 @@ import (
 // Actions other than the kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of
 // the API.
 const (
+	// ActionAdopt takes over a runtime or an instance from Kyma Provisioner or Kyma Environment Broker.
+	ActionAdopt = "adopt"
 	// ActionAccess is a rejected request that would have changed nothing.
 	ActionAccess          = "access"
 	ActionAdminKubeconfig = "adminkubeconfig"

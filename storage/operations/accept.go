@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -49,14 +50,29 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 // InsertSucceeded adds an operation that has succeeded elsewhere, in the caller's transaction, after all operations of its
 // instance. It restores the operation that created a restored object. The operation has no start, so its duration is unknown.
 func (s *Store) InsertSucceeded(ctx context.Context, tx storage.Tx, operation process.New) error {
+	return s.InsertEnded(ctx, tx, operation, Ending{State: process.Succeeded, At: operation.At})
+}
+
+// Ending is the end of an operation that another program ran.
+type Ending struct {
+	// State is a terminal state. Problem is the cause of a failure.
+	State   process.State
+	Problem process.Problem
+	At      time.Time
+	// Began is when the operation started, or zero if that is unknown. A suspension or resumption without a start counts as revoked.
+	Began time.Time
+}
+
+// InsertEnded adds an operation that has ended elsewhere, as InsertSucceeded does.
+func (s *Store) InsertEnded(ctx context.Context, tx storage.Tx, operation process.New, ending Ending) error {
 	if err := s.Accept(ctx, tx, operation); err != nil {
 		return err
 	}
 
-	_, err := storage.Exec(ctx, tx, `UPDATE operations SET state = 'succeeded', finished_at = ? WHERE id = ?`,
-		storage.At(operation.At), operation.ID)
+	_, err := storage.Exec(ctx, tx, `UPDATE operations SET state = ?, started_at = ?, finished_at = ?, problem_message = ?, problem_reason = ?, problem_component = ?
+		WHERE id = ?`, string(ending.State), storage.At(ending.Began), storage.At(ending.At), ending.Problem.Message, ending.Problem.Reason, ending.Problem.Component, operation.ID)
 
-	return failure.While(err, "restoring operation %s", operation.ID)
+	return failure.While(err, "inserting the ended operation %s", operation.ID)
 }
 
 // Next returns the statement that Accept executes. It does not include the timeline entry for the operation's Why.

@@ -19,6 +19,8 @@ var (
 // decoders maps each file that decodes a text to its fuzz target, as folder.FuzzName, or to the reason why it needs none.
 func decoders() map[string]string {
 	return map[string]string{
+		"broker/adopt/parameters.go":                          "broker/adopt.FuzzParameters",
+		"provisioner/adopt/mapping.go":                        "provisioner/adopt.FuzzProviderConfig",
 		"broker/reconcile/provisioner.go":                     "decodes into generated types of the configured Provisioner",
 		"internal/archive/extract.go":                         "internal/archive.FuzzExtract",
 		"bundle/format/masked.go":                             "bundle/format.FuzzMasked",

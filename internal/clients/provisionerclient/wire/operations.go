@@ -4,6 +4,8 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/Khan/genqlient/graphql"
 )
@@ -43,6 +45,467 @@ func (v *AWSZoneInput) GetInternalCidr() string { return v.InternalCidr }
 
 // GetWorkerCidr returns AWSZoneInput.WorkerCidr, and is useful for accessing the field via an interface.
 func (v *AWSZoneInput) GetWorkerCidr() string { return v.WorkerCidr }
+
+// AdoptedAWSZone includes the requested fields of the GraphQL type AWSZone.
+type AdoptedAWSZone struct {
+	Name *string `json:"name"`
+}
+
+// GetName returns AdoptedAWSZone.Name, and is useful for accessing the field via an interface.
+func (v *AdoptedAWSZone) GetName() *string { return v.Name }
+
+// AdoptedAzureZone includes the requested fields of the GraphQL type AzureZone.
+type AdoptedAzureZone struct {
+	Name int `json:"name"`
+}
+
+// GetName returns AdoptedAzureZone.Name, and is useful for accessing the field via an interface.
+func (v *AdoptedAzureZone) GetName() int { return v.Name }
+
+// AdoptedClusterConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
+type AdoptedClusterConfiguration struct {
+	ClusterConfig *AdoptedClusterFields `json:"clusterConfig"`
+}
+
+// GetClusterConfig returns AdoptedClusterConfiguration.ClusterConfig, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterConfiguration) GetClusterConfig() *AdoptedClusterFields {
+	return v.ClusterConfig
+}
+
+// AdoptedClusterFields includes the requested fields of the GraphQL type GardenerConfig.
+// The GraphQL type's documentation follows.
+//
+// The configuration of a cluster. GardenerConfigInput describes the fields.
+type AdoptedClusterFields struct {
+	Name              *string `json:"name"`
+	KubernetesVersion *string `json:"kubernetesVersion"`
+	TargetSecret      *string `json:"targetSecret"`
+	Provider          *string `json:"provider"`
+	Region            *string `json:"region"`
+	MachineType       *string `json:"machineType"`
+	DiskType          *string `json:"diskType"`
+	VolumeSizeGB      *int    `json:"volumeSizeGB"`
+	WorkerCidr        *string `json:"workerCidr"`
+	PodsCidr          *string `json:"podsCidr"`
+	ServicesCidr      *string `json:"servicesCidr"`
+	AutoScalerMin     *int    `json:"autoScalerMin"`
+	AutoScalerMax     *int    `json:"autoScalerMax"`
+	MaxSurge          *int    `json:"maxSurge"`
+	MaxUnavailable    *int    `json:"maxUnavailable"`
+	Purpose           *string `json:"purpose"`
+	LicenceType       *string `json:"licenceType"`
+	EuAccess          *bool   `json:"euAccess"`
+	ExposureClassName *string `json:"exposureClassName"`
+	// The part for the provider. The field `provider` names its type.
+	ProviderSpecificConfig *AdoptedProvider `json:"-"`
+	// Never null; without an identity provider its fields are empty.
+	OidcConfig *AdoptedOIDC `json:"oidcConfig"`
+}
+
+// GetName returns AdoptedClusterFields.Name, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetName() *string { return v.Name }
+
+// GetKubernetesVersion returns AdoptedClusterFields.KubernetesVersion, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetKubernetesVersion() *string { return v.KubernetesVersion }
+
+// GetTargetSecret returns AdoptedClusterFields.TargetSecret, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetTargetSecret() *string { return v.TargetSecret }
+
+// GetProvider returns AdoptedClusterFields.Provider, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetProvider() *string { return v.Provider }
+
+// GetRegion returns AdoptedClusterFields.Region, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetRegion() *string { return v.Region }
+
+// GetMachineType returns AdoptedClusterFields.MachineType, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetMachineType() *string { return v.MachineType }
+
+// GetDiskType returns AdoptedClusterFields.DiskType, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetDiskType() *string { return v.DiskType }
+
+// GetVolumeSizeGB returns AdoptedClusterFields.VolumeSizeGB, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetVolumeSizeGB() *int { return v.VolumeSizeGB }
+
+// GetWorkerCidr returns AdoptedClusterFields.WorkerCidr, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetWorkerCidr() *string { return v.WorkerCidr }
+
+// GetPodsCidr returns AdoptedClusterFields.PodsCidr, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetPodsCidr() *string { return v.PodsCidr }
+
+// GetServicesCidr returns AdoptedClusterFields.ServicesCidr, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetServicesCidr() *string { return v.ServicesCidr }
+
+// GetAutoScalerMin returns AdoptedClusterFields.AutoScalerMin, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetAutoScalerMin() *int { return v.AutoScalerMin }
+
+// GetAutoScalerMax returns AdoptedClusterFields.AutoScalerMax, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetAutoScalerMax() *int { return v.AutoScalerMax }
+
+// GetMaxSurge returns AdoptedClusterFields.MaxSurge, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetMaxSurge() *int { return v.MaxSurge }
+
+// GetMaxUnavailable returns AdoptedClusterFields.MaxUnavailable, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetMaxUnavailable() *int { return v.MaxUnavailable }
+
+// GetPurpose returns AdoptedClusterFields.Purpose, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetPurpose() *string { return v.Purpose }
+
+// GetLicenceType returns AdoptedClusterFields.LicenceType, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetLicenceType() *string { return v.LicenceType }
+
+// GetEuAccess returns AdoptedClusterFields.EuAccess, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetEuAccess() *bool { return v.EuAccess }
+
+// GetExposureClassName returns AdoptedClusterFields.ExposureClassName, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetExposureClassName() *string { return v.ExposureClassName }
+
+// GetProviderSpecificConfig returns AdoptedClusterFields.ProviderSpecificConfig, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetProviderSpecificConfig() *AdoptedProvider {
+	return v.ProviderSpecificConfig
+}
+
+// GetOidcConfig returns AdoptedClusterFields.OidcConfig, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterFields) GetOidcConfig() *AdoptedOIDC { return v.OidcConfig }
+
+func (v *AdoptedClusterFields) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*AdoptedClusterFields
+		ProviderSpecificConfig json.RawMessage `json:"providerSpecificConfig"`
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.AdoptedClusterFields = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	{
+		dst := &v.ProviderSpecificConfig
+		src := firstPass.ProviderSpecificConfig
+		if len(src) != 0 && string(src) != "null" {
+			*dst = new(AdoptedProvider)
+			err = __unmarshalAdoptedProvider(
+				src, *dst)
+			if err != nil {
+				return fmt.Errorf(
+					"unable to unmarshal AdoptedClusterFields.ProviderSpecificConfig: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+type __premarshalAdoptedClusterFields struct {
+	Name *string `json:"name"`
+
+	KubernetesVersion *string `json:"kubernetesVersion"`
+
+	TargetSecret *string `json:"targetSecret"`
+
+	Provider *string `json:"provider"`
+
+	Region *string `json:"region"`
+
+	MachineType *string `json:"machineType"`
+
+	DiskType *string `json:"diskType"`
+
+	VolumeSizeGB *int `json:"volumeSizeGB"`
+
+	WorkerCidr *string `json:"workerCidr"`
+
+	PodsCidr *string `json:"podsCidr"`
+
+	ServicesCidr *string `json:"servicesCidr"`
+
+	AutoScalerMin *int `json:"autoScalerMin"`
+
+	AutoScalerMax *int `json:"autoScalerMax"`
+
+	MaxSurge *int `json:"maxSurge"`
+
+	MaxUnavailable *int `json:"maxUnavailable"`
+
+	Purpose *string `json:"purpose"`
+
+	LicenceType *string `json:"licenceType"`
+
+	EuAccess *bool `json:"euAccess"`
+
+	ExposureClassName *string `json:"exposureClassName"`
+
+	ProviderSpecificConfig json.RawMessage `json:"providerSpecificConfig"`
+
+	OidcConfig *AdoptedOIDC `json:"oidcConfig"`
+}
+
+func (v *AdoptedClusterFields) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *AdoptedClusterFields) __premarshalJSON() (*__premarshalAdoptedClusterFields, error) {
+	var retval __premarshalAdoptedClusterFields
+
+	retval.Name = v.Name
+	retval.KubernetesVersion = v.KubernetesVersion
+	retval.TargetSecret = v.TargetSecret
+	retval.Provider = v.Provider
+	retval.Region = v.Region
+	retval.MachineType = v.MachineType
+	retval.DiskType = v.DiskType
+	retval.VolumeSizeGB = v.VolumeSizeGB
+	retval.WorkerCidr = v.WorkerCidr
+	retval.PodsCidr = v.PodsCidr
+	retval.ServicesCidr = v.ServicesCidr
+	retval.AutoScalerMin = v.AutoScalerMin
+	retval.AutoScalerMax = v.AutoScalerMax
+	retval.MaxSurge = v.MaxSurge
+	retval.MaxUnavailable = v.MaxUnavailable
+	retval.Purpose = v.Purpose
+	retval.LicenceType = v.LicenceType
+	retval.EuAccess = v.EuAccess
+	retval.ExposureClassName = v.ExposureClassName
+	{
+
+		dst := &retval.ProviderSpecificConfig
+		src := v.ProviderSpecificConfig
+		if src != nil {
+			var err error
+			*dst, err = __marshalAdoptedProvider(
+				src)
+			if err != nil {
+				return nil, fmt.Errorf(
+					"unable to marshal AdoptedClusterFields.ProviderSpecificConfig: %w", err)
+			}
+		}
+	}
+	retval.OidcConfig = v.OidcConfig
+	return &retval, nil
+}
+
+// AdoptedClusterResponse is returned by AdoptedCluster on success.
+type AdoptedClusterResponse struct {
+	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
+	Result *AdoptedClusterResult `json:"result"`
+}
+
+// GetResult returns AdoptedClusterResponse.Result, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterResponse) GetResult() *AdoptedClusterResult { return v.Result }
+
+// AdoptedClusterResult includes the requested fields of the GraphQL type RuntimeStatus.
+type AdoptedClusterResult struct {
+	RuntimeConfiguration *AdoptedClusterConfiguration `json:"runtimeConfiguration"`
+}
+
+// GetRuntimeConfiguration returns AdoptedClusterResult.RuntimeConfiguration, and is useful for accessing the field via an interface.
+func (v *AdoptedClusterResult) GetRuntimeConfiguration() *AdoptedClusterConfiguration {
+	return v.RuntimeConfiguration
+}
+
+// AdoptedOIDC includes the requested fields of the GraphQL type OIDCConfig.
+type AdoptedOIDC struct {
+	ClientID       string   `json:"clientID"`
+	GroupsClaim    string   `json:"groupsClaim"`
+	IssuerURL      string   `json:"issuerURL"`
+	SigningAlgs    []string `json:"signingAlgs"`
+	UsernameClaim  string   `json:"usernameClaim"`
+	UsernamePrefix string   `json:"usernamePrefix"`
+}
+
+// GetClientID returns AdoptedOIDC.ClientID, and is useful for accessing the field via an interface.
+func (v *AdoptedOIDC) GetClientID() string { return v.ClientID }
+
+// GetGroupsClaim returns AdoptedOIDC.GroupsClaim, and is useful for accessing the field via an interface.
+func (v *AdoptedOIDC) GetGroupsClaim() string { return v.GroupsClaim }
+
+// GetIssuerURL returns AdoptedOIDC.IssuerURL, and is useful for accessing the field via an interface.
+func (v *AdoptedOIDC) GetIssuerURL() string { return v.IssuerURL }
+
+// GetSigningAlgs returns AdoptedOIDC.SigningAlgs, and is useful for accessing the field via an interface.
+func (v *AdoptedOIDC) GetSigningAlgs() []string { return v.SigningAlgs }
+
+// GetUsernameClaim returns AdoptedOIDC.UsernameClaim, and is useful for accessing the field via an interface.
+func (v *AdoptedOIDC) GetUsernameClaim() string { return v.UsernameClaim }
+
+// GetUsernamePrefix returns AdoptedOIDC.UsernamePrefix, and is useful for accessing the field via an interface.
+func (v *AdoptedOIDC) GetUsernamePrefix() string { return v.UsernamePrefix }
+
+// AdoptedProvider includes the requested fields of the GraphQL interface ProviderSpecificConfig.
+//
+// AdoptedProvider is implemented by the following types:
+// AdoptedProviderAWSProviderConfig
+// AdoptedProviderAzureProviderConfig
+// AdoptedProviderGCPProviderConfig
+// AdoptedProviderOpenStackProviderConfig
+type AdoptedProvider interface {
+	implementsGraphQLInterfaceAdoptedProvider()
+	// GetTypename returns the receiver's concrete GraphQL type-name (see interface doc for possible values).
+	GetTypename() *string
+}
+
+func (v *AdoptedProviderAWSProviderConfig) implementsGraphQLInterfaceAdoptedProvider()       {}
+func (v *AdoptedProviderAzureProviderConfig) implementsGraphQLInterfaceAdoptedProvider()     {}
+func (v *AdoptedProviderGCPProviderConfig) implementsGraphQLInterfaceAdoptedProvider()       {}
+func (v *AdoptedProviderOpenStackProviderConfig) implementsGraphQLInterfaceAdoptedProvider() {}
+
+func __unmarshalAdoptedProvider(b []byte, v *AdoptedProvider) error {
+	if string(b) == "null" {
+		return nil
+	}
+
+	var tn struct {
+		TypeName string `json:"__typename"`
+	}
+	err := json.Unmarshal(b, &tn)
+	if err != nil {
+		return err
+	}
+
+	switch tn.TypeName {
+	case "AWSProviderConfig":
+		*v = new(AdoptedProviderAWSProviderConfig)
+		return json.Unmarshal(b, *v)
+	case "AzureProviderConfig":
+		*v = new(AdoptedProviderAzureProviderConfig)
+		return json.Unmarshal(b, *v)
+	case "GCPProviderConfig":
+		*v = new(AdoptedProviderGCPProviderConfig)
+		return json.Unmarshal(b, *v)
+	case "OpenStackProviderConfig":
+		*v = new(AdoptedProviderOpenStackProviderConfig)
+		return json.Unmarshal(b, *v)
+	case "":
+		return fmt.Errorf(
+			"response was missing ProviderSpecificConfig.__typename")
+	default:
+		return fmt.Errorf(
+			`unexpected concrete type for AdoptedProvider: "%v"`, tn.TypeName)
+	}
+}
+
+func __marshalAdoptedProvider(v *AdoptedProvider) ([]byte, error) {
+
+	var typename string
+	switch v := (*v).(type) {
+	case *AdoptedProviderAWSProviderConfig:
+		typename = "AWSProviderConfig"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*AdoptedProviderAWSProviderConfig
+		}{typename, v}
+		return json.Marshal(result)
+	case *AdoptedProviderAzureProviderConfig:
+		typename = "AzureProviderConfig"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*AdoptedProviderAzureProviderConfig
+		}{typename, v}
+		return json.Marshal(result)
+	case *AdoptedProviderGCPProviderConfig:
+		typename = "GCPProviderConfig"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*AdoptedProviderGCPProviderConfig
+		}{typename, v}
+		return json.Marshal(result)
+	case *AdoptedProviderOpenStackProviderConfig:
+		typename = "OpenStackProviderConfig"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*AdoptedProviderOpenStackProviderConfig
+		}{typename, v}
+		return json.Marshal(result)
+	case nil:
+		return []byte("null"), nil
+	default:
+		return nil, fmt.Errorf(
+			`unexpected concrete type for AdoptedProvider: "%T"`, v)
+	}
+}
+
+// AdoptedProviderAWSProviderConfig includes the requested fields of the GraphQL type AWSProviderConfig.
+type AdoptedProviderAWSProviderConfig struct {
+	Typename *string           `json:"__typename"`
+	AwsZones []*AdoptedAWSZone `json:"awsZones"`
+}
+
+// GetTypename returns AdoptedProviderAWSProviderConfig.Typename, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderAWSProviderConfig) GetTypename() *string { return v.Typename }
+
+// GetAwsZones returns AdoptedProviderAWSProviderConfig.AwsZones, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderAWSProviderConfig) GetAwsZones() []*AdoptedAWSZone { return v.AwsZones }
+
+// AdoptedProviderAzureProviderConfig includes the requested fields of the GraphQL type AzureProviderConfig.
+type AdoptedProviderAzureProviderConfig struct {
+	Typename   *string             `json:"__typename"`
+	Zones      []string            `json:"zones"`
+	AzureZones []*AdoptedAzureZone `json:"azureZones"`
+}
+
+// GetTypename returns AdoptedProviderAzureProviderConfig.Typename, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderAzureProviderConfig) GetTypename() *string { return v.Typename }
+
+// GetZones returns AdoptedProviderAzureProviderConfig.Zones, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderAzureProviderConfig) GetZones() []string { return v.Zones }
+
+// GetAzureZones returns AdoptedProviderAzureProviderConfig.AzureZones, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderAzureProviderConfig) GetAzureZones() []*AdoptedAzureZone { return v.AzureZones }
+
+// AdoptedProviderGCPProviderConfig includes the requested fields of the GraphQL type GCPProviderConfig.
+type AdoptedProviderGCPProviderConfig struct {
+	Typename *string  `json:"__typename"`
+	Zones    []string `json:"zones"`
+}
+
+// GetTypename returns AdoptedProviderGCPProviderConfig.Typename, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderGCPProviderConfig) GetTypename() *string { return v.Typename }
+
+// GetZones returns AdoptedProviderGCPProviderConfig.Zones, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderGCPProviderConfig) GetZones() []string { return v.Zones }
+
+// AdoptedProviderOpenStackProviderConfig includes the requested fields of the GraphQL type OpenStackProviderConfig.
+type AdoptedProviderOpenStackProviderConfig struct {
+	Typename             *string  `json:"__typename"`
+	Zones                []string `json:"zones"`
+	FloatingPoolName     string   `json:"floatingPoolName"`
+	CloudProfileName     string   `json:"cloudProfileName"`
+	LoadBalancerProvider string   `json:"loadBalancerProvider"`
+}
+
+// GetTypename returns AdoptedProviderOpenStackProviderConfig.Typename, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderOpenStackProviderConfig) GetTypename() *string { return v.Typename }
+
+// GetZones returns AdoptedProviderOpenStackProviderConfig.Zones, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderOpenStackProviderConfig) GetZones() []string { return v.Zones }
+
+// GetFloatingPoolName returns AdoptedProviderOpenStackProviderConfig.FloatingPoolName, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderOpenStackProviderConfig) GetFloatingPoolName() string {
+	return v.FloatingPoolName
+}
+
+// GetCloudProfileName returns AdoptedProviderOpenStackProviderConfig.CloudProfileName, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderOpenStackProviderConfig) GetCloudProfileName() string {
+	return v.CloudProfileName
+}
+
+// GetLoadBalancerProvider returns AdoptedProviderOpenStackProviderConfig.LoadBalancerProvider, and is useful for accessing the field via an interface.
+func (v *AdoptedProviderOpenStackProviderConfig) GetLoadBalancerProvider() string {
+	return v.LoadBalancerProvider
+}
 
 // Either azureZones or zones. If both are omitted, Azure chooses the location of the machines.
 type AzureProviderConfigInput struct {
@@ -994,6 +1457,14 @@ func (v *WorkerPoolInput) GetMaxUnavailable() int { return v.MaxUnavailable }
 // GetZones returns WorkerPoolInput.Zones, and is useful for accessing the field via an interface.
 func (v *WorkerPoolInput) GetZones() []string { return v.Zones }
 
+// __AdoptedClusterInput is used internally by genqlient
+type __AdoptedClusterInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __AdoptedClusterInput.Id, and is useful for accessing the field via an interface.
+func (v *__AdoptedClusterInput) GetId() string { return v.Id }
+
 // __ChangesInput is used internally by genqlient
 type __ChangesInput struct {
 	After       *string `json:"after"`
@@ -1085,6 +1556,94 @@ func (v *__UpgradeShootInput) GetId() string { return v.Id }
 
 // GetConfig returns __UpgradeShootInput.Config, and is useful for accessing the field via an interface.
 func (v *__UpgradeShootInput) GetConfig() *UpgradeShootInput { return v.Config }
+
+// The query executed by AdoptedCluster.
+const AdoptedCluster_Operation = `
+query AdoptedCluster ($id: String!) {
+	result: runtimeStatus(id: $id) {
+		runtimeConfiguration {
+			clusterConfig {
+				name
+				kubernetesVersion
+				targetSecret
+				provider
+				region
+				machineType
+				diskType
+				volumeSizeGB
+				workerCidr
+				podsCidr
+				servicesCidr
+				autoScalerMin
+				autoScalerMax
+				maxSurge
+				maxUnavailable
+				purpose
+				licenceType
+				euAccess
+				exposureClassName
+				providerSpecificConfig {
+					__typename
+					... on GCPProviderConfig {
+						zones
+					}
+					... on AzureProviderConfig {
+						zones
+						azureZones {
+							name
+						}
+					}
+					... on AWSProviderConfig {
+						awsZones {
+							name
+						}
+					}
+					... on OpenStackProviderConfig {
+						zones
+						floatingPoolName
+						cloudProfileName
+						loadBalancerProvider
+					}
+				}
+				oidcConfig {
+					clientID
+					groupsClaim
+					issuerURL
+					signingAlgs
+					usernameClaim
+					usernamePrefix
+				}
+			}
+		}
+	}
+}
+`
+
+// The configuration of a runtime that the broker takes over from Kyma Environment Broker.
+func AdoptedCluster(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *AdoptedClusterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AdoptedCluster",
+		Query:  AdoptedCluster_Operation,
+		Variables: &__AdoptedClusterInput{
+			Id: id,
+		},
+	}
+
+	data_ = &AdoptedClusterResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
 
 // The query executed by Changes.
 const Changes_Operation = `

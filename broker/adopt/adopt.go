@@ -1,0 +1,272 @@
+package adopt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// reasonAdopted is the reason in timelines and in the audit log.
+const reasonAdopted = "adopted from Kyma Environment Broker"
+
+// Runtimes reads runtimes of the Provisioner. Adopted is that of provisionerclient.Client. Errors are of package failure.
+type Runtimes interface {
+	Adopted(ctx context.Context, tenant, runtimeID string) (provisionerclient.Adopted, error)
+	// Account returns the account to which a runtime belongs, or failure.NotFound.
+	Account(ctx context.Context, runtimeID string) (string, error)
+}
+
+// Adopter takes over instances. All fields are required.
+type Adopter struct {
+	Former     *takeover.Database
+	Cipher     *takeover.Cipher
+	DB         *storage.DB
+	Instances  *instances.Store
+	Operations *operations.Store
+	Endpoints  *endpoints.Store
+	Recorder   *audit.Recorder
+	Catalog    *catalog.Catalog
+	Runtimes   Runtimes
+	Periods    expiry.Periods
+	// Platform is the name of the platform that owns the instances. Region is the platform region of orders without one.
+	Platform, Region string
+	Clock            clock.PassiveClock
+}
+
+// Run takes over the selected instances and returns the report. Its error means that the run could not start or continue; the instances
+// before it stay adopted.
+func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.Report, error) {
+	report := takeover.Report{Program: KEB().Name, Objects: "instances", DryRun: options.DryRun}
+
+	if err := a.checkFormer(ctx, options); err != nil {
+		return report, err
+	}
+
+	found := map[string]bool{}
+
+	for after := ""; ; {
+		page, err := readPage(ctx, a.Former, after)
+		if err != nil {
+			return report, err
+		}
+
+		for _, each := range page {
+			after = each.ID
+
+			names := each.names()
+			if !options.Selected(names...) {
+				continue
+			}
+
+			for _, name := range names {
+				found[name] = true
+			}
+
+			if err := a.adopt(ctx, each, options.DryRun, &report); err != nil {
+				return report, err
+			}
+		}
+
+		if len(page) < takeover.Page {
+			break
+		}
+	}
+
+	for _, wanted := range options.Only {
+		if !found[wanted] {
+			report.Skip(wanted, "", "Kyma Environment Broker has no such instance")
+		}
+	}
+
+	report.LeftBehind = leftBehind()
+
+	return report, nil
+}
+
+// checkFormer returns an error if the former rows cannot be taken over now.
+func (a *Adopter) checkFormer(ctx context.Context, options takeover.Options) error {
+	if err := a.Former.Check(ctx, KEB(), options.IgnoreUsers); err != nil {
+		return err
+	}
+
+	encrypted, err := samples(ctx, a.Former)
+	if err != nil {
+		return err
+	}
+
+	return takeover.CheckKey(a.Cipher, encrypted)
+}
+
+// names returns the ID and the name of the Shoot.
+func (i formerInstance) names() []string {
+	names := []string{i.ID}
+	if newest := i.newest(typeProvision); newest != nil {
+		names = append(names, newest.ShootName)
+	}
+
+	return names
+}
+
+// leftBehind lists what this broker does not remove, because only KEB knew it.
+func leftBehind() []string {
+	return []string{
+		"evaluations in AvS, whose IDs are in operations.data",
+		"registrations in the Reconciler",
+		"Kyma resources and kubeconfig Secrets in the control plane: remove the instances from Lifecycle Manager when you delete them",
+		"data tenants in EDP",
+		"credentials of the SAP BTP service operator in runtimes, with the cluster IDs that KEB chose",
+		"orchestrations, runtime states and events in the tables of KEB",
+	}
+}
+
+// adopt takes over one instance, or adds the reason against it to the report. An error ends the run.
+func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, report *takeover.Report) error {
+	report.Found++
+
+	exists, err := a.Instances.Exists(ctx, a.DB.Reader(), each.ID)
+	if err != nil {
+		return err
+	}
+
+	if exists {
+		report.Earlier++
+
+		return nil
+	}
+
+	instance, notes, err := a.instanceOf(ctx, each)
+	if err == nil {
+		err = a.checkQuota(ctx, instance)
+	}
+
+	if err == nil && !dryRun {
+		err = a.store(ctx, each, instance)
+	}
+
+	if err != nil {
+		refusal, is := errors.AsType[*failure.Error](err)
+		if !is || refusal.Kind == failure.Transient || ctx.Err() != nil {
+			return fmt.Errorf("adopting instance %s: %w", each.ID, err)
+		}
+
+		report.Skip(each.ID, instance.ShootName, strings.TrimSpace(refusal.ForOperators()))
+
+		return nil
+	}
+
+	report.Adopted++
+
+	for _, note := range notes {
+		report.Note("instance %s (%s): %s", each.ID, instance.ShootName, note)
+	}
+
+	return nil
+}
+
+// checkQuota returns an error if the plan allows one instance per account, and the account has another one.
+func (a *Adopter) checkQuota(ctx context.Context, instance environment.Instance) error {
+	if instance.Exclusive == "" {
+		return nil
+	}
+
+	holder, err := a.Instances.Holder(ctx, a.DB.Reader(), instances.Claimed{
+		Exclusive: instance.Exclusive, GlobalAccountID: instance.GlobalAccountID, PlanID: instance.PlanID, Except: instance.ID,
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return failure.New(failure.Permanent, "the plan %s allows one instance per account, and the account has the instance %s", instance.PlanName, holder)
+}
+
+// store adds the row, its operations and the entry of the audit log.
+func (a *Adopter) store(ctx context.Context, former formerInstance, instance environment.Instance) error {
+	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
+		insertion, err := a.Instances.Insertion(instance)
+		if err == nil {
+			err = storage.Apply(ctx, tx, insertion)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		// The insertion leaves out the columns that only updates change.
+		if err := a.Instances.Update(ctx, tx, instance); err != nil {
+			return err
+		}
+
+		if err := a.insertOperations(ctx, tx, former, instance); err != nil {
+			return err
+		}
+
+		if instance.RuntimeID != "" && instance.Request.Cluster.Own == nil {
+			if err := a.Endpoints.Add(ctx, tx, instance.ID, a.Clock.Now()); err != nil {
+				return err
+			}
+		}
+
+		return a.Recorder.Record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionAdopt, InstanceID: instance.ID, Status: http.StatusOK, Reason: reasonAdopted, After: instance.Shown(),
+		})
+	})
+	if storage.IsDuplicate(err) {
+		return failure.New(failure.Permanent, "another instance of this broker has its ID, its Shoot name or its quota")
+	}
+
+	return err
+}
+
+// insertOperations inserts the operations with their IDs, so that platforms can continue to poll them.
+func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, former formerInstance, instance environment.Instance) error {
+	for _, each := range former.operations {
+		kind := former.kindOf(each)
+		if kind == "" {
+			continue
+		}
+
+		operation, err := environment.NewOperation(kind, instance, nil, each.CreatedAt)
+		if err != nil {
+			return err
+		}
+
+		data := environment.Data{
+			Instance: instance, Provisioning: former.newest(typeProvision).ID, Ordered: true, TargetSecret: instance.Request.Cluster.TargetSecret,
+			ProvisionerOperationID: each.TargetID,
+		}
+		data.Instance.Request = environment.Request{} // the row has it
+
+		if operation.Payload, err = json.Marshal(data); err != nil {
+			return fmt.Errorf("encoding operation %s: %w", each.ID, err)
+		}
+
+		operation.ID, operation.Why = each.ID, reasonAdopted
+		if err := a.Operations.InsertEnded(ctx, tx, operation, each.ending()); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

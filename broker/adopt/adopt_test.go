@@ -1,0 +1,343 @@
+package adopt_test
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/adopt"
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// runtimes are the clusters of the Provisioner, by ID.
+type runtimes map[string]kymarows.Cluster
+
+func (r runtimes) Adopted(_ context.Context, tenant, id string) (provisionerclient.Adopted, error) {
+	found, exists := r[id]
+	if !exists || found.Tenant != tenant {
+		return provisionerclient.Adopted{}, failure.New(failure.NotFound, "there is no runtime %s of this tenant", id)
+	}
+
+	return provisionerclient.Adopted{
+		ShootName: found.Name, Provider: found.Provider, Region: found.Region,
+		Cluster: environment.Cluster{MachineType: found.MachineType, TargetSecret: found.Binding, AutoScalerMin: 4, AutoScalerMax: 11, Zones: found.Zones},
+	}, nil
+}
+
+func (r runtimes) Account(_ context.Context, id string) (string, error) {
+	if found, exists := r[id]; exists {
+		return found.Tenant, nil
+	}
+
+	return "", failure.New(failure.NotFound, "there is no runtime %s", id)
+}
+
+// fixture is an Adopter with its databases.
+type fixture struct {
+	*testing.T
+
+	former   kymarows.Database
+	runtimes runtimes
+	adopter  adopt.Adopter
+	entries  *auditlog.Store
+}
+
+func newFixture(t *testing.T, adopted ...kymarows.Instance) fixture {
+	t.Helper()
+
+	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
+	f := fixture{T: t, former: kymarows.KEB(t), runtimes: runtimes{}}
+
+	var err error
+
+	f.adopter = adopt.Adopter{
+		DB: db, Runtimes: f.runtimes, Periods: expiry.Periods{"trial": 336 * time.Hour}, Platform: "default", Region: "cf-eu10", Clock: clock.RealClock{},
+	}
+	f.adopter.Cipher, err = takeover.NewCipher(kymarows.Key)
+	f.must(err)
+	f.adopter.Catalog, err = catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: "1.33", OperationTimeout: time.Hour, EnablePlans: []string{"aws", "azure", "gcp", "trial", "own_cluster"}, OnePerAccount: []string{"trial"},
+	})
+	f.must(err)
+	f.adopter.Operations, err = operations.Open(t.Context(), db, keys)
+	f.must(err)
+	f.adopter.Instances, err = instances.Open(t.Context(), db, keys)
+	f.must(err)
+	f.adopter.Endpoints, err = endpoints.Open(t.Context(), db, keys)
+	f.must(err)
+	f.entries, err = auditlog.Open(t.Context(), db, 0)
+	f.must(err)
+
+	f.adopter.Recorder = audit.NewRecorder(f.entries, db, clock.RealClock{}, logging.Discard())
+
+	for _, each := range adopted {
+		f.former.InsertInstance(each)
+
+		if !each.Suspended && each.PlanID != kymarows.PlanOwnCluster {
+			f.runtimes[each.Cluster.ID] = each.Cluster
+		}
+	}
+
+	return f
+}
+
+func (f fixture) must(err error) {
+	f.Helper()
+
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f fixture) run(options takeover.Options) (takeover.Report, error) {
+	f.Helper()
+
+	former, err := takeover.Open(f.Context(), f.former.URL)
+	f.must(err)
+
+	defer func() { f.must(former.Close()) }()
+
+	f.adopter.Former = former
+
+	return f.adopter.Run(f.Context(), options)
+}
+
+// adopted runs the adoption, which must adopt the instance, and returns it with its operations, newest first.
+func (f fixture) adopted(each kymarows.Instance) (environment.Instance, []process.Record) {
+	f.Helper()
+
+	report, err := f.run(takeover.Options{})
+	f.must(err)
+
+	if report.Adopted != 1 || report.Err() != nil {
+		f.Fatalf("got %+v", report)
+	}
+
+	found, err := f.adopter.Instances.Get(f.Context(), f.adopter.DB.Reader(), each.ID)
+	f.must(err)
+
+	past, err := f.adopter.Operations.OfInstance(f.Context(), f.adopter.DB.Reader(), each.ID)
+	f.must(err)
+
+	return found, past
+}
+
+func TestAdoptedInstance(t *testing.T) {
+	t.Parallel()
+
+	each := kymarows.ExampleInstance(kymarows.Example(0))
+	f := newFixture(t, each)
+	found, past := f.adopted(each)
+	cluster := found.Request.Cluster
+
+	switch {
+	case found.RuntimeID != each.Cluster.ID || found.ShootName != each.Cluster.Name || found.Provider != "aws" || found.PlanName != "aws" || found.Suspended:
+		t.Errorf("got %+v", found)
+	case !found.Request.Adopted || strings.Contains(string(found.Request.Parameters), "targetSecret") || strings.Contains(string(found.Request.Parameters), "licence_type"):
+		t.Errorf("parameters are %s", found.Request.Parameters)
+	case strings.Contains(string(found.Request.Context), "sm_operator") || strings.Contains(string(found.Request.Context), "null"):
+		t.Errorf("context is %s", found.Request.Context)
+	case cluster.ServiceManager.ClientSecret.Reveal().Reveal() != each.Secret:
+		t.Errorf("the password is not %s", each.Secret)
+	case cluster.TargetSecret != "former-aws" || cluster.AutoScalerMax != 11 || strings.Join(cluster.Administrators, " ") != strings.Join(each.Cluster.Administrators, " "):
+		t.Errorf("got %+v", cluster)
+	case len(past) != 2 || past[0].ID != each.UpdateID || past[0].Kind != environment.KindUpdate || past[1].ID != each.ProvisionID || past[1].Kind != environment.KindProvision:
+		t.Errorf("got %+v", past)
+	case environment.PhaseOf(past) != environment.Active:
+		t.Errorf("the phase is %s", environment.PhaseOf(past))
+	}
+
+	logged, err := f.entries.List(t.Context(), auditlog.Filter{Limit: 10, InstanceID: each.ID, Action: auditlog.ActionAdopt})
+	f.must(err)
+
+	if len(logged) != 1 || logged[0].After["shootName"] != each.Cluster.Name {
+		t.Errorf("audit log: got %+v", logged)
+	}
+
+	if report, err := f.run(takeover.Options{}); err != nil || report.Earlier != 1 || report.Adopted != 0 {
+		t.Errorf("repeated: got %+v, %v", report, err)
+	}
+}
+
+func TestAdoptedSuspendedInstance(t *testing.T) {
+	t.Parallel()
+
+	each := kymarows.ExampleInstance(kymarows.Example(1))
+	each.Suspended, each.PlanID, each.UpdateID = true, kymarows.PlanTrial, ""
+	delete(each.Parameters, "region")
+	found, past := newFixture(t, each).adopted(each)
+
+	if !found.Suspended || found.RuntimeID != "" || found.Request.Cluster.TargetSecret != "former-azure" {
+		t.Errorf("got %+v", found)
+	}
+
+	if environment.PhaseOf(past) != environment.Suspended || past[0].ID != each.SuspendID {
+		t.Errorf("the phase is %s of %+v", environment.PhaseOf(past), past)
+	}
+
+	if !found.ExpiresAt.Equal(each.Cluster.CreatedAt.Add(336*time.Hour)) || found.Exclusive != kymarows.PlanTrial+":"+each.Cluster.Tenant {
+		t.Errorf("expires at %s, exclusive is %q", found.ExpiresAt, found.Exclusive)
+	}
+}
+
+// TestMovedInstances checks that a runtime keeps its tenant after its instance was moved to another account.
+func TestMovedInstances(t *testing.T) {
+	t.Parallel()
+
+	for name, recorded := range map[string]bool{"recorded by KEB": true, "not recorded": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			each := kymarows.ExampleInstance(kymarows.Example(0))
+			f := newFixture(t, each)
+			f.former.Exec(`UPDATE instances SET global_account_id = 'moved'`)
+
+			if recorded {
+				f.former.Exec(`UPDATE instances SET subscription_global_account_id = ?`, each.Cluster.Tenant)
+			}
+
+			if found, _ := f.adopted(each); found.GlobalAccountID != "moved" || found.RuntimeTenant() != each.Cluster.Tenant {
+				t.Errorf("got account %s and tenant %s", found.GlobalAccountID, found.RuntimeTenant())
+			}
+		})
+	}
+}
+
+func TestAdoptedOwnCluster(t *testing.T) {
+	t.Parallel()
+
+	const kubeconfig = `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://192.0.2.1"}}],` +
+		`"users":[{"name":"u","user":{"token":"t"}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`
+
+	each := kymarows.ExampleInstance(kymarows.Example(0))
+	each.PlanID, each.UpdateID = kymarows.PlanOwnCluster, ""
+	each.Parameters = map[string]any{"kubeconfig": kymarows.Encrypt(t, base64.StdEncoding.EncodeToString([]byte(kubeconfig))), "shootName": "mine", "shootDomain": "example.com"}
+	found, _ := newFixture(t, each).adopted(each)
+
+	own := found.Request.Cluster.Own
+	if own == nil || own.Kubeconfig.Reveal().Reveal() != kubeconfig || own.ShootName != "mine" || found.Provider != "" {
+		t.Errorf("got %+v", found)
+	}
+}
+
+// TestSkipped checks that an instance with a problem is reported, and that the others are adopted.
+func TestSkipped(t *testing.T) {
+	t.Parallel()
+
+	const ofFirst = ` WHERE instance_id = ?`
+
+	for name, c := range map[string]struct {
+		change func(f fixture, each kymarows.Instance)
+		reason string
+	}{
+		"no operation": {func(f fixture, each kymarows.Instance) { f.former.Exec(`DELETE FROM operations`+ofFirst, each.ID) }, "no operation that created it"},
+		"failed creation": {func(f fixture, each kymarows.Instance) {
+			f.former.Exec(`UPDATE operations SET state = 'failed'`+ofFirst, each.ID)
+		}, "has not succeeded"},
+		"left behind": {func(f fixture, each kymarows.Instance) {
+			f.former.Exec(`UPDATE instances SET deleted_at = now()`+ofFirst, each.ID)
+		}, "left something behind"},
+		"unknown plan": {func(f fixture, each kymarows.Instance) {
+			f.former.Exec(`UPDATE instances SET service_plan_id = 'x'`+ofFirst, each.ID)
+		}, "no plan x"},
+		"unknown runtime": {func(f fixture, each kymarows.Instance) { delete(f.runtimes, each.Cluster.ID) }, "run 'provisioner adopt' first"},
+		"another Shoot": {func(f fixture, each kymarows.Instance) {
+			each.Cluster.Name = "other"
+			f.runtimes[each.Cluster.ID] = each.Cluster
+		}, "the Shoot other"},
+		"no JSON": {func(f fixture, each kymarows.Instance) {
+			f.former.Exec(`UPDATE instances SET provisioning_parameters = '[]'`+ofFirst, each.ID)
+		}, "not JSON"},
+		"being deleted": {func(f fixture, each kymarows.Instance) {
+			f.former.Exec(`UPDATE operations SET type = 'deprovision', data = '{}' WHERE id = ?`, each.UpdateID)
+		}, "being deleted"},
+		"damaged password": {func(f fixture, each kymarows.Instance) {
+			f.former.Exec(`UPDATE instances SET provisioning_parameters =
+				jsonb_set(provisioning_parameters::jsonb, '{ers_context,sm_operator_credentials,clientsecret}', '"!"')`+ofFirst, each.ID)
+		}, "decrypting the credentials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			bad, good := kymarows.ExampleInstance(kymarows.Example(1)), kymarows.ExampleInstance(kymarows.Example(2))
+			good.ID, bad.ID = "f"+good.ID[1:], "0"+bad.ID[1:] // the bad one comes first
+			f := newFixture(t, bad, good)
+			c.change(f, bad)
+
+			report, err := f.run(takeover.Options{})
+			f.must(err)
+
+			if report.Adopted != 1 || len(report.Skipped) != 1 || report.Skipped[0].ID != bad.ID || !strings.Contains(report.Skipped[0].Reason, c.reason) || report.Err() == nil {
+				t.Errorf("want the reason %q, got %+v", c.reason, report)
+			}
+		})
+	}
+}
+
+// TestOneTrialPerAccount checks that the second trial of an account is reported.
+func TestOneTrialPerAccount(t *testing.T) {
+	t.Parallel()
+
+	first, second := kymarows.ExampleInstance(kymarows.Example(0)), kymarows.ExampleInstance(kymarows.Example(1))
+	for _, each := range []*kymarows.Instance{&first, &second} {
+		each.PlanID, each.Cluster.Tenant = kymarows.PlanTrial, "one"
+		delete(each.Parameters, "region")
+	}
+
+	report, err := newFixture(t, first, second).run(takeover.Options{})
+	if err != nil || report.Adopted != 1 || len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0].Reason, "one instance per account") {
+		t.Errorf("got %+v, %v", report, err)
+	}
+}
+
+func TestRefusedToStart(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		prepare func(f *fixture)
+		reason  string
+	}{
+		"old schema":     {func(f *fixture) { f.former.Exec(`UPDATE schema_migrations SET version = 202209210000`) }, "older than 202210121025"},
+		"open operation": {func(f *fixture) { f.former.Exec(`UPDATE operations SET state = 'pending'`) }, "unfinished operations: operation"},
+		"open upgrade": {func(f *fixture) {
+			f.former.Exec(`INSERT INTO orchestrations VALUES ('o1', '2023-01-01', now(), 'canceling', '{}')`)
+		}, "orchestration o1"},
+		"another session": {func(f *fixture) { f.former.Connect("keb") }, "application keb"},
+		"wrong key": {func(f *fixture) {
+			var err error
+			f.adopter.Cipher, err = takeover.NewCipher("another key of thirty-two bytes.")
+			f.must(err)
+		}, "does not fit a sample"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t, kymarows.ExampleInstance(kymarows.Example(0)))
+			c.prepare(&f)
+
+			report, err := f.run(takeover.Options{})
+			if err == nil || !strings.Contains(err.Error(), c.reason) || report.Found != 0 {
+				t.Errorf("want an error with %q, got %+v, %v", c.reason, report, err)
+			}
+		})
+	}
+}

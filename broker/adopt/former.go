@@ -1,0 +1,117 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/takeover"
+)
+
+// KEB describes Kyma Environment Broker.
+func KEB() takeover.Program {
+	const open = `('in progress', 'pending', 'retrying', 'canceling')`
+
+	return takeover.Program{
+		Name: "Kyma Environment Broker", Version: 202210121025,
+		Unfinished: `SELECT format('operation %s (%s) of instance %s', id, type, instance_id) FROM operations WHERE state IN ` + open + `
+			UNION ALL SELECT format('orchestration %s (%s)', orchestration_id, type) FROM orchestrations WHERE state IN ` + open,
+	}
+}
+
+// formerInstance is a row of the table instances.
+type formerInstance struct {
+	ID                  string         `db:"instance_id"`
+	RuntimeID           string         `db:"runtime_id"`
+	Account             string         `db:"global_account_id"`
+	SubscriptionAccount sql.NullString `db:"subscription_global_account_id"`
+	SubAccount          sql.NullString `db:"sub_account_id"`
+	ServiceID           string         `db:"service_id"`
+	PlanID              string         `db:"service_plan_id"`
+	DashboardURL        string         `db:"dashboard_url"`
+	Parameters          string         `db:"provisioning_parameters"`
+	Region              sql.NullString `db:"provider_region"`
+	Provider            sql.NullString `db:"provider"`
+	CreatedAt           time.Time      `db:"created_at"`
+	UpdatedAt           time.Time      `db:"updated_at"`
+	DeletedAt           time.Time      `db:"deleted_at"`
+	ExpiredAt           sql.NullTime   `db:"expired_at"`
+
+	// operations are sorted by time.
+	operations []formerOperation
+}
+
+// formerOperation is a row of the table operations.
+type formerOperation struct {
+	ID          string    `db:"id"`
+	InstanceID  string    `db:"instance_id"`
+	Type        string    `db:"type"`
+	State       string    `db:"state"`
+	Description string    `db:"description"`
+	TargetID    string    `db:"target_operation_id"`
+	ShootName   string    `db:"shoot_name"`
+	Temporary   bool      `db:"temporary"`
+	Secret      string    `db:"target_secret"`
+	CreatedAt   time.Time `db:"created_at"`
+	UpdatedAt   time.Time `db:"updated_at"`
+}
+
+// readPage returns the next instances after the ID, with their operations.
+func readPage(ctx context.Context, former *takeover.Database, after string) ([]formerInstance, error) {
+	instances, err := takeover.Select[formerInstance](ctx, former, `SELECT instance_id, runtime_id, global_account_id, subscription_global_account_id,
+		sub_account_id, service_id, service_plan_id, dashboard_url, provisioning_parameters, provider_region, provider, created_at, updated_at,
+		deleted_at, expired_at FROM instances WHERE instance_id > ? ORDER BY instance_id LIMIT ?`, after, takeover.Page)
+	if err != nil || len(instances) == 0 {
+		return instances, err
+	}
+
+	ids := make([]string, len(instances))
+	for i := range instances {
+		ids[i] = instances[i].ID
+	}
+
+	// The first operation of an instance created it. Of later ones, the newest of each type counts: a provision is then a resumption,
+	// and a temporary deprovision a suspension.
+	operations, err := takeover.Select[formerOperation](ctx, former, `SELECT id, instance_id, type, state, description, target_operation_id,
+			COALESCE(data::jsonb ->> 'shoot_name', '') AS shoot_name, COALESCE((data::jsonb ->> 'temporary')::boolean, false) AS temporary,
+			COALESCE(provisioning_parameters::jsonb #>> '{parameters,targetSecret}', '') AS target_secret, created_at, updated_at
+		FROM (SELECT *, row_number() OVER (PARTITION BY instance_id, type ORDER BY created_at DESC) AS from_newest,
+				row_number() OVER (PARTITION BY instance_id, type ORDER BY created_at) AS from_oldest
+			FROM operations WHERE instance_id IN (?)) AS ranked
+		WHERE from_newest = 1 OR from_oldest = 1 AND type = 'provision' ORDER BY instance_id, created_at`, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range instances {
+		for _, operation := range operations {
+			if operation.InstanceID == instances[i].ID {
+				instances[i].operations = append(instances[i].operations, operation)
+			}
+		}
+	}
+
+	return instances, nil
+}
+
+// newest returns the newest operation of the type, or nil.
+func (i formerInstance) newest(operationType string) *formerOperation {
+	for _, operation := range slices.Backward(i.operations) {
+		if operation.Type == operationType {
+			return &operation
+		}
+	}
+
+	return nil
+}
+
+// samples returns encrypted values of the former database, to check the key.
+func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
+	return takeover.Select[string](ctx, former, `SELECT value FROM (
+			(SELECT provisioning_parameters::jsonb #>> '{ers_context,sm_operator_credentials,clientid}' AS value FROM instances
+				WHERE provisioning_parameters::jsonb #>> '{ers_context,sm_operator_credentials,clientid}' <> '' LIMIT 1)
+			UNION ALL
+			(SELECT provisioning_parameters::jsonb #>> '{parameters,kubeconfig}' FROM instances
+				WHERE provisioning_parameters::jsonb #>> '{parameters,kubeconfig}' <> '' LIMIT 1)) AS samples`)
+}

@@ -1,0 +1,116 @@
+package kymarows
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	_ "embed"
+	"encoding/base64"
+	"net/url"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the driver
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// Key is the key with which the former programs encrypted columns in tests.
+const Key secret.String = "a key of thirty-two bytes, truly"
+
+//go:embed provisioner.sql
+var provisionerSchema string
+
+// Database is the database of a former program. Its sessions are closed after each call, so that the program does not seem to run.
+type Database struct {
+	testing.TB
+
+	// URL is the connection string.
+	URL secret.String
+}
+
+// Provisioner returns an empty database of Kyma Provisioner.
+func Provisioner(tb testing.TB) Database {
+	tb.Helper()
+
+	return newDatabase(tb, provisionerSchema)
+}
+
+func newDatabase(tb testing.TB, schema string) Database {
+	tb.Helper()
+
+	config := postgrestest.Database(tb)
+	address := url.URL{
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password.Reveal()), Path: "/" + config.Name,
+		RawQuery: url.Values{"host": {config.Host}, "port": {config.Port}, "sslmode": {config.SSLMode}}.Encode(),
+	}
+	database := Database{TB: tb, URL: secret.String(address.String())}
+	database.Exec(schema)
+
+	return database
+}
+
+// Exec executes a statement with `?` as placeholders.
+func (d Database) Exec(text string, args ...any) {
+	d.Helper()
+	d.run(statement{text: text, args: args})
+}
+
+// run executes statements in one session.
+func (d Database) run(statements ...statement) {
+	d.Helper()
+
+	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // The statement has been executed.
+
+	for _, each := range statements {
+		if _, err := db.ExecContext(d.Context(), db.Rebind(each.text), each.args...); err != nil {
+			d.Fatalf("%s: %v", each.text, err)
+		}
+	}
+}
+
+// Connect opens a session as a running program does, until the test ends, and returns its user.
+func (d Database) Connect(application string) (user string) {
+	d.Helper()
+
+	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
+	if err != nil {
+		d.Fatal(err)
+	}
+
+	d.Cleanup(func() { _ = db.Close() }) // the database may be gone
+	db.SetMaxOpenConns(1)
+
+	if _, err := db.ExecContext(d.Context(), `SET application_name = '`+application+`'`); err != nil {
+		d.Fatal(err)
+	}
+
+	if err := db.GetContext(d.Context(), &user, `SELECT current_user`); err != nil {
+		d.Fatal(err)
+	}
+
+	return user
+}
+
+// Encrypt encrypts a text as the former programs did: AES in CFB mode over its base64, with the IV in front, in base64.
+func Encrypt(tb testing.TB, text string) string {
+	tb.Helper()
+
+	block, err := aes.NewCipher([]byte(Key.Reveal()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	encoded := []byte(base64.StdEncoding.EncodeToString([]byte(text)))
+	sealed := make([]byte, aes.BlockSize+len(encoded))
+	_, _ = rand.Read(sealed[:aes.BlockSize]) // never fails
+
+	cipher.NewCFBEncrypter(block, sealed[:aes.BlockSize]).XORKeyStream(sealed[aes.BlockSize:], encoded) //nolint:staticcheck // the mode of the former programs
+
+	return base64.StdEncoding.EncodeToString(sealed)
+}

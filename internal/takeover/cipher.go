@@ -1,0 +1,50 @@
+package takeover
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// errKey means that a value was not encrypted with the key. Its text does not contain the value.
+var errKey = errors.New("the key does not decrypt the value")
+
+// Cipher decrypts values of the former programs: AES in CFB mode over the base64 of the text. The first block is the IV, and the whole is
+// encoded as base64.
+type Cipher struct {
+	block cipher.Block
+}
+
+// NewCipher returns the cipher with the former key, whose bytes are the AES key: 16, 24 or 32 bytes. The error does not contain the key.
+func NewCipher(key secret.String) (*Cipher, error) {
+	block, err := aes.NewCipher([]byte(key.Reveal()))
+	if err != nil {
+		return nil, fmt.Errorf("the former key has %d bytes: it must have 16, 24 or 32", len(key.Reveal()))
+	}
+
+	return &Cipher{block: block}, nil
+}
+
+// Decrypt returns the text of an encrypted value. CFB does not authenticate values: with a wrong key the result is not base64, which
+// Decrypt reports as an error.
+func (c *Cipher) Decrypt(value string) (secret.String, error) {
+	sealed, err := base64.StdEncoding.DecodeString(value)
+	if err != nil || len(sealed) < aes.BlockSize {
+		return "", errors.New("the value is not encrypted")
+	}
+
+	encoded := make([]byte, len(sealed)-aes.BlockSize)
+
+	cipher.NewCFBDecrypter(c.block, sealed[:aes.BlockSize]).XORKeyStream(encoded, sealed[aes.BlockSize:]) //nolint:staticcheck // the mode of the former programs
+
+	text, err := base64.StdEncoding.Strict().DecodeString(string(encoded))
+	if err != nil {
+		return "", errKey
+	}
+
+	return secret.String(text), nil
+}

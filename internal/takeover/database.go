@@ -1,0 +1,185 @@
+package takeover
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+const (
+	// applicationName identifies our session in the former database.
+	applicationName = "environment-broker-adopt"
+	// callTimeout bounds one query.
+	callTimeout = 30 * time.Second
+	// Page is the maximum number of rows of one query.
+	Page = 500
+	// maxNamed is the maximum number of objects that an error names.
+	maxNamed = 5
+)
+
+// Program describes a former program.
+type Program struct {
+	// Name is the name for people.
+	Name string
+	// Version is the oldest version of its schema, as in the table schema_migrations.
+	Version int64
+	// Unfinished is a query for the descriptions of operations that have not ended.
+	Unfinished string
+}
+
+// Database is a read-only session in the database of a former program.
+type Database struct {
+	db *sqlx.DB
+}
+
+// Open connects to the former database. The session cannot write. Errors do not contain the connection string, which has a password.
+func Open(ctx context.Context, url secret.String) (*Database, error) {
+	connector, err := pq.NewConnector(url.Reveal())
+	if err != nil {
+		return nil, errors.New("the connection string of the former database is not valid: write postgres://user:password@host:port/name?sslmode=require")
+	}
+
+	database := &Database{db: sqlx.NewDb(sql.OpenDB(connector), "postgres")}
+	// The settings apply to one session.
+	database.db.SetMaxOpenConns(1)
+
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	if _, err := database.db.ExecContext(ctx, fmt.Sprintf(`SET application_name = '%s'; SET default_transaction_read_only = on;
+		SET statement_timeout = %d`, applicationName, callTimeout.Milliseconds())); err != nil {
+		return nil, errors.Join(fmt.Errorf("connecting to the former database: %w", err), database.Close())
+	}
+
+	return database, nil
+}
+
+// Close ends the session.
+func (d *Database) Close() error {
+	if err := d.db.Close(); err != nil {
+		return fmt.Errorf("closing the former database: %w", err)
+	}
+
+	return nil
+}
+
+// Select returns the rows of a query with `?` as placeholders. A slice in args is expanded for IN (?) and must not be empty.
+func Select[Row any](ctx context.Context, database *Database, query string, args ...any) ([]Row, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	query, args, err := sqlx.In(query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing a query: %w", err)
+	}
+
+	rows := []Row{}
+	if err := database.db.SelectContext(ctx, &rows, database.db.Rebind(query), args...); err != nil {
+		return nil, fmt.Errorf("reading the former database: %w", err)
+	}
+
+	return rows, nil
+}
+
+// Check returns an error if the rows of the former program cannot be taken over now: another session uses the database, operations
+// have not ended, or the schema is too old. It reports all reasons at once.
+func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []string) error {
+	version, err := d.version(ctx, program)
+	if err != nil {
+		return err
+	}
+
+	sessions, err := d.sessions(ctx, ignoredUsers)
+	if err != nil {
+		return err
+	}
+
+	errs := []error{version}
+
+	if len(sessions) > 0 {
+		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. Stop it, or pass the users of other programs with --ignore-users",
+			program.Name, named(sessions)))
+	}
+
+	if version != nil {
+		return errors.Join(errs...) // the columns of the next query may not exist
+	}
+
+	unfinished, err := Select[string](ctx, d, program.Unfinished)
+	if err != nil {
+		return err
+	}
+
+	if len(unfinished) > 0 {
+		errs = append(errs, fmt.Errorf("%s has unfinished operations: %s. Start it again and wait until they have ended, or end those that nothing runs",
+			program.Name, named(unfinished)))
+	}
+
+	return errors.Join(errs...)
+}
+
+// version returns a problem with the version of the schema, or nil. golang-migrate keeps the version in a table.
+func (d *Database) version(ctx context.Context, program Program) (problem, err error) {
+	type migrated struct {
+		Version int64 `db:"version"`
+		Dirty   bool  `db:"dirty"`
+	}
+
+	exists, err := Select[bool](ctx, d, `SELECT to_regclass('schema_migrations') IS NOT NULL`)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(exists) == 0 || !exists[0] {
+		return fmt.Errorf("the database is not that of %s: it has no table schema_migrations", program.Name), nil
+	}
+
+	found, err := Select[migrated](ctx, d, `SELECT version, dirty FROM schema_migrations ORDER BY version DESC LIMIT 1`)
+
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0 || found[0].Version < program.Version:
+		return fmt.Errorf("the schema of %s is older than %d: upgrade %s first", program.Name, program.Version, program.Name), nil
+	case found[0].Dirty:
+		return fmt.Errorf("the last migration of %s has failed (schema_migrations.dirty)", program.Name), nil
+	default:
+		return nil, nil
+	}
+}
+
+// sessions describes the other sessions of clients in the database.
+func (d *Database) sessions(ctx context.Context, ignoredUsers []string) ([]string, error) {
+	return Select[string](ctx, d, `SELECT format('user %s%s%s', usename, ' from ' || host(client_addr), ', application ' || nullif(application_name, ''))
+		FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+			AND application_name <> ? AND usename NOT IN (?) ORDER BY pid`, applicationName, append([]string{""}, ignoredUsers...))
+}
+
+// named joins the first few names of a list.
+func named(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], "; "), more)
+	}
+
+	return strings.Join(names, "; ")
+}
+
+// CheckKey returns an error if the cipher does not decrypt the first of the samples, which are encrypted values. Without a sample, the
+// key cannot be checked and is not needed.
+func CheckKey(cipher *Cipher, samples []string) error {
+	for _, sample := range samples {
+		if _, err := cipher.Decrypt(sample); err != nil {
+			return fmt.Errorf("the former key does not fit a sample of the database: %w", err)
+		}
+	}
+
+	return nil
+}

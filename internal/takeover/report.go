@@ -1,0 +1,105 @@
+package takeover
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Report is the result of a run of adopt.
+type Report struct {
+	// Program is the former program, and Objects the plural of its rows: runtimes or instances.
+	Program string `json:"program"`
+	Objects string `json:"objects"`
+	DryRun  bool   `json:"dryRun"`
+	// Found is the number of selected rows. Each was adopted by this run, by an earlier run, or skipped.
+	Found   int `json:"found"`
+	Adopted int `json:"adopted"`
+	Earlier int `json:"adoptedEarlier"`
+	// Skipped are the rows that were not adopted.
+	Skipped []Skipped `json:"skipped"`
+	// ShootsChanged are the names of Shoots that were patched, or would be in a dry run.
+	ShootsChanged []string `json:"shootsChanged"`
+	// Notes are facts about adopted rows and about objects without a row.
+	Notes []string `json:"notes"`
+	// FirstChange lists what the first change of each adopted Shoot will also change.
+	FirstChange []string `json:"firstChange,omitempty"`
+	// LeftBehind lists what no program cleans up after the takeover.
+	LeftBehind []string `json:"leftBehind"`
+}
+
+// Skipped is a row that was not adopted.
+type Skipped struct {
+	ID     string `json:"id"`
+	Name   string `json:"name,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Skip adds a row that is not adopted.
+func (r *Report) Skip(id, name, reason string) {
+	r.Skipped = append(r.Skipped, Skipped{ID: id, Name: name, Reason: reason})
+}
+
+// Note adds a note.
+func (r *Report) Note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// Err returns an error if rows were skipped, so that the command fails.
+func (r *Report) Err() error {
+	if len(r.Skipped) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%d of %d %s were not adopted: see the report, resolve the reasons, and run the command again", len(r.Skipped), r.Found, r.Objects)
+}
+
+// Write writes the report as text, or as JSON.
+func (r *Report) Write(output io.Writer, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(output)
+		encoder.SetIndent("", "  ")
+
+		return encoder.Encode(r)
+	}
+
+	adopted := "adopted"
+	if r.DryRun {
+		adopted = "to adopt"
+	}
+
+	fmt.Fprintf(output, "%s of %s: %d found, %d %s, %d adopted earlier, %d skipped\n", r.Objects, r.Program, r.Found, r.Adopted, adopted, r.Earlier, len(r.Skipped))
+
+	var skipped []string
+	for _, each := range r.Skipped {
+		skipped = append(skipped, fmt.Sprintf("%s %s: %s", each.ID, each.Name, each.Reason))
+	}
+
+	changed := "Shoots changed"
+	if r.DryRun {
+		changed = "Shoots to change"
+	}
+
+	for _, part := range []struct {
+		title string
+		lines []string
+	}{
+		{"skipped", skipped},
+		{changed, r.ShootsChanged},
+		{"notes", r.Notes},
+		{"the first change of each Shoot also changes", r.FirstChange},
+		{"nobody cleans up", r.LeftBehind},
+	} {
+		if len(part.lines) == 0 {
+			continue
+		}
+
+		fmt.Fprintf(output, "\n%s (%d):\n", part.title, len(part.lines))
+
+		for _, line := range part.lines {
+			fmt.Fprintf(output, "  %s\n", line)
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,113 @@
+package takeover
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/program"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// maxFile is the maximum size of a file with a connection string or a key, in bytes.
+const maxFile = 64 << 10
+
+// Config configures the access to a former database. Only the command adopt uses it.
+type Config struct {
+	DatabaseURL secret.String `env:"DATABASE_URL"        help:"for adopt: connection string of the former database, such as postgres://user:password@host/name?sslmode=require, unless a file contains it"`
+	SecretKey   secret.String `env:"DATABASE_SECRET_KEY" help:"for adopt: key with which the former program encrypted columns, 16, 24 or 32 bytes, unless a file contains it"`
+}
+
+// Options are the flags of the command adopt.
+type Options struct {
+	// DryRun changes nothing: the report says what would be done.
+	DryRun bool
+	// Only are the IDs and Shoot names to take over. Empty selects all.
+	Only []string
+	// IgnoreUsers are database users whose sessions do not count as former programs.
+	IgnoreUsers []string
+	// JSON writes the report as JSON.
+	JSON bool
+
+	// urlFile and keyFile replace the values of Config.
+	urlFile, keyFile string
+}
+
+// Register adds the flags of the command. Neither the connection string nor the key is a flag, because the process list shows flags.
+func (o *Options) Register(flags *flag.FlagSet) {
+	flags.BoolVar(&o.DryRun, "dry-run", false, "check everything and report, without a change")
+	flags.BoolVar(&o.JSON, "json", false, "write the report as JSON")
+	flags.Func("only", "take over only these, comma-separated `IDs` or Shoot names; can be repeated", collect(&o.Only))
+	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program runs, such as that of a monitoring agent", collect(&o.IgnoreUsers))
+	flags.StringVar(&o.urlFile, "former-dsn-file", "", "`file` with the connection string of the former database; replaces "+program.Prefix+"FORMER_DATABASE_URL")
+	flags.StringVar(&o.keyFile, "former-key-file", "", "`file` with the key of the former program; replaces "+program.Prefix+"FORMER_DATABASE_SECRET_KEY")
+}
+
+// collect returns a flag value that appends comma-separated words to a list.
+func collect(into *[]string) func(string) error {
+	return func(text string) error {
+		for word := range strings.SplitSeq(text, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				*into = append(*into, word)
+			}
+		}
+
+		return nil
+	}
+}
+
+// Selected reports whether the object with one of the names is to be taken over.
+func (o *Options) Selected(names ...string) bool {
+	return len(o.Only) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.Only, name) })
+}
+
+// Resolve returns the configuration with the contents of the files that the flags name. The error names missing settings and contains
+// no value.
+func (o *Options) Resolve(config Config) (Config, error) {
+	var errs []error
+
+	for _, each := range []struct {
+		path, flag, variable string
+		into                 *secret.String
+	}{
+		{o.urlFile, "--former-dsn-file", "DATABASE_URL", &config.DatabaseURL},
+		{o.keyFile, "--former-key-file", "DATABASE_SECRET_KEY", &config.SecretKey},
+	} {
+		if each.path != "" {
+			content, err := readFile(each.path)
+			errs = append(errs, err)
+			*each.into = secret.String(content)
+		}
+
+		if each.path == "" && *each.into == "" {
+			errs = append(errs, fmt.Errorf("set %sFORMER_%s, or use the flag %s", program.Prefix, each.variable, each.flag))
+		}
+	}
+
+	return config, errors.Join(errs...)
+}
+
+// readFile returns the content of a file without its last line break.
+func readFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("reading a file: %w", err)
+	}
+	defer file.Close()
+
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+
+	if len(content) > maxFile {
+		return "", fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+
+	return string(bytes.TrimRight(content, "\r\n")), nil
+}

@@ -1,0 +1,135 @@
+package gardener
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const (
+	// adoptedManager is the name that the field manager of Kyma Provisioner gets in an adopted Shoot. Its fields keep their owner, so
+	// no apply of this Provisioner removes them.
+	adoptedManager = "former-provisioner"
+	// adopter is the field manager of the patch that adopts a Shoot.
+	adopter = "environment-broker-adopt"
+)
+
+// step is an operation of a JSON patch.
+type step struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Adopt changes a Shoot of Kyma Provisioner so that this Provisioner can change it: it replaces the SecretBinding by the
+// CredentialsBinding with the given name, and renames the former field manager. One patch does both, and only if the Shoot has not
+// changed since it was read. Adopt makes no call and reports false if there is nothing to change.
+func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
+	patch, err := adoption(read, binding)
+	if err != nil || patch == nil {
+		return false, err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	target := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: read.Name}}
+	err = c.connection().Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(adopter))
+
+	return err == nil, explain(err, "adopting the Shoot %q", read.Name)
+}
+
+// ToAdopt reports whether Adopt would change the Shoot.
+func ToAdopt(read *gardencorev1beta1.Shoot, binding string) bool {
+	patch, err := adoption(read, binding)
+
+	return err == nil && patch != nil
+}
+
+// adoption returns the JSON patch of Adopt, or nil if there is nothing to change.
+func adoption(read *gardencorev1beta1.Shoot, binding string) ([]byte, error) {
+	var steps []step
+
+	if ptr.Deref(read.Spec.SecretBindingName, "") != "" { //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
+		steps = append(steps, step{Op: "remove", Path: "/spec/secretBindingName"}, step{Op: "add", Path: "/spec/credentialsBindingName", Value: binding})
+	}
+
+	former := slices.IndexFunc(read.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == formerManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+	})
+	if former >= 0 {
+		steps = append(steps, step{Op: "replace", Path: fmt.Sprintf("/metadata/managedFields/%d/manager", former), Value: adoptedManager})
+	}
+
+	if len(steps) == 0 {
+		return nil, nil
+	}
+
+	guard := step{Op: "test", Path: "/metadata/resourceVersion", Value: read.ResourceVersion}
+
+	patch, err := json.Marshal(append([]step{guard}, steps...))
+
+	return patch, failure.While(err, "encoding a patch")
+}
+
+// CheckBindings returns a failure.Permanent with the missing object if the Shoot has a SecretBinding, and there is no
+// CredentialsBinding with the given name that refers to the same Secret.
+func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error {
+	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
+	if former == "" {
+		if present := ptr.Deref(read.Spec.CredentialsBindingName, ""); present != binding {
+			return failure.New(failure.Permanent, "the Shoot uses the CredentialsBinding %q, and the order the binding %q", present, binding)
+		}
+
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	secretBinding := &gardencorev1beta1.SecretBinding{} //nolint:staticcheck // Kyma Provisioner uses it.
+	if err := c.connection().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: former}, secretBinding); err != nil {
+		return explain(err, "reading the SecretBinding %q", former)
+	}
+
+	credentials := &securityv1alpha1.CredentialsBinding{}
+
+	err := explain(c.connection().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: binding}, credentials), "reading the CredentialsBinding %q", binding)
+	if failure.Is(err, failure.NotFound) {
+		return failure.New(failure.Permanent, "there is no CredentialsBinding %q: create one that refers to the Secret %s/%s",
+			binding, secretBinding.SecretRef.Namespace, secretBinding.SecretRef.Name)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if reference := credentials.CredentialsRef; reference.Kind != "Secret" || reference.Namespace != secretBinding.SecretRef.Namespace || reference.Name != secretBinding.SecretRef.Name {
+		return failure.New(failure.Permanent, "the CredentialsBinding %q refers to the %s %s/%s, and the SecretBinding %q to the Secret %s/%s",
+			binding, reference.Kind, reference.Namespace, reference.Name, former, secretBinding.SecretRef.Namespace, secretBinding.SecretRef.Name)
+	}
+
+	return nil
+}
+
+// CheckSecret returns failure.NotFound if the namespace of the project has no Secret with the name. It reads only metadata.
+func (c *Client) CheckSecret(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
+	return explain(c.connection().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, metadata), "reading the Secret %q", name)
+}

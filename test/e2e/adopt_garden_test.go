@@ -1,0 +1,521 @@
+//go:build garden
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// adoption is a garden with Shoots of Kyma Provisioner, and the databases of the former and of our Provisioner.
+type adoption struct {
+	*testing.T
+
+	garden client.WithWatch
+	// former and keb are the databases of Kyma Provisioner and KEB.
+	former, keb kymarows.Database
+	settings    provisioner.Config
+	clusters    []kymarows.Cluster
+	instances   []kymarows.Instance
+}
+
+// newAdoption starts a local garden with clusters of Kyma Provisioner.
+func newAdoption(t *testing.T, clusters int) adoption {
+	t.Helper()
+
+	kubeconfig := localGarden(t, "--runtimes=shared", "--cluster-creation=100ms")
+
+	api, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	a := adoption{
+		T: t, garden: api, former: kymarows.Provisioner(t), keb: kymarows.KEB(t), settings: harness.ProvisionerSettings(harness.Postgres(t, "provisioner")),
+	}
+	a.settings.Former = takeover.Config{DatabaseURL: a.former.URL, SecretKey: kymarows.Key}
+	a.bindSecrets("aws", "azure", "gcp", "openstack")
+
+	if err := api.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: kymarows.DNSSecret}, StringData: map[string]string{"accessKeyID": "key"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	for number := range clusters {
+		cluster := kymarows.Example(number)
+		a.clusters = append(a.clusters, cluster)
+		a.former.Insert(cluster)
+		a.apply(cluster)
+
+		instance := kymarows.ExampleInstance(cluster)
+		a.instances = append(a.instances, instance)
+		a.keb.InsertInstance(instance)
+	}
+
+	for _, each := range a.clusters {
+		harness.Until(a, "the cluster "+each.Name, func() bool {
+			last := a.shoot(each).Status.LastOperation
+
+			return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded
+		})
+	}
+
+	return a
+}
+
+// bindSecrets creates a SecretBinding and a CredentialsBinding for the Secret of each provider, as an operator does before the adoption.
+func (a adoption) bindSecrets(providers ...string) {
+	a.Helper()
+
+	for _, provider := range providers {
+		named := metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: "former-" + provider}
+
+		for _, binding := range []client.Object{
+			&gardencorev1beta1.SecretBinding{ //nolint:staticcheck // Kyma Provisioner uses it.
+				ObjectMeta: named, Provider: &gardencorev1beta1.SecretBindingProvider{Type: provider}, //nolint:staticcheck // see above
+				SecretRef: corev1.SecretReference{Namespace: harness.GardenNamespace(), Name: provider},
+			},
+			&securityv1alpha1.CredentialsBinding{
+				ObjectMeta: named, Provider: securityv1alpha1.CredentialsBindingProvider{Type: provider},
+				CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: harness.GardenNamespace(), Name: provider},
+			},
+		} {
+			if err := a.garden.Create(a.Context(), binding); err != nil {
+				a.Fatal(err)
+			}
+		}
+	}
+}
+
+// apply applies the Shoot as Kyma Provisioner did. It retries, because Gardener reads referenced objects from a cache.
+func (a adoption) apply(cluster kymarows.Cluster) {
+	a.Helper()
+
+	written, err := cluster.Shoot(harness.GardenNamespace())
+	if err != nil {
+		a.Fatal(err)
+	}
+
+	manifest, err := shoot.Manifest(written)
+	if err != nil {
+		a.Fatal(err)
+	}
+
+	if !harness.Within(harness.Patience, func() bool {
+		err = a.garden.Apply(a.Context(), client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(kymarows.Manager), client.ForceOwnership)
+
+		return err == nil
+	}) {
+		a.Fatal(err)
+	}
+}
+
+func (a adoption) shoot(cluster kymarows.Cluster) *gardencorev1beta1.Shoot {
+	a.Helper()
+
+	found := &gardencorev1beta1.Shoot{}
+	if err := a.garden.Get(a.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: cluster.Name}, found); err != nil {
+		a.Fatal(err)
+	}
+
+	return found
+}
+
+// run runs `provisioner adopt`.
+func (a adoption) run(options takeover.Options) takeover.Report {
+	a.Helper()
+
+	report, err := provisioner.Adopt(a.Context(), a.settings, a.garden, options, logging.Discard())
+	if err != nil {
+		a.Fatal(err)
+	}
+
+	return report
+}
+
+// TestProvisionerAdoptOnLocalGarden takes over clusters of each provider, then changes and deletes them.
+func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	a := newAdoption(t, 4)
+
+	before := map[string]*gardencorev1beta1.Shoot{}
+	for _, each := range a.clusters {
+		before[each.ID] = a.shoot(each)
+	}
+
+	dry := a.run(takeover.Options{DryRun: true})
+	if dry.Found != 4 || dry.Adopted != 4 || len(dry.ShootsChanged) != 4 || len(dry.Skipped) != 0 {
+		t.Fatalf("dry run: got %+v", dry)
+	}
+
+	for _, each := range a.clusters {
+		if diff := cmp.Diff(before[each.ID].Spec, a.shoot(each).Spec); diff != "" {
+			t.Errorf("a dry run must not change a Shoot:\n%s", diff)
+		}
+	}
+
+	if report := a.run(takeover.Options{Only: []string{a.clusters[0].Name}}); report.Adopted != 1 || report.Found != 1 {
+		t.Errorf("with --only: got %+v", report)
+	}
+
+	for range 2 {
+		report := a.run(takeover.Options{})
+		if report.Found != 4 || report.Adopted+report.Earlier != 4 || len(report.Skipped) != 0 {
+			t.Fatalf("got %+v", report)
+		}
+	}
+
+	for _, each := range a.clusters {
+		after := a.shoot(each)
+		if missing := lost(before[each.ID], after); len(missing) > 0 {
+			t.Errorf("%s lost by the adoption: %s", each.Name, strings.Join(missing, "\n"))
+		}
+
+		if managers := managersOf(after); !slices.Contains(managers, "former-provisioner") || slices.Contains(managers, kymarows.Manager) {
+			t.Errorf("%s: managers are %v", each.Name, managers)
+		}
+	}
+
+	url, _ := harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())
+
+	for _, each := range a.clusters {
+		t.Run(each.Provider, func(t *testing.T) {
+			tenant := adopted{clusters: clusters{T: t, url: url, garden: a.garden}, tenant: each.Tenant}
+			for _, id := range []string{each.CreationID, each.ChangeID} {
+				if id == each.ChangeID && each.ChangeType == "" {
+					continue
+				}
+
+				if got := tenant.operation(id); got.State != "Succeeded" {
+					t.Errorf("operation %s is %+v", id, got)
+				}
+			}
+
+			for _, machines := range []int{7, 8} {
+				tenant.wantSucceeded(tenant.mustSend(upgradeShoot, map[string]any{"id": each.ID, "config": map[string]any{
+					"gardenerConfig": map[string]any{"autoScalerMax": machines}, "administrators": each.Administrators,
+				}}).ID)
+
+				after := a.shoot(each)
+				if after.Spec.Provider.Workers[0].Maximum != int32(machines) {
+					t.Errorf("want at most %d machines, got %d", machines, after.Spec.Provider.Workers[0].Maximum)
+				}
+
+				if missing := lost(before[each.ID], after); len(missing) > 0 {
+					t.Errorf("lost by a change:\n%s", strings.Join(missing, "\n"))
+				}
+			}
+
+			var removal string
+			if refused := tenant.send(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": each.ID}, &removal); refused != "" {
+				t.Fatal(refused)
+			}
+
+			tenant.wantSucceeded(removal)
+		})
+	}
+
+	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != 0 {
+		t.Errorf("%d Shoots remain", len(remaining))
+	}
+}
+
+// adoptedInstances is the number of instances that TestAdoptedInstancesOnLocalGarden takes through their whole life. With SOAK_DURATION,
+// soakedInstances are adopted.
+const adoptedInstances, soakedInstances = 20, 1000
+
+// TestAdoptedInstancesOnLocalGarden takes over clusters and their instances, and then updates, suspends, resumes and deletes them as a
+// platform does. No update may lose a part of a Shoot's spec.
+func TestAdoptedInstancesOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	total := adoptedInstances
+	if harness.SoakDuration(t) > 0 {
+		total = soakedInstances
+	}
+
+	a := newAdoption(t, total)
+	if report := a.run(takeover.Options{}); report.Adopted != total || len(report.ShootsChanged) != total {
+		t.Fatalf("got %+v", report)
+	}
+
+	before := map[string]*gardencorev1beta1.Shoot{}
+	for _, each := range a.clusters {
+		before[each.ID] = a.shoot(each)
+	}
+
+	url, _ := harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())
+	settings := harness.BrokerSettings(harness.Postgres(t, "broker"))
+	settings.Provisioner.URL = url
+	settings.ExpirationPeriods = map[string]time.Duration{"aws": 0, "azure": 0, "gcp": 0, "sap-converged-cloud": 0}
+	settings.Former = takeover.Config{DatabaseURL: a.keb.URL, SecretKey: kymarows.Key}
+
+	adopt := func(dryRun bool) takeover.Report {
+		report, err := broker.Adopt(t.Context(), settings, broker.AdoptOptions{Options: takeover.Options{DryRun: dryRun}}, logging.Discard())
+		if err != nil || report.Found != total || report.Adopted+report.Earlier != total {
+			t.Fatalf("got %+v, %v", report, err)
+		}
+
+		return report
+	}
+
+	if report := adopt(true); report.Adopted != total || len(report.Notes) != 0 {
+		t.Errorf("dry run: got %+v", report)
+	}
+
+	adopt(false)
+
+	if report := adopt(false); report.Earlier != total {
+		t.Errorf("repeated: got %+v", report)
+	}
+
+	a.instances, a.clusters = a.instances[:adoptedInstances], a.clusters[:adoptedInstances]
+	platform := harness.Client{TB: t, Endpoint: harness.StartBroker(t, settings, logging.Discard()).Endpoint}
+	life := adoptedLife{adoption: a, platform: platform}
+
+	for _, each := range a.instances {
+		life.wantKnown(each)
+	}
+
+	life.all("update", map[string]any{"parameters": map[string]any{"autoScalerMax": 12}})
+
+	for _, each := range a.clusters {
+		after := a.shoot(each)
+		if missing := lost(before[each.ID], after); len(missing) > 0 || after.Spec.Provider.Workers[0].Maximum != 12 {
+			t.Errorf("%s: at most %d machines; lost by an update:\n%s", each.Name, after.Spec.Provider.Workers[0].Maximum, strings.Join(missing, "\n"))
+		}
+	}
+
+	life.all("suspension", map[string]any{"context": map[string]any{"active": false}})
+
+	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != total-adoptedInstances {
+		t.Errorf("%d Shoots remain after the suspension", len(remaining))
+	}
+
+	life.all("resumption", map[string]any{"context": map[string]any{"active": true}})
+
+	resumed := harness.Shoots(t, a.garden, harness.GardenNamespace(), client.HasLabels{shoot.LabelRuntimeID})
+	for _, each := range resumed {
+		if binding := ptr.Deref(each.Spec.CredentialsBindingName, ""); binding != "former-"+each.Spec.Provider.Type {
+			t.Errorf("the resumed Shoot %s has the credentials %s, want those of before", each.Name, binding)
+		}
+	}
+
+	if len(resumed) != adoptedInstances {
+		t.Errorf("%d Shoots after the resumption", len(resumed))
+	}
+
+	for _, each := range a.instances {
+		platform.Delete(each.ID, each.PlanID)
+	}
+
+	for _, each := range a.instances {
+		platform.WantGone(each.ID)
+	}
+
+	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != total-adoptedInstances {
+		t.Errorf("%d Shoots remain", len(remaining))
+	}
+}
+
+// adoptedLife orders changes of all adopted instances.
+type adoptedLife struct {
+	adoption
+
+	platform harness.Client
+}
+
+// wantKnown repeats the order of an instance with an organization, which KEB did not store, and polls its former operations.
+func (l adoptedLife) wantKnown(instance kymarows.Instance) {
+	l.Helper()
+
+	order := map[string]any{
+		"service_id": harness.ServiceID, "plan_id": instance.PlanID, "organization_guid": "org", "space_guid": "space", "context": instance.Context(),
+		"parameters": instance.Parameters,
+	}
+	l.platform.Send(http.MethodPut, harness.InstancePath(instance.ID)+harness.Incomplete, order, http.StatusOK)
+
+	order["parameters"] = map[string]any{"name": "another name"}
+	l.platform.Send(http.MethodPut, harness.InstancePath(instance.ID)+harness.Incomplete, order, http.StatusConflict)
+
+	for _, operation := range []string{instance.ProvisionID, instance.UpdateID} {
+		reply := l.platform.Send(http.MethodGet, harness.InstancePath(instance.ID)+"/last_operation?operation="+operation, nil, http.StatusOK)
+		if reply.Text("state") != "succeeded" {
+			l.Errorf("operation %s: got %s", operation, reply.Raw)
+		}
+	}
+}
+
+// all orders a change of each instance, and waits until all have succeeded.
+func (l adoptedLife) all(what string, change map[string]any) {
+	l.Helper()
+
+	for _, each := range l.instances {
+		l.platform.Update(each.ID, maps.Clone(change))
+	}
+
+	for _, each := range l.instances {
+		if last := l.platform.WaitForEnd(each.ID); last.Text("state") != "succeeded" {
+			l.Fatalf("%s of %s (%s): %s", what, each.Cluster.Name, each.Cluster.Provider, last.Raw)
+		}
+	}
+}
+
+// adopted are clusters of a tenant that another program has created.
+type adopted struct {
+	clusters
+
+	tenant string
+}
+
+func (c adopted) send(query string, variables map[string]any, result any) string {
+	c.Helper()
+
+	refused, err := caller{url: c.url, tenant: c.tenant}.send(c.Context(), query, variables, result)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	if refused != nil {
+		return refused.Message
+	}
+
+	return ""
+}
+
+func (c adopted) mustSend(query string, variables map[string]any) operationStatus {
+	c.Helper()
+
+	var accepted operationStatus
+	if refused := c.send(query, variables, &accepted); refused != "" {
+		c.Fatal(refused)
+	}
+
+	return accepted
+}
+
+func (c adopted) operation(id string) operationStatus {
+	c.Helper()
+
+	return c.mustSend(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
+		map[string]any{"id": id})
+}
+
+func (c adopted) wantSucceeded(id string) {
+	c.Helper()
+	harness.Until(c, "operation "+id, func() bool {
+		now := c.operation(id)
+		if now.State == "Failed" {
+			c.Fatalf("operation %s is %+v", id, now)
+		}
+
+		return now.State == "Succeeded"
+	})
+}
+
+// managersOf returns the managers that have applied fields of the Shoot.
+func managersOf(shoot *gardencorev1beta1.Shoot) []string {
+	var managers []string
+
+	for _, entry := range shoot.ManagedFields {
+		if entry.Operation == metav1.ManagedFieldsOperationApply {
+			managers = append(managers, entry.Manager)
+		}
+	}
+
+	return managers
+}
+
+// lost returns the labels, annotations and fields of the spec that a Shoot had before and does not have after, with their values. The
+// adoption and the first change are expected to change some.
+func lost(before, after *gardencorev1beta1.Shoot) []string {
+	had, has := flat(before), flat(after)
+	expected := []string{
+		"spec.secretBindingName", "spec.provider.workersSettings.sshAccess.enabled", "spec.provider.workers.cpu-worker-0.maximum",
+		"metadata.annotations.kcp.provisioner.kyma-project.io/operation-id", "metadata.annotations.compass.provisioner.kyma-project.io/operation-id",
+	}
+
+	var missing []string
+
+	for path, value := range had {
+		if !slices.Contains(expected, path) && !reflect.DeepEqual(value, has[path]) {
+			missing = append(missing, fmt.Sprintf("%s: had %v, has %v", path, value, has[path]))
+		}
+	}
+
+	slices.Sort(missing)
+
+	return missing
+}
+
+// flat returns the values of a Shoot by their paths. Items of lists have their name or type as path, or their position.
+func flat(shoot *gardencorev1beta1.Shoot) map[string]any {
+	text, err := json.Marshal(map[string]any{"spec": shoot.Spec, "metadata": map[string]any{"labels": shoot.Labels, "annotations": shoot.Annotations}})
+	if err != nil {
+		panic(err) // a Shoot can be encoded
+	}
+
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		panic(err)
+	}
+
+	values := map[string]any{}
+	flatten("", tree, values)
+
+	return values
+}
+
+func flatten(path string, node any, values map[string]any) {
+	switch node := node.(type) {
+	case map[string]any:
+		for key, child := range node {
+			flatten(strings.TrimPrefix(path+"."+key, "."), child, values)
+		}
+	case []any:
+		for i, child := range node {
+			key := any(i)
+
+			if object, is := child.(map[string]any); is {
+				for _, name := range []string{"name", "type"} {
+					if object[name] != nil {
+						key = object[name]
+
+						break
+					}
+				}
+			}
+
+			flatten(fmt.Sprintf("%s.%v", path, key), child, values)
+		}
+	default:
+		values[path] = node
+	}
+}
