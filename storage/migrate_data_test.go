@@ -24,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -70,7 +71,8 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 
 		for range 2 {
 			readVersion1(t, openAll(t, db, keys))
-			// The audit tables depend on the operations tables, so their migrations are reverted first.
+			// The audit tables and the triggers of events depend on other tables, so their migrations are reverted first.
+			migrateTo(t, config, "events", os.DirFS(filepath.Join("eventlog", "migrations", config.Driver)), 0)
 			migrateTo(t, config, "audit", os.DirFS(filepath.Join("auditlog", "migrations", config.Driver)), 0)
 
 			for _, set := range sets() {
@@ -188,6 +190,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.orchestrations, err = orchestrations.Open(t.Context(), db, all.operations); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.eventlog, err = eventlog.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

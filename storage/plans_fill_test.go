@@ -23,6 +23,8 @@ var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 // length but cannot be decrypted.
 func fillTables() []string {
 	return []string{
+		// The events follow below.
+		`ALTER TABLE operations DISABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances DISABLE TRIGGER instances_event`,
 		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'
 			WHEN i % 1000 = 106 THEN 'pending' ELSE 'succeeded'`, `i % 10 = 0`),
 		`INSERT INTO instances SELECT 'i' || i, 'service', 'plan-' || i % 4, (ARRAY['aws', 'azure', 'gcp', 'trial'])[1 + i % 4],
@@ -62,6 +64,12 @@ func fillTables() []string {
 			(ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4], 'region-' || i % 20, '2030-01-02 03:00'::timestamptz + i * interval '1 second'
 			FROM sources`,
 		`UPDATE orchestration_targets SET maintenance_window = 'daily ' || region, not_after = not_before + interval '1 year' WHERE state = 'pending'`,
+		`INSERT INTO new_events (type, object, happened_at) SELECT 'operation.accepted', 'i' || i, at FROM sources WHERE i <= 100`,
+		`INSERT INTO events SELECT i, 'e' || i, (ARRAY['operation.accepted', 'operation.succeeded', 'instance.created', 'operation.failed'])[1 + i % 4], 'i' || i, '', '',
+			'p' || i, 'provision', 'account-' || i % 2000, '', '', '', '', '', 0, at AS happened, '2030-01-02 03:00'::timestamptz - (110000 - i) * interval '1 minute'
+			FROM sources`,
+		`UPDATE events_head SET position = 110000`,
+		`ALTER TABLE operations ENABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances ENABLE TRIGGER instances_event`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz
 			FROM generate_series(1, 10000) i`,

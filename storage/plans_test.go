@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -88,6 +89,11 @@ func mayScan() map[string]string {
 		"orchestrations.List ready":       "its total counts all orchestrations, which are few",
 		"outbox.Hold":                     "the table notification_lease has one row",
 		"outbox.GiveBack":                 "the table notification_lease has one row",
+		"eventlog.Head":                   "the table events_head has one row",
+		"eventlog.Publish":                "the table events_head has one row",
+		"eventlog.RemoveBefore":           "the table events_head has one row",
+		"eventlog.CountErasable":          "the table new_events has the events of the last second",
+		"eventlog.Erase":                  "the table new_events has the events of the last second",
 		"auditlog.List of no user":        none,
 		"auditlog.Remove with an archive": "the table audit_chain_head has one row",
 		"auditlog.Pass":                   "the table audit_chain_head has one row",
@@ -131,6 +137,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 		"leftovers": reflect.TypeFor[*leftovers.Store](), "objects": reflect.TypeFor[*outsideobjects.Store](),
 		"orchestrations": reflect.TypeFor[*orchestrations.Store](),
 		"outbox":         reflect.TypeFor[*outbox.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
+		"eventlog": reflect.TypeFor[*eventlog.Store](),
 	})
 }
 

@@ -7,17 +7,19 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 // accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance. Besides
-// operations and audit log entries, which both services have, only records of objects in other systems can remain.
+// operations and audit log entries, which both services have, only records of objects in other systems and events can remain.
 type accounts struct {
 	instances *instances.Store
 	leftovers *leftovers.Store
 	objects   *outsideobjects.Store
+	eventLog  *eventlog.Store
 }
 
 // Key returns the ID itself.
@@ -51,16 +53,26 @@ func accountInstance(instance environment.Instance, leftoverID string) operatora
 	}
 }
 
-// CountErasable counts the records of objects in other systems.
+// CountErasable counts the records of objects in other systems, and the events.
 func (a accounts) CountErasable(ctx context.Context, account string) (operatorserver.ErasableRows, error) {
 	objects, err := a.objects.CountErasable(ctx, account)
+	if err != nil {
+		return operatorserver.ErasableRows{}, err
+	}
 
-	return operatorserver.ErasableRows{OutsideObjects: objects}, err
+	events, err := a.eventLog.CountErasable(ctx, account)
+
+	return operatorserver.ErasableRows{OutsideObjects: objects, Events: events}, err
 }
 
-// Erase removes the records of objects in other systems.
+// Erase removes the records of objects in other systems, and the events.
 func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, _ int) (operatorserver.ErasableRows, error) {
 	objects, err := a.objects.Erase(ctx, tx, account)
+	if err != nil {
+		return operatorserver.ErasableRows{}, err
+	}
 
-	return operatorserver.ErasableRows{OutsideObjects: objects}, err
+	events, err := a.eventLog.Erase(ctx, tx, account)
+
+	return operatorserver.ErasableRows{OutsideObjects: objects, Events: events}, err
 }

@@ -61,7 +61,7 @@ func TestEraseAccount(t *testing.T) {
 
 		stored := b.account("ga")
 		want := operatorapi.Account{
-			AccountID: "ga", Operations: 1, TimelineEntries: 1, AuditEntries: 1, Instances: []operatorapi.AccountInstance{},
+			AccountID: "ga", Operations: 1, TimelineEntries: 1, AuditEntries: 1, Events: 5, Instances: []operatorapi.AccountInstance{},
 			UnfinishedOperations: []operatorapi.AccountOperation{{ID: retry, Kind: "provision", InstanceID: "one", State: "pending"}},
 		}
 
@@ -74,8 +74,9 @@ func TestEraseAccount(t *testing.T) {
 
 		erased := b.erase("ga")
 		// The audit entries are those of the retry and of the cancellation. The timeline entries are the retry of the failed
-		// operation, and the start and the cancellation of its successor.
-		want2 := operatorapi.Erasure{AccountID: "ga", EntryID: erased.EntryID, Operations: 2, TimelineEntries: 3, AuditEntries: 2, Complete: true}
+		// operation, and the start and the cancellation of its successor. The events are the creation and the deletion of the instance, and
+		// the starts and ends of both operations.
+		want2 := operatorapi.Erasure{AccountID: "ga", EntryID: erased.EntryID, Operations: 2, TimelineEntries: 3, AuditEntries: 2, Events: 6, Complete: true}
 		if diff := cmp.Diff(want2, erased); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
@@ -84,7 +85,7 @@ func TestEraseAccount(t *testing.T) {
 		wantEntry := operatorapi.AuditEntry{
 			ID: erased.EntryID, At: b.clock.Now(), Action: "erase", AccountID: "ga", Status: http.StatusOK,
 			By:    operatorapi.Actor{User: "admin", Means: "password", Address: "127.0.0.1", RequestID: identity},
-			After: map[string]any{"operations": 2., "timelineEntries": 3., "auditEntries": 2., "runtimes": 0., "outsideObjects": 0.},
+			After: map[string]any{"operations": 2., "timelineEntries": 3., "auditEntries": 2., "runtimes": 0., "outsideObjects": 0., "events": 6.},
 		}
 
 		if diff := cmp.Diff(wantEntry, entry); diff != "" {

@@ -30,6 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -71,6 +72,7 @@ type bench struct {
 	leftovers   *leftovers.Store
 	objects     *outsideobjects.Store
 	events      *instanceevents.Store
+	eventLog    *eventlog.Store
 
 	orchestrations *orchestrations.Store
 
@@ -140,6 +142,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		t.Fatal(err)
 	}
 
+	if b.eventLog, err = eventlog.Open(t.Context(), b.db); err != nil {
+		t.Fatal(err)
+	}
+
 	entries, err := auditlog.Open(t.Context(), b.db, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +169,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

@@ -27,6 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -69,6 +70,8 @@ type Options struct {
 	Objects *outsideobjects.Store
 	// Events has what happened to instances besides operations.
 	Events *instanceevents.Store
+	// EventLog has the events of all instances, operations and orchestrations.
+	EventLog *eventlog.Store
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store
@@ -142,7 +145,8 @@ func NewHandler(options Options) http.Handler {
 	shared := operatorserver.New(operatorserver.Options{
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
-		Engine: options.Engine, Subjects: subjects{options.Instances}, Accounts: accounts{options.Instances, options.Leftovers, options.Objects}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		Engine: options.Engine, Subjects: subjects{options.Instances},
+		Accounts: accounts{options.Instances, options.Leftovers, options.Objects, options.EventLog}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
 		UserText: options.UserText,
 		Forecast: func(ctx context.Context, record process.Record) process.Forecast {
 			return options.Estimator.Forecast(record, options.planOf(ctx, record.InstanceID), options.Clock.Now())

@@ -64,6 +64,7 @@ type Config struct {
 	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"replace the dashboard of a new runtime with the console that Director has of it, if any; the Provisioner passes it on"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
+	Events               Events            `envPrefix:"EVENT_"`
 	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
@@ -107,6 +108,10 @@ func (c Config) Check() error {
 
 	if _, err := networks.Parse(c.OwnClusterNetworks); err != nil {
 		errs = append(errs, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err))
+	}
+
+	if c.Events.Retention <= 0 {
+		errs = append(errs, errors.New("APP_EVENT_RETENTION: must be positive"))
 	}
 
 	if c.BTPCheckInterval < 0 {
@@ -177,6 +182,11 @@ type Kubeconfigs struct {
 	RateLimit     float64 `env:"RATE_LIMIT"     help:"requests per second for kubeconfigs for users that a replica accepts from each address; 0 means no limit"`
 }
 
+// Events configures the events that operators and other systems can follow.
+type Events struct {
+	Retention time.Duration `env:"RETENTION" help:"how long events are kept. Consumers that are away for longer miss events"`
+}
+
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
 const kubeconfigBurst = 50
 
@@ -222,6 +232,7 @@ func DefaultConfig() Config {
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
 		Kubeconfigs:          Kubeconfigs{RateLimit: 10},
+		Events:               Events{Retention: 7 * 24 * time.Hour},
 		Kyma: Kyma{
 			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/events"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/broker/refresh"
@@ -34,6 +35,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
@@ -94,6 +96,7 @@ type stores struct {
 	leftovers  *leftovers.Store
 	accounts   *accounts.Store
 	outbox     *outbox.Store
+	eventLog   *eventlog.Store
 	// orchestrations has the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// quotas checks how many instances tenants may have.
@@ -148,6 +151,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.outbox, err = outbox.Open(ctx, s.DB, opened.operations); err != nil {
+		return stores{}, err
+	}
+
+	if opened.eventLog, err = eventlog.Open(ctx, s.DB); err != nil {
 		return stores{}, err
 	}
 
@@ -208,6 +215,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	conductor := s.conductor(stores, plans, wake)
+	publisher := events.NewPublisher(stores.eventLog, clock.RealClock{}, s.Log)
 	processes := s.processes(config, stores, connected, conductor, provisioner, access, follow)
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
@@ -235,6 +243,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		s.rotation(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		stores.events.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
+		stores.eventLog.Retention(config.Events.Retention, clock.RealClock{}, s.Log).Part(),
+		publisher.Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
 		conductor.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),

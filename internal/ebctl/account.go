@@ -88,6 +88,7 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 		sum.AuditEntries += erased.AuditEntries
 		sum.Runtimes += erased.Runtimes
 		sum.OutsideObjects += erased.OutsideObjects
+		sum.Events += erased.Events
 		sum.Complete = erased.Complete
 
 		if erased.EntryID != "" {
@@ -100,8 +101,8 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 
 // countsText returns the numbers of rows to erase, for the confirmation prompt.
 func countsText(stored operatorapi.Account) string {
-	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries, %d deleted runtimes and %d outside objects",
-		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects)
+	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries, %d deleted runtimes, %d outside objects and %d events",
+		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects, stored.Events)
 }
 
 // storedFields returns the data of an account as lines with a name and a value.
@@ -123,23 +124,27 @@ func storedFields(stored operatorapi.Account) output.Fields {
 		})
 	}
 
-	return append(fields, countFields(stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects)...)
+	return append(fields, countFields(stored)...)
 }
 
 // erasedFields returns the result of an erasure as lines with a name and a value.
 func erasedFields(erased operatorapi.Erasure) output.Fields {
 	fields := output.Fields{{Name: "Erased account", Value: erased.AccountID}}
-	fields = append(fields, countFields(erased.Operations, erased.TimelineEntries, erased.AuditEntries, erased.Runtimes, erased.OutsideObjects)...)
+	fields = append(fields, countFields(operatorapi.Account{
+		Operations: erased.Operations, TimelineEntries: erased.TimelineEntries, AuditEntries: erased.AuditEntries, Runtimes: erased.Runtimes,
+		OutsideObjects: erased.OutsideObjects, Events: erased.Events,
+	})...)
 
 	return append(fields, output.Field{Name: "Audit entry", Value: erased.EntryID})
 }
 
-func countFields(operations, timelineEntries, auditEntries, runtimes, outsideObjects int) output.Fields {
+func countFields(counts operatorapi.Account) output.Fields {
 	return output.Fields{
-		{Name: "Operations", Value: strconv.Itoa(operations)},
-		{Name: "Timeline entries", Value: strconv.Itoa(timelineEntries)},
-		{Name: "Audit entries", Value: strconv.Itoa(auditEntries)},
-		{Name: "Deleted runtimes", Value: strconv.Itoa(runtimes)},
-		{Name: "Outside objects", Value: strconv.Itoa(outsideObjects)},
+		{Name: "Operations", Value: strconv.Itoa(counts.Operations)},
+		{Name: "Timeline entries", Value: strconv.Itoa(counts.TimelineEntries)},
+		{Name: "Audit entries", Value: strconv.Itoa(counts.AuditEntries)},
+		{Name: "Deleted runtimes", Value: strconv.Itoa(counts.Runtimes)},
+		{Name: "Outside objects", Value: strconv.Itoa(counts.OutsideObjects)},
+		{Name: "Events", Value: strconv.Itoa(counts.Events)},
 	}
 }

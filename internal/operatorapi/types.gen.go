@@ -92,6 +92,9 @@ type Account struct {
 	// AuditEntries Number of audit log entries about the account, other than the operations.
 	AuditEntries int `json:"auditEntries"`
 
+	// Events Number of events that name the account. Always 0 in the Provisioner.
+	Events int `json:"events"`
+
 	// Instances Instances that have to be deleted before an erasure. In the Provisioner, its runtimes.
 	Instances []AccountInstance `json:"instances"`
 
@@ -493,6 +496,9 @@ type Erasure struct {
 
 	// EntryID The audit log entry of the erasure. Absent if there was nothing to erase.
 	EntryID string `json:"entryID,omitempty,omitzero"`
+
+	// Events Number of events that were removed. Always 0 in the Provisioner.
+	Events int `json:"events"`
 
 	// Operations Number of operations that were erased.
 	Operations int `json:"operations"`

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
@@ -61,6 +62,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := leftovers.Open(ctx, db); return err },
 		func() error { _, err := outbox.Open(ctx, db, ops); return err },
 		func() error { _, err := orchestrations.Open(ctx, db, ops); return err },
+		func() error { _, err := eventlog.Open(ctx, db); return err },
 		func() error { _, err := accounts.Open(ctx, db, clock.RealClock{}); return err },
 		func() error { _, err := writecheck.Open(ctx, db, clock.RealClock{}); return err },
 		func() error {

@@ -273,7 +273,12 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 			}
 		}
 
-		kept := find(other.marker)
+		e.Until("published events of both accounts", func() bool {
+			return find(erased.account)["broker events.account"] > 0 && find(other.account)["broker events.account"] > 0 &&
+				find("account")["broker new_events.account"] == 0
+		})
+
+		kept, keptEvents := find(other.marker), find(other.account)["broker events.account"]
 		behind := platform{e.Client}
 		behind.URL = e.services.Proxy.URL
 
@@ -284,6 +289,14 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 
 		if left := find(erased.marker); len(left) != 0 {
 			t.Errorf("the databases still contain personal data: %v", left)
+		}
+
+		if left := find(erased.account); left["broker events.account"] != 0 || left["broker new_events.account"] != 0 {
+			t.Errorf("the database still contains events of the account: %v", left)
+		}
+
+		if left := find(other.account)["broker events.account"]; left != keptEvents {
+			t.Errorf("%d events of the other account are left, want %d", left, keptEvents)
 		}
 
 		if diff := cmp.Diff(kept, find(other.marker)); diff != "" {

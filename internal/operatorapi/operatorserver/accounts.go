@@ -40,9 +40,9 @@ type Accounts interface {
 	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (ErasableRows, error)
 }
 
-// ErasableRows are numbers of rows of deleted instances: runtimes in the Provisioner, and records of objects in other systems in the
-// broker.
-type ErasableRows struct{ Runtimes, OutsideObjects int }
+// ErasableRows are numbers of rows of deleted instances: runtimes in the Provisioner, and in the broker records of objects in other systems
+// and events.
+type ErasableRows struct{ Runtimes, OutsideObjects, Events int }
 
 // GetAccount handles GET /accounts/{account_id}. It counts the rows that an erasure would change.
 func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
@@ -77,7 +77,7 @@ func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	shown.Runtimes, shown.OutsideObjects = rows.Runtimes, rows.OutsideObjects
+	shown.Runtimes, shown.OutsideObjects, shown.Events = rows.Runtimes, rows.OutsideObjects, rows.Events
 
 	return httpserver.OK(shown), nil
 }
@@ -114,7 +114,8 @@ func (a *API) EraseAccount(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	line.WithField("rows", erased.Operations+erased.TimelineEntries+erased.AuditEntries+erased.Runtimes+erased.OutsideObjects).Info("audit: account erased")
+	line.WithField("rows", erased.Operations+erased.TimelineEntries+erased.AuditEntries+erased.Runtimes+erased.OutsideObjects+erased.Events).
+		Info("audit: account erased")
 
 	return httpserver.OK(erased), nil
 }
@@ -139,7 +140,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 		return erased, err
 	}
 
-	erased.Runtimes, erased.OutsideObjects = rows.Runtimes, rows.OutsideObjects
+	erased.Runtimes, erased.OutsideObjects, erased.Events = rows.Runtimes, rows.OutsideObjects, rows.Events
 
 	if erased.TimelineEntries, err = a.Operations.EraseTimelines(ctx, tx, ended); err != nil {
 		return erased, err
@@ -148,7 +149,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 	erased.Operations, erased.AuditEntries = len(ended), len(entries)
 	erased.Complete = erased.Operations < eraseOperations && erased.AuditEntries < eraseAuditEntries && erased.Runtimes < eraseRuntimes
 
-	if erased.Operations+erased.AuditEntries+erased.Runtimes+erased.OutsideObjects == 0 {
+	if erased.Operations+erased.AuditEntries+erased.Runtimes+erased.OutsideObjects+erased.Events == 0 {
 		return a.nothingToErase(ctx, tx, account)
 	}
 
@@ -157,7 +158,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 		ID: erased.EntryID, Action: auditlog.ActionErase, Account: key, Status: http.StatusOK,
 		After: auditlog.Fields{
 			"operations": erased.Operations, "timelineEntries": erased.TimelineEntries,
-			"auditEntries": erased.AuditEntries, "runtimes": erased.Runtimes, "outsideObjects": erased.OutsideObjects,
+			"auditEntries": erased.AuditEntries, "runtimes": erased.Runtimes, "outsideObjects": erased.OutsideObjects, "events": erased.Events,
 		},
 	}); err != nil {
 		return erased, err

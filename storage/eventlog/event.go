@@ -1,0 +1,164 @@
+package eventlog
+
+import (
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Type is the type of an event.
+type Type string
+
+// The types of events. The triggers in migrations write them.
+const (
+	OperationAccepted  Type = "operation.accepted"
+	OperationSucceeded Type = "operation.succeeded"
+	OperationFailed    Type = "operation.failed"
+	OperationCanceled  Type = "operation.canceled"
+
+	InstanceCreated   Type = "instance.created"
+	InstanceUpdated   Type = "instance.updated"
+	InstanceSuspended Type = "instance.suspended"
+	InstanceResumed   Type = "instance.resumed"
+	InstanceExpired   Type = "instance.expired"
+	InstanceDeleted   Type = "instance.deleted"
+
+	OrchestrationStarted  Type = "orchestration.started"
+	OrchestrationWave     Type = "orchestration.wave"
+	OrchestrationPaused   Type = "orchestration.paused"
+	OrchestrationResumed  Type = "orchestration.resumed"
+	OrchestrationFinished Type = "orchestration.finished"
+)
+
+// Types returns all types.
+func Types() []Type {
+	return []Type{
+		OperationAccepted, OperationSucceeded, OperationFailed, OperationCanceled,
+		InstanceCreated, InstanceUpdated, InstanceSuspended, InstanceResumed, InstanceExpired, InstanceDeleted,
+		OrchestrationStarted, OrchestrationWave, OrchestrationPaused, OrchestrationResumed, OrchestrationFinished,
+	}
+}
+
+// Event is a change that has been committed. Fields that do not apply to its type are empty.
+type Event struct {
+	// Position is the place of the event in the log. ID is unique, also if a database is restored from a backup.
+	Position int64
+	ID       string
+	Type     Type
+	// At is the time of the change. For a deletion, it is the time at which the log received the event.
+	At time.Time
+
+	// InstanceID is the instance, also of operations on its bindings and leftovers. BindingID is the binding of an operation.
+	InstanceID      string
+	BindingID       string
+	OrchestrationID string
+	OperationID     string
+	// Kind is that of the operation, or that of the upgrades of an orchestration.
+	Kind string
+	// Account is the global account of the instance or operation.
+	Account string
+	Plan    string
+	Region  string
+	// State is that of an orchestration, and Wave its current wave.
+	State string
+	Wave  int
+	// Reason and Component classify the error of a failed operation.
+	Reason    string
+	Component string
+}
+
+// newRow is a row of new_events.
+type newRow struct {
+	Seq         int64        `db:"seq"`
+	ID          string       `db:"id"`
+	Type        string       `db:"type"`
+	Object      string       `db:"object"`
+	OperationID string       `db:"operation_id"`
+	Kind        string       `db:"kind"`
+	Account     string       `db:"account"`
+	Plan        string       `db:"plan"`
+	Region      string       `db:"region"`
+	State       string       `db:"state"`
+	Reason      string       `db:"reason"`
+	Component   string       `db:"component"`
+	Wave        int          `db:"wave"`
+	HappenedAt  storage.Time `db:"happened_at"`
+}
+
+// event returns the event without its position. now is the time of an event without a time.
+func (r newRow) event(now time.Time) Event {
+	event := Event{
+		ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, OperationID: r.OperationID, Kind: r.Kind,
+		Account: r.Account, Plan: r.Plan, Region: r.Region, State: r.State, Wave: r.Wave, Reason: r.Reason, Component: r.Component,
+	}
+
+	if event.At.IsZero() {
+		event.At = now
+	}
+
+	switch {
+	case strings.HasPrefix(r.Type, "orchestration."):
+		event.OrchestrationID = r.Object
+	case r.OperationID == "":
+		event.InstanceID = r.Object
+	default:
+		event.InstanceID, event.BindingID = split(r.Object)
+	}
+
+	return event
+}
+
+// split returns the instance and the binding of the object of an operation.
+func split(object string) (instanceID, bindingID string) {
+	if instanceID, bindingID, is := environment.BindingOf(object); is {
+		return instanceID, bindingID
+	}
+
+	if instanceID, _, is := environment.LeftoverOf(object); is {
+		return instanceID, ""
+	}
+
+	return object, ""
+}
+
+// row is a row of events.
+type row struct {
+	Position        int64        `db:"position"`
+	ID              string       `db:"id"`
+	Type            string       `db:"type"`
+	InstanceID      string       `db:"instance_id"`
+	BindingID       string       `db:"binding_id"`
+	OrchestrationID string       `db:"orchestration_id"`
+	OperationID     string       `db:"operation_id"`
+	Kind            string       `db:"kind"`
+	Account         string       `db:"account"`
+	Plan            string       `db:"plan"`
+	Region          string       `db:"region"`
+	State           string       `db:"state"`
+	Reason          string       `db:"reason"`
+	Component       string       `db:"component"`
+	Wave            int          `db:"wave"`
+	HappenedAt      storage.Time `db:"happened_at"`
+}
+
+// columns are the columns of row.
+const columns = `position, id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region, state, reason,
+	component, wave, happened_at`
+
+func (r row) event() Event {
+	return Event{
+		Position: r.Position, ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, InstanceID: r.InstanceID, BindingID: r.BindingID,
+		OrchestrationID: r.OrchestrationID, OperationID: r.OperationID, Kind: r.Kind, Account: r.Account, Plan: r.Plan, Region: r.Region,
+		State: r.State, Wave: r.Wave, Reason: r.Reason, Component: r.Component,
+	}
+}
+
+// arguments returns the values of columns.
+func (e Event) arguments() []any {
+	return []any{
+		e.Position, e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region,
+		e.State, e.Reason, e.Component, e.Wave, storage.At(e.At),
+	}
+}

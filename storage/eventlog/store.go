@@ -1,0 +1,187 @@
+package eventlog
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// The migrations differ between the databases, because their trigger syntax differs.
+//
+//go:embed migrations
+var migrations embed.FS
+
+const (
+	// publishBatch is the number of events that one transaction publishes. insertGroup is the number of events that one statement inserts,
+	// so that connections prepare only two statements.
+	publishBatch = 250
+	insertGroup  = 25
+	// window is the number of positions that one query examines. With rare filters, most of them do not match.
+	window = 5000
+)
+
+// Store stores the events.
+type Store struct{ db *storage.DB }
+
+// Open migrates the tables and returns the store. The tables of operations, instances and orchestrations must exist. From then on, their
+// changes add events.
+func Open(ctx context.Context, db *storage.DB) (*Store, error) {
+	if err := db.Migrate(ctx, "events", migrations, "migrations/"+db.Driver()); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db}, nil
+}
+
+// Head is the end of the log.
+type Head struct {
+	// Position is that of the newest event, and Removed that of the newest event that the retention has removed. Both are 0 at first.
+	Position int64 `db:"position"`
+	Removed  int64 `db:"removed"`
+}
+
+// Head returns the end of the log.
+func (s *Store) Head(ctx context.Context) (Head, error) {
+	head, err := storage.Get[Head](ctx, s.db.Reader(), `SELECT position, removed FROM events_head WHERE id = 1`)
+
+	return head, failure.While(err, "reading the end of the events")
+}
+
+// Publish gives positions to committed events, and returns their number. Any replica may call it at any time: if another one publishes, it
+// does nothing.
+func (s *Store) Publish(ctx context.Context, now time.Time) (int, error) {
+	total := 0
+
+	for {
+		waiting, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM new_events ORDER BY seq LIMIT 1`)
+		if err != nil || len(waiting) == 0 {
+			return total, failure.While(err, "finding new events")
+		}
+
+		published := 0
+
+		err = s.db.InTx(ctx, func(tx storage.Tx) error {
+			published, err = s.publish(ctx, tx, now)
+
+			return err
+		})
+		total += published
+
+		if err != nil || published == 0 {
+			return total, failure.While(err, "publishing events")
+		}
+	}
+}
+
+// publish moves a batch of events. The lock of the head comes first: the second statement then sees all events that were committed before
+// those that the previous transaction has moved.
+func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int, error) {
+	heads, err := storage.Select[int64](ctx, tx, `SELECT position FROM events_head WHERE id = 1`+s.db.SkipLocked())
+	if err != nil || len(heads) == 0 {
+		return 0, err
+	}
+
+	moved, err := storage.Select[newRow](ctx, tx, `DELETE FROM new_events WHERE seq IN (SELECT seq FROM new_events ORDER BY seq LIMIT ?)
+		RETURNING seq, id, type, object, operation_id, kind, account, plan, region, state, reason, component, wave, happened_at`, publishBatch)
+	if err != nil || len(moved) == 0 {
+		return 0, err
+	}
+
+	slices.SortFunc(moved, func(one, other newRow) int { return cmp.Compare(one.Seq, other.Seq) })
+
+	position, events := heads[0], make([]Event, 0, len(moved))
+
+	for _, row := range moved {
+		position++
+		event := row.event(now)
+		event.Position = position
+		events = append(events, event)
+	}
+
+	if err := insert(ctx, tx, events, now); err != nil {
+		return 0, err
+	}
+
+	_, err = storage.Exec(ctx, tx, `UPDATE events_head SET position = ? WHERE id = 1`, position)
+
+	return len(moved), err
+}
+
+// insert adds the events. Those of an incomplete group are inserted one by one.
+func insert(ctx context.Context, tx storage.Tx, events []Event, now time.Time) error {
+	const values = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+	for len(events) > 0 {
+		count := 1
+		if len(events) >= insertGroup {
+			count = insertGroup
+		}
+
+		args := make([]any, 0, count*strings.Count(values, "?"))
+		for _, event := range events[:count] {
+			args = append(append(args, event.arguments()...), storage.At(now))
+		}
+
+		if _, err := storage.Exec(ctx, tx, `INSERT INTO events (`+columns+`, added_at) VALUES `+
+			values+strings.Repeat(", "+values, count-1), args...); err != nil {
+			return fmt.Errorf("adding events: %w", err)
+		}
+
+		events = events[count:]
+	}
+
+	return nil
+}
+
+// Filter selects events. Empty fields select all.
+type Filter struct {
+	Types      []Type
+	InstanceID string
+	Account    string
+}
+
+// Read returns at most limit events after a position that the filter selects, in the order of their positions. It examines a limited number
+// of positions and returns the last one, from which the caller continues. Nothing follows if this is the given position.
+func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int) ([]Event, int64, error) {
+	examined := window
+	if len(filter.Types) == 0 && filter.InstanceID == "" && filter.Account == "" {
+		examined = limit
+	}
+
+	last, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(max(position), 0) FROM (
+		SELECT position FROM events WHERE position > ? ORDER BY position `+storage.Page(examined, 0)+`) AS examined`, after)
+	if err != nil || last == 0 {
+		return nil, after, failure.While(err, "finding events")
+	}
+
+	var conditions storage.Conditions
+
+	conditions.Add(true, "position > ? AND position <= ?", after, last)
+	conditions.Add(len(filter.Types) > 0, "type IN (?)", filter.Types)
+	conditions.Add(filter.InstanceID != "", "instance_id = ?", filter.InstanceID)
+	conditions.Add(filter.Account != "", "account = ?", filter.Account)
+	where, args := conditions.Where()
+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM events`+where+` ORDER BY position `+storage.Page(limit, 0), args...)
+	if err != nil {
+		return nil, after, failure.While(err, "reading events")
+	}
+
+	events := make([]Event, 0, len(rows))
+	for _, row := range rows {
+		events = append(events, row.event())
+	}
+
+	if len(events) == limit {
+		last = events[limit-1].Position
+	}
+
+	return events, last, nil
+}
