@@ -13,15 +13,18 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/events"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
@@ -169,7 +172,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, EventStreams: b.streams(), Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
@@ -200,6 +203,14 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	b.address = server.URL
 
 	return b
+}
+
+// streams returns the streams of the events.
+func (b *bench) streams() *events.Streams {
+	return events.NewStreams(events.StreamOptions{
+		Reader: b.eventLog, Publisher: events.NewPublisher(b.eventLog, clock.RealClock{}, logging.Discard()), Limit: 9,
+		Uncounted: func(wait func() error) error { return wait() }, Clock: clock.RealClock{}, Log: logging.Discard(),
+	})
 }
 
 type reply struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/events"
 	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/quota"
 	"github.com/environment-broker/environment-broker/broker/upgrade"
@@ -72,6 +73,9 @@ type Options struct {
 	Events *instanceevents.Store
 	// EventLog has the events of all instances, operations and orchestrations.
 	EventLog *eventlog.Store
+	// EventStreams serves the events as streams. PublicURL is their source.
+	EventStreams *events.Streams
+	PublicURL    string
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store

@@ -53,6 +53,7 @@ func TestRoles(t *testing.T) {
 		"Credentials": {"viewers may read", "GET", "/credentials", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
 		"Renew":       {"operators may renew", "POST", "/runtimes/x/renewCredentials", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"Events":      {"viewers may read", "GET", "/events", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Processes":   {"viewers may read", "GET", "/processes", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Quotas":      {"viewers may read", "GET", "/quotas", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Jobs":        {"viewers may read", "GET", "/jobs", map[string]int{"": unknown, "platform": refused, "viewer": 200}},

@@ -88,6 +88,7 @@ func (c Config) Check() error {
 		{"APP_PROVISIONER_CALLS", c.Provisioner.Calls},
 		{"APP_CONTROL_PLANE_CALLS", c.Kyma.Calls},
 		{"APP_BINDING_LIMIT", c.BindingLimit},
+		{"APP_EVENT_STREAMS", c.Events.Streams},
 	} {
 		if limit.value < 1 {
 			errs = append(errs, fmt.Errorf("%s: must be at least 1", limit.variable))
@@ -185,6 +186,7 @@ type Kubeconfigs struct {
 // Events configures the events that operators and other systems can follow.
 type Events struct {
 	Retention time.Duration `env:"RETENTION" help:"how long events are kept. Consumers that are away for longer miss events"`
+	Streams   int           `env:"STREAMS"   help:"maximum number of streams of events that each replica serves"`
 }
 
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
@@ -232,7 +234,7 @@ func DefaultConfig() Config {
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
 		Kubeconfigs:          Kubeconfigs{RateLimit: 10},
-		Events:               Events{Retention: 7 * 24 * time.Hour},
+		Events:               Events{Retention: 7 * 24 * time.Hour, Streams: 32},
 		Kyma: Kyma{
 			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
 		},

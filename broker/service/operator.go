@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/events"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/jobs"
@@ -51,6 +52,7 @@ type operated struct {
 	jobs            jobs.Runner
 	estimator       *estimate.Estimator
 	comparer        *reconcile.Comparer
+	streams         *events.Streams
 }
 
 // operatorOptions returns the dependencies of the operator API.
@@ -59,7 +61,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 
 	return operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
-		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects, Events: stores.events, EventLog: stores.eventLog,
+		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects, Events: stores.events, EventLog: stores.eventLog, EventStreams: parts.streams, PublicURL: config.PublicURL,
 		Recorder: parts.recorder, Authorizer: s.Access.Authorizer, Platforms: parts.platforms,
 		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},

@@ -233,7 +233,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, s.operatorOptions(config, operated{
 		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,
 		recorder: recorder, processes: processes, engine: engine, follow: follow, wake: wake,
-		expirer: expirer, cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer,
+		expirer: expirer, cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	}), requests)
 
 	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{
@@ -253,6 +253,17 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
 		{Name: "engine", Run: engine.Run, StopsEarly: true},
 	})...)
+}
+
+// streams returns the streams of events, and registers their metrics.
+func (s *Service) streams(config Config, stores stores, publisher *events.Publisher, requests *httpserver.Load) *events.Streams {
+	streams := events.NewStreams(events.StreamOptions{
+		Reader: stores.eventLog, Publisher: publisher, Limit: config.Events.Streams, Uncounted: requests.Exclude, PublicURL: config.PublicURL,
+		Clock: clock.RealClock{}, Log: s.Log,
+	})
+	s.Metrics().MustRegister(streams.Metric())
+
+	return streams
 }
 
 // recovery returns the part that probes an upstream system during an outage.

@@ -81,6 +81,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	})
 	broker.routes.HandleFunc("POST /jobs/{name}/run", broker.runJob)
 	broker.routes.HandleFunc("GET /quotas", broker.listQuotas)
+	broker.routes.HandleFunc("GET /events", broker.listEvents)
 	broker.routes.HandleFunc("GET /platforms", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.PlatformList{Data: scenario.Platforms})
 	})

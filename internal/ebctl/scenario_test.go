@@ -49,6 +49,8 @@ type scenario struct {
 	Interventions []allowedIntervention `json:"interventions"`
 	// Processes are the processes of the broker.
 	Processes []operatorapi.Process `json:"processes"`
+	// Events are the events of the broker, in the order of their positions.
+	Events []operatorapi.CloudEvent `json:"events"`
 	// Jobs are the jobs of the broker. A run returns the newest run of the job.
 	Jobs []operatorapi.Job `json:"jobs"`
 	// Quotas are the quotas of the broker. Their groups are filtered by account.

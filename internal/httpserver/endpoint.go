@@ -24,6 +24,12 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		response = refusal.response()
 	}
 
+	if response.Stream != nil {
+		response.Stream(w)
+
+		return
+	}
+
 	response.Write(w)
 }
 
@@ -69,6 +75,9 @@ type Response struct {
 	Body any
 	// Header contains additional headers. The Content-Type of a body is application/json unless Header sets a different type.
 	Header http.Header
+	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. See Connection for its
+	// duration.
+	Stream func(w http.ResponseWriter)
 }
 
 // OK returns a response with status 200 and the body.

@@ -65,16 +65,30 @@ func LimitBody(bytes int64) Middleware {
 }
 
 // Deadline returns a middleware that limits the duration of a request. It also detaches the context of the request from the
-// connection, so a client that disconnects cannot interrupt a change between two writes.
+// connection, so a client that disconnects cannot interrupt a change between two writes. Connection returns the context of the connection.
 func Deadline(limit time.Duration) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), limit)
+			connection := context.WithValue(context.WithoutCancel(r.Context()), connectionKey{}, r.Context())
+
+			ctx, cancel := context.WithTimeout(connection, limit)
 			defer cancel()
 
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
 	}
+}
+
+type connectionKey struct{}
+
+// Connection returns a context that ends when the client disconnects or the server stops. Responses that last longer than the limit of
+// Deadline use it instead of the context of the request.
+func Connection(ctx context.Context) context.Context {
+	if connection, limited := ctx.Value(connectionKey{}).(context.Context); limited {
+		return connection
+	}
+
+	return ctx
 }
 
 // Trace is a middleware for routers of gorilla/mux. It creates a span for the request and sets the route label of the metrics.

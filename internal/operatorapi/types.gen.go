@@ -382,6 +382,69 @@ type CloudAccountList struct {
 // free: a tenant can claim it.
 type CloudAccountState string
 
+// CloudEvent An event in the JSON format of CloudEvents 1.0.
+type CloudEvent struct {
+	// Data IDs and values from closed sets. Fields that do not apply are missing.
+	Data            CloudEventData `json:"data"`
+	Datacontenttype string         `json:"datacontenttype"`
+
+	// ID The unique ID. An event that arrives twice has the same ID.
+	ID string `json:"id"`
+
+	// Sequence The position of the event, with leading zeros.
+	Sequence string `json:"sequence"`
+
+	// Source The public address of the broker.
+	Source      string `json:"source"`
+	Specversion string `json:"specversion"`
+
+	// Subject The path of the object: runtimes/ID or orchestrations/ID.
+	Subject string    `json:"subject"`
+	Time    time.Time `json:"time"`
+
+	// Type The type, such as io.github.environment-broker.operation.failed.
+	Type string `json:"type"`
+}
+
+// CloudEventData IDs and values from closed sets. Fields that do not apply are missing.
+type CloudEventData struct {
+	BindingID string `json:"bindingID,omitempty,omitzero"`
+
+	// Component The component that caused the failure.
+	Component       string `json:"component,omitempty,omitzero"`
+	GlobalAccountID string `json:"globalAccountID,omitempty,omitzero"`
+	InstanceID      string `json:"instanceID,omitempty,omitzero"`
+
+	// Kind The kind of the operation, or of the upgrades of an orchestration.
+	Kind            string `json:"kind,omitempty,omitzero"`
+	OperationID     string `json:"operationID,omitempty,omitzero"`
+	OrchestrationID string `json:"orchestrationID,omitempty,omitzero"`
+	Plan            string `json:"plan,omitempty,omitzero"`
+
+	// Reason The reason of a failed operation.
+	Reason string `json:"reason,omitempty,omitzero"`
+	Region string `json:"region,omitempty,omitzero"`
+
+	// State The state of an orchestration.
+	State string `json:"state,omitempty,omitzero"`
+
+	// Wave The wave of an orchestration.
+	Wave int `json:"wave,omitempty,omitzero"`
+}
+
+// CloudEventList defines model for CloudEventList.
+type CloudEventList struct {
+	// After The position up to which the log was examined. The next page begins after it.
+	After int64 `json:"after"`
+
+	// Count The number of events in data.
+	Count int          `json:"count"`
+	Data  []CloudEvent `json:"data"`
+
+	// More Whether the log continues. The next page may be empty, if no further event matches.
+	More bool `json:"more"`
+}
+
 // Credential A kubeconfig of a runtime in another system, without its content.
 type Credential struct {
 	InstanceID string `json:"instanceID"`
@@ -1409,6 +1472,22 @@ type ListDifferencesParams struct {
 
 	// Cursor The cursor of the previous page. Excludes page.
 	Cursor   Cursor   `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// Types Only these types, separated by commas, such as operation.failed,instance.deleted.
+	Types string `form:"types,omitempty" json:"types,omitempty,omitzero"`
+
+	// InstanceID Only events of this instance, with those of its bindings.
+	InstanceID string `form:"instance_id,omitempty" json:"instance_id,omitempty,omitzero"`
+
+	// Account Only events of this global account.
+	Account string `form:"account,omitempty" json:"account,omitempty,omitzero"`
+
+	// After Only events after this position. A list begins with the oldest event by default.
+	After    int64    `form:"after,omitempty" json:"after,omitempty,omitzero"`
 	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 }
 

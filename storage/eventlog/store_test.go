@@ -190,24 +190,3 @@ func TestReadWithFilters(t *testing.T) {
 		f.want("a position of the future", eventlog.Filter{}, 99)
 	})
 }
-
-func TestCloudEvent(t *testing.T) {
-	event := eventlog.Event{
-		Position: 42, ID: "0123456789abcdef", Type: eventlog.OperationFailed, At: now, InstanceID: "a/b", BindingID: "binding", OperationID: "operation",
-		Kind: environment.KindUnbind, Account: "account", Reason: "quota", Component: "gardener",
-	}
-
-	const want = `{"specversion":"1.0","id":"0123456789abcdef","source":"https://broker.example.com",` +
-		`"type":"io.github.environment-broker.operation.failed","subject":"runtimes/a%2Fb","time":"2030-01-02T03:04:05.000006Z",` +
-		`"datacontenttype":"application/json","sequence":"00000000000000000042","data":{"instanceID":"a/b","bindingID":"binding",` +
-		`"operationID":"operation","kind":"unbind","globalAccountID":"account","reason":"quota","component":"gardener"}}`
-
-	got, err := event.CloudEvent("https://broker.example.com")
-	if diff := cmp.Diff(want, string(got)); diff != "" || err != nil {
-		t.Errorf("%v: -want +got\n%s", err, diff)
-	}
-
-	if got := (eventlog.Event{OrchestrationID: "o"}).Subject(); got != "orchestrations/o" {
-		t.Errorf("got the subject %s", got)
-	}
-}

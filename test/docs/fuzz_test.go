@@ -64,6 +64,7 @@ func decoders() map[string]string {
 		"internal/ebctl/bundle_target.go":                     "internal/ebctl.FuzzTargetKubeconfig",
 		"internal/ebctl/brokerclient/client.go":               "decodes into generated types of a broker that the user chose",
 		"internal/ebctl/brokerclient/errors.go":               "internal/ebctl/brokerclient.FuzzAnswerError",
+		"internal/ebctl/brokerclient/events.go":               "internal/ebctl/brokerclient.FuzzEvents",
 		"internal/ebctl/configuration.go":                     "internal/ebctl.FuzzConfiguration",
 		"internal/ebctl/orchestration_start.go":               "decodes a file that the user chose into a type of the operator API",
 		"internal/ebctl/output/format.go":                     "reads what it has encoded",

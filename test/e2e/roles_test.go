@@ -86,6 +86,7 @@ func brokerRows() []roleRow {
 		roleRow{name: "PUT /orchestrations/{orchestration_id}/resume", roles: operating},
 		roleRow{name: "POST /orchestrations/{orchestration_id}/retry", roles: operating},
 		roleRow{name: "GET /platforms", roles: admin},
+		roleRow{name: "GET /events", roles: reading},
 		roleRow{name: "GET /jobs", roles: reading},
 		roleRow{name: "POST /jobs/{name}/run", roles: operating},
 		roleRow{name: "GET /processes", roles: reading},

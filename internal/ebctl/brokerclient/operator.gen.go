@@ -136,6 +136,22 @@ func (c *Client) RestoreDifferences(ctx context.Context, body operatorapi.Restor
 	})
 }
 
+// ListEvents calls GET /events: list or follow events.
+func (c *Client) ListEvents(ctx context.Context, params operatorapi.ListEventsParams) (operatorapi.CloudEventList, error) {
+	query := url.Values{}
+	set(query, "types", params.Types)
+	set(query, "instance_id", params.InstanceID)
+	set(query, "account", params.Account)
+	set(query, "after", params.After)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.CloudEventList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/events",
+		query:  query,
+	})
+}
+
 // ExpireInstance calls PUT /expire/service_instance/{instance_id}: expire an instance.
 func (c *Client) ExpireInstance(ctx context.Context, instanceID string) (operatorapi.Expiration, error) {
 	return callFor[operatorapi.Expiration](ctx, c, request{

@@ -62,7 +62,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 
 	want := []string{
 		"GET /catalog viewer", "GET /cloudaccounts viewer", "POST /cloudaccounts/{cloud_account}/cleanup operator", "POST /cloudaccounts/{cloud_account}/release operator",
-		"GET /credentials viewer", "PUT /expire/service_instance/{instance_id} operator",
+		"GET /credentials viewer", "GET /events viewer", "PUT /expire/service_instance/{instance_id} operator",
 		"GET /jobs viewer", "POST /jobs/{name}/run operator", "GET /kubeconfig/{instance_id} none",
 		"POST /leftovers/{leftover_id}/cleanup operator", "POST /leftovers/{leftover_id}/confirm operator",
 		"GET /orchestrations viewer", "GET /orchestrations/{orchestration_id} viewer",

@@ -57,6 +57,8 @@ type BrokerHandlers interface {
 	ReleaseCloudAccount(r *http.Request) (httpserver.Response, error)
 	// ListCredentials handles GET /credentials: list the kubeconfigs that other systems have of runtimes.
 	ListCredentials(r *http.Request, query Query) (httpserver.Response, error)
+	// ListEvents handles GET /events: list or follow events.
+	ListEvents(r *http.Request, query Query) (httpserver.Response, error)
 	// ExpireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
 	ExpireInstance(r *http.Request) (httpserver.Response, error)
 	// ListJobs handles GET /jobs: list the jobs of the broker with the results of their newest runs.
@@ -175,6 +177,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/differences/restore", Role: "admin",
 			serve: to.RestoreDifferences,
+		},
+		{
+			Method: http.MethodGet, Path: "/events", Role: "viewer",
+			serve: withQuery(to.ListEvents, "types", "instance_id", "account", "after", "page_size"),
 		},
 		{
 			Method: http.MethodPut, Path: "/expire/service_instance/{instance_id}", Role: "operator",

@@ -1,0 +1,44 @@
+package events
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+)
+
+const (
+	// TypePrefix precedes the types in CloudEvents, whose specification asks for a reversed domain name.
+	TypePrefix = "io.github.environment-broker."
+
+	// defaultSource is the source of events if the broker has no public address.
+	defaultSource = "/environment-broker"
+)
+
+// CloudEvent returns the event in the form of CloudEvents 1.0. publicURL is the public address of the broker, or empty.
+func CloudEvent(event eventlog.Event, publicURL string) operatorapi.CloudEvent {
+	source := publicURL
+	if source == "" {
+		source = defaultSource
+	}
+
+	return operatorapi.CloudEvent{
+		Specversion: "1.0", ID: event.ID, Source: source, Type: TypePrefix + string(event.Type), Subject: subject(event), Time: event.At.UTC(),
+		Datacontenttype: "application/json", Sequence: fmt.Sprintf("%020d", event.Position),
+		Data: operatorapi.CloudEventData{
+			InstanceID: event.InstanceID, BindingID: event.BindingID, OrchestrationID: event.OrchestrationID, OperationID: event.OperationID,
+			Kind: event.Kind, GlobalAccountID: event.Account, Plan: event.Plan, Region: event.Region, State: event.State, Wave: event.Wave,
+			Reason: event.Reason, Component: event.Component,
+		},
+	}
+}
+
+// subject returns the path of the object in which the change happened. Events of one subject are in the order of their changes.
+func subject(event eventlog.Event) string {
+	if event.OrchestrationID != "" {
+		return "orchestrations/" + url.PathEscape(event.OrchestrationID)
+	}
+
+	return "runtimes/" + url.PathEscape(event.InstanceID)
+}

@@ -1,0 +1,238 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+)
+
+const (
+	// heartbeatEvery is the interval of heartbeats, with which proxies see that a stream is alive. They carry the position up to which the
+	// log was examined.
+	heartbeatEvery = 15 * time.Second
+	// writeTimeout bounds each write. A client that reads more slowly is disconnected, and resumes at the last event that it has read.
+	writeTimeout = 10 * time.Second
+	// readTimeout bounds each query.
+	readTimeout = 10 * time.Second
+	// pageSize is the number of events that one query returns.
+	pageSize = 100
+	// retryMillis is the time in milliseconds after which clients connect again.
+	retryMillis = 3000
+	// busyRetry is the time after which clients may ask a replica again that serves too many streams.
+	busyRetry = 10 * time.Second
+)
+
+// Reader reads the log. eventlog.Store implements it.
+type Reader interface {
+	Read(ctx context.Context, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error)
+	Head(ctx context.Context) (eventlog.Head, error)
+}
+
+// StreamOptions are the dependencies of Streams. All fields are required.
+type StreamOptions struct {
+	Reader    Reader
+	Publisher *Publisher
+	// Limit is the maximum number of streams of this replica.
+	Limit int
+	// Uncounted calls a function that lasts for long, and does not count its request as load meanwhile.
+	Uncounted func(wait func() error) error
+	// PublicURL is the source of the events.
+	PublicURL string
+	Clock     clock.WithTicker
+	Log       logrus.FieldLogger
+}
+
+// Streams serves events as server-sent events. It is safe for concurrent use.
+type Streams struct {
+	StreamOptions
+
+	active atomic.Int64
+}
+
+// NewStreams returns Streams without clients.
+func NewStreams(options StreamOptions) *Streams { return &Streams{StreamOptions: options} }
+
+// Metric returns the number of streams, for a registry.
+func (s *Streams) Metric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "environment_broker_event_streams",
+		Help: "Clients that follow the events of this replica as server-sent events.",
+	}, func() float64 { return float64(s.active.Load()) })
+}
+
+// Check returns nil if all events after the position are in the log, and otherwise a refusal.
+func Check(head eventlog.Head, after int64) error {
+	switch {
+	case after < head.Removed:
+		return httpserver.Refuse(http.StatusGone, fmt.Sprintf(
+			"Events after position %d have been removed. Read the current state of the instances, and then follow the events after position %d.", after, head.Removed))
+	case after > head.Position:
+		return httpserver.Refuse(http.StatusGone, fmt.Sprintf(
+			"Position %d does not exist: the database may have been restored. Read the current state of the instances, and then follow the events after position %d.",
+			after, head.Position))
+	default:
+		return nil
+	}
+}
+
+// Response returns a stream of the events after the position that the filter selects. With a negative position, the stream begins with new
+// events. The context is that of the request.
+func (s *Streams) Response(ctx context.Context, filter eventlog.Filter, after int64) (httpserver.Response, error) {
+	head, err := s.Reader.Head(ctx)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if after < 0 {
+		after = head.Position
+	}
+
+	if err := Check(head, after); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	if s.active.Add(1) > int64(s.Limit) {
+		s.active.Add(-1)
+
+		refusal := httpserver.Refuse(http.StatusServiceUnavailable, "This replica serves the maximum number of streams.")
+		refusal.RetryAfter = busyRetry
+
+		return httpserver.Response{}, refusal
+	}
+
+	return httpserver.Response{Stream: func(w http.ResponseWriter) {
+		defer s.active.Add(-1)
+
+		if err := s.Uncounted(func() error {
+			return newStream(s, w, filter, after).run(httpserver.Connection(ctx), httpserver.Draining(ctx))
+		}); err != nil {
+			s.Log.WithError(err).Debug("a stream of events has ended")
+		}
+	}}, nil
+}
+
+// stream is the response to one client.
+type stream struct {
+	*Streams
+
+	w          http.ResponseWriter
+	controller *http.ResponseController
+	filter     eventlog.Filter
+	// position is the one up to which the log was examined.
+	position int64
+}
+
+func newStream(streams *Streams, w http.ResponseWriter, filter eventlog.Filter, after int64) *stream {
+	return &stream{streams, w, http.NewResponseController(w), filter, after}
+}
+
+// run writes events until the client disconnects or the server stops. The client then resumes, also with another replica.
+func (s *stream) run(ctx context.Context, draining <-chan struct{}) error {
+	// The server's limit for reading a request would end the connection.
+	if err := s.controller.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("removing the limit of the connection: %w", err)
+	}
+
+	header := s.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // asks proxies not to collect events
+	s.w.WriteHeader(http.StatusOK)
+
+	if err := s.write(fmt.Appendf(nil, "retry: %d\n%s", retryMillis, s.heartbeat())); err != nil {
+		return err
+	}
+
+	ticker := s.Clock.NewTicker(heartbeatEvery)
+	defer ticker.Stop()
+
+	for {
+		grown := s.Publisher.Grown() // before the log is read: an event in between is not missed
+
+		if err := s.catchUp(ctx, draining); err != nil {
+			return err
+		}
+
+		select {
+		case <-grown:
+		case <-ticker.C():
+			if err := s.write(s.heartbeat()); err != nil {
+				return err
+			}
+		case <-draining:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// catchUp writes all events up to the end of the log.
+func (s *stream) catchUp(ctx context.Context, draining <-chan struct{}) error {
+	for {
+		events, last, err := s.read(ctx)
+		if err != nil || last == s.position {
+			return err
+		}
+
+		var page bytes.Buffer
+
+		for _, event := range events {
+			encoded, err := json.Marshal(CloudEvent(event, s.PublicURL))
+			if err != nil {
+				return failure.While(err, "encoding event %s", event.ID)
+			}
+
+			fmt.Fprintf(&page, "id: %d\nevent: %s\ndata: %s\n\n", event.Position, event.Type, encoded)
+		}
+
+		s.position = last
+
+		if page.Len() > 0 {
+			if err := s.write(page.Bytes()); err != nil {
+				return err
+			}
+		}
+
+		select {
+		case <-draining:
+			return nil
+		default:
+		}
+	}
+}
+
+func (s *stream) read(ctx context.Context) ([]eventlog.Event, int64, error) {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+
+	return s.Reader.Read(limited, s.filter, s.position, pageSize)
+}
+
+// heartbeat returns a message without data: clients store its position, and report no event.
+func (s *stream) heartbeat() []byte { return fmt.Appendf(nil, ": heartbeat\nid: %d\n\n", s.position) }
+
+// write sends the text at once.
+func (s *stream) write(text []byte) error {
+	if err := s.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return fmt.Errorf("limiting the time of a write: %w", err)
+	}
+
+	if _, err := s.w.Write(text); err != nil {
+		return fmt.Errorf("writing events: %w", err)
+	}
+
+	return failure.While(s.controller.Flush(), "writing events")
+}

@@ -1,0 +1,242 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+const (
+	// resumeAfter is the pause before a broken stream is resumed.
+	resumeAfter = 3 * time.Second
+	// eventLimit is the default number of events that a list contains. eventPage is the number of events of one request.
+	eventLimit = 100
+	eventPage  = 100
+)
+
+// newEventCommand returns the group of commands about events.
+func newEventCommand(session *session) *cobra.Command {
+	command := group("event", "List and follow events of instances, operations and orchestrations",
+		newEventListCommand(session), newEventWatchCommand(session))
+	command.Long = command.Short + ".\n\nThe broker keeps events for APP_EVENT_RETENTION, 7 days by default. Each has a position in the log."
+
+	return command
+}
+
+// eventFlags are the flags of both commands.
+type eventFlags struct {
+	params   operatorapi.ListEventsParams
+	instance string
+	after    int64
+}
+
+// add adds the flags to a command.
+func (f *eventFlags) add(session *session, command *cobra.Command, after int64, start string) *cobra.Command {
+	flags := command.Flags()
+	flags.StringVar(&f.params.Types, "type", "", "only these types, separated by commas, such as operation.failed,instance.deleted")
+	flags.StringVar(&f.instance, "instance", "", "only events of this instance, by its ID or name")
+	flags.StringVar(&f.params.Account, "account", "", "only events of this global account")
+	flags.Int64Var(&f.after, "after", after, "only events after this position; "+start)
+	completeBy(command, "instance", session.completeInstance)
+
+	return command
+}
+
+// client returns a client, with the instance as an ID. A deleted instance has events, too, so any text that names no instance is used as an ID.
+func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclient.Client, error) {
+	client, err := session.client()
+	if err != nil {
+		return nil, err
+	}
+
+	found, err := lookup(ctx, client, f.instance)
+	if is[*notFoundError](err) {
+		found.InstanceID, err = f.instance, nil
+	}
+
+	f.params.InstanceID = found.InstanceID
+
+	return client, err
+}
+
+// newEventListCommand returns the command that lists events.
+func newEventListCommand(session *session) *cobra.Command {
+	var (
+		given eventFlags
+		limit int
+	)
+
+	command := &cobra.Command{
+		Use:   listCommand,
+		Short: "List events, oldest first",
+		Example: "  ebctl event list --instance my-cluster\n" +
+			"  ebctl event list --type operation.failed --limit 1000",
+		Args: arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if limit < 1 || given.after < -1 {
+				return usage("--limit must be positive, and --after must not be negative")
+			}
+
+			client, err := given.client(command.Context(), session)
+			if err != nil {
+				return err
+			}
+
+			list, err := given.list(command.Context(), client, limit)
+			if err != nil {
+				return fmt.Errorf("listing events: %w", err)
+			}
+
+			if list.More {
+				fmt.Fprintf(session.Err, "The log continues. List the following events with --after %d.\n", list.After)
+			}
+
+			return session.print(list, eventRows(list.Data))
+		},
+	}
+
+	command.Flags().IntVar(&limit, "limit", eventLimit, "list at most this number of events")
+
+	return given.add(session, command, -1, "by default, the list begins with the oldest event")
+}
+
+// list returns at most limit events from as many pages as needed.
+func (f *eventFlags) list(ctx context.Context, client *brokerclient.Client, limit int) (operatorapi.CloudEventList, error) {
+	all, params := operatorapi.CloudEventList{Data: []operatorapi.CloudEvent{}, More: true}, f.params
+
+	// Position 0 is that of a log without events; without a position, the list begins with the oldest event.
+	params.After = max(f.after, 0)
+
+	for all.More && len(all.Data) < limit {
+		params.PageSize = min(eventPage, limit-len(all.Data))
+
+		page, err := client.ListEvents(ctx, params)
+		if err != nil {
+			return all, err
+		}
+
+		all.Data, all.After, all.More, params.After = append(all.Data, page.Data...), page.After, page.More, page.After
+	}
+
+	all.Count = len(all.Data)
+
+	return all, nil
+}
+
+// newEventWatchCommand returns the command that follows events.
+func newEventWatchCommand(session *session) *cobra.Command {
+	var given eventFlags
+
+	command := &cobra.Command{
+		Use:   "watch",
+		Short: "Print new events as they happen, until interrupted",
+		Long: "Print new events as they happen, until interrupted.\n\n" +
+			"If the connection breaks, the command continues after the last event. With -o json, each event is one document.",
+		Example: "  ebctl event watch --type operation.failed\n" +
+			"  ebctl event watch --after 0 -o json",
+		Args: arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if given.after < -1 {
+				return usage("--after must not be negative")
+			}
+
+			client, err := given.client(command.Context(), session)
+			if err != nil {
+				return err
+			}
+
+			return session.watchEvents(command.Context(), client, given)
+		},
+	}
+
+	return given.add(session, command, -1, "by default, only new events")
+}
+
+// watchEvents prints events until the context ends, which is not an error.
+func (s *session) watchEvents(ctx context.Context, client *brokerclient.Client, given eventFlags) error {
+	// The widths of the columns for usual values.
+	widths := []int{8, 20, 22, 36, 14, 24} //nolint:mnd // see above
+
+	headless, after := false, given.after
+
+	for {
+		var err error
+
+		after, err = client.FollowEvents(ctx, given.params, after, func(event operatorapi.CloudEvent) error {
+			if !s.format.ForPeople() && s.format != output.Name {
+				if s.format == output.YAML {
+					fmt.Fprintln(s.Out, "---")
+				}
+
+				return s.print(event, output.Plain(""))
+			}
+
+			rows := eventRows([]operatorapi.CloudEvent{event})
+			rows.Widths, rows.NoHead, headless = &widths, headless, true
+
+			return s.print(nil, rows)
+		})
+
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the user has interrupted the command
+		case !follow.Temporary(err):
+			return fmt.Errorf("following events: %w", err)
+		default:
+			fmt.Fprintf(s.Err, "following events: %v; trying again\n", err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.Clock.After(resumeAfter):
+		}
+	}
+}
+
+// eventRows returns events as a table.
+func eventRows(events []operatorapi.CloudEvent) output.Rows {
+	rows := output.Rows{
+		Head:        []string{"POSITION", "AT", "TYPE", "OBJECT", "KIND", "DETAIL", "OPERATION", "GLOBAL ACCOUNT", "ID"},
+		WideColumns: 3, // the operation, the account and the ID
+		None:        "No events found.",
+		IDs:         []string{},
+	}
+
+	for _, event := range events {
+		data, position := event.Data, strings.TrimLeft(event.Sequence, "0")
+		rows.IDs = append(rows.IDs, event.ID)
+		rows.Rows = append(rows.Rows, []string{
+			position, output.Time(event.Time), strings.TrimPrefix(event.Type, typePrefix), data.InstanceID + data.OrchestrationID, data.Kind,
+			eventDetail(data), data.OperationID, data.GlobalAccountID, event.ID,
+		})
+	}
+
+	return rows
+}
+
+// typePrefix precedes the types of events in CloudEvents.
+const typePrefix = "io.github.environment-broker."
+
+// eventDetail returns the fields that only some types have.
+func eventDetail(data operatorapi.CloudEventData) string {
+	parts := []string{data.Plan, data.Region, data.State, data.Reason, data.Component}
+	if data.BindingID != "" {
+		parts = append(parts, "binding "+data.BindingID)
+	}
+
+	if data.Wave > 0 {
+		parts = append(parts, "wave "+strconv.Itoa(data.Wave))
+	}
+
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+}
