@@ -448,6 +448,11 @@ func (s stores) runtimeCalls() map[string]call {
 				ID: "restored", Kind: "provision", InstanceID: "i8", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
 			})
 		}),
+		"operations.InsertEnded": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.operations.InsertEnded(ctx, tx, process.New{
+				ID: "ended", Kind: "provision", InstanceID: "i8", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
+			}, operations.Ending{State: process.Failed, At: filledAt})
+		}),
 		"runtimes.Tenants": func(ctx context.Context) error {
 			_, err := s.runtimes.Tenants(ctx, "account-1", page)
 
