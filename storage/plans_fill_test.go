@@ -70,6 +70,8 @@ func fillTables() []string {
 			FROM sources`,
 		`UPDATE events_head SET position = 110000`,
 		`ALTER TABLE operations ENABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances ENABLE TRIGGER instances_event`,
+		`INSERT INTO shoot_windows SELECT 'i' || i, '220000+0000', '230000+0000', '2030-01-02 03:00'::timestamptz + i * interval '1 minute'
+			FROM sources WHERE i <= 90000`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz
 			FROM generate_series(1, 10000) i`,

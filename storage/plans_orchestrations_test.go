@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
@@ -137,6 +138,26 @@ func (s stores) windowCalls(id string, target environment.Target) map[string]cal
 
 			return err
 		}),
+		"orchestrations.ShootWindows": func(ctx context.Context) error {
+			_, err := s.orchestrations.ShootWindows(ctx, s.db.Reader(), []string{"i4", "i6"})
+
+			return err
+		},
+		"orchestrations.SetShootWindow": func(ctx context.Context) error {
+			return s.orchestrations.SetShootWindow(ctx, "i4", fleet.WindowTimes{}, filledAt)
+		},
+		"orchestrations.AddShootWindows": func(ctx context.Context) error { return s.orchestrations.AddShootWindows(ctx, filledAt) },
+		"orchestrations.DueShootWindows": func(ctx context.Context) error {
+			_, err := s.orchestrations.DueShootWindows(ctx, filledAt, page)
+
+			return err
+		},
+		"orchestrations.PostponeShootWindow": func(ctx context.Context) error {
+			_, err := s.orchestrations.PostponeShootWindow(ctx, orchestrations.DueWindow{InstanceID: "i4", At: storage.At(filledAt)}, filledAt)
+
+			return err
+		},
+		"orchestrations.RemoveShootWindow": func(ctx context.Context) error { return s.orchestrations.RemoveShootWindow(ctx, "i4") },
 		"orchestrations.Repeat": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.orchestrations.Repeat(ctx, tx, target, "another")
 		}),

@@ -22,7 +22,7 @@ const (
 	planPage = 1000
 
 	textGone     = "The instance no longer exists."
-	textNoWindow = "No maintenance window is known: neither the policy of the catalog nor the plan has one."
+	textNoWindow = "No maintenance window is known: neither the policy of the catalog nor the plan has one, and that of the Shoot has not been read."
 )
 
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
@@ -30,6 +30,8 @@ type Planner struct {
 	Upgrader upgrade.Upgrader
 	// StateOf returns the state of a runtime that fleet.Target.State selects, from the newest operation.
 	StateOf func(newest process.Record) string
+	// ShootWindows returns the stored maintenance windows of Shoots by instance. Those that are not known are missing.
+	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
 }
 
 // targets returns the selected instances with their waves.
@@ -123,7 +125,19 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 	var (
 		targets []environment.Target
 		pending []string
+		shoots  map[string]fleet.WindowTimes
 	)
+
+	if orchestration.Parameters.Strategy.MaintenanceWindow {
+		ids := make([]string, 0, len(page))
+		for _, listed := range page {
+			ids = append(ids, listed.Instance.ID)
+		}
+
+		if shoots, err = p.ShootWindows(ctx, p.reader(), ids); err != nil {
+			return nil, err
+		}
+	}
 
 	for i, listed := range page {
 		if !selector.Selects(candidates[i]) {
@@ -131,7 +145,7 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 		}
 
 		target := p.target(orchestration, listed)
-		if err := p.addWindow(&target, orchestration.Parameters.Strategy, candidates[i], listed.Instance.PlanID); err != nil {
+		if err := p.addWindow(&target, orchestration.Parameters.Strategy, candidates[i], listed.Instance.PlanID, shoots[target.InstanceID]); err != nil {
 			return nil, err
 		}
 
@@ -157,12 +171,12 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 }
 
 // addWindow adds the maintenance window and its next occurrence to the target, or leaves the target out if it cannot start in one.
-func (p Planner) addWindow(target *environment.Target, strategy fleet.Strategy, candidate fleet.Candidate, planID string) error {
+func (p Planner) addWindow(target *environment.Target, strategy fleet.Strategy, candidate fleet.Candidate, planID string, shoot fleet.WindowTimes) error {
 	if !strategy.MaintenanceWindow || target.State != environment.TargetPending {
 		return nil
 	}
 
-	window, err := p.Upgrader.Catalog.Window(candidate, planID, fleet.WindowTimes{})
+	window, err := p.Upgrader.Catalog.Window(candidate, planID, shoot)
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,26 @@ func TestNoWindow(t *testing.T) {
 	})
 }
 
+// TestShootWindow uses the stored window of the Shoot if neither the policy nor the plan has one.
+func TestShootWindow(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(2)
+
+		if err := f.Conductor.Orchestrations.SetShootWindow(f.Context(), "i00001", fleet.WindowTimes{Begin: "050000+0100", End: "060000+0100"}, began); err != nil {
+			f.Fatal(err)
+		}
+
+		conductor := f.start(environment.KindUpgradeCluster, inWindows(9))
+		if progress := f.advance(conductor); !progress.Next.Equal(time.Date(2030, 1, 2, 4, 0, 0, 0, time.UTC)) {
+			f.Errorf("before the window: %+v", progress)
+		}
+
+		f.pass(time.Hour)
+		f.advance(conductor)
+		f.wantStats("only one window is known", map[string]int{"in progress": 1, "left out": 1})
+	})
+}
+
 // window1 is a policy with a window from 04:00 to 05:00. It begins 55 minutes and 55 seconds after began.
 const window1 = `{default: {timeBegin: 040000+0000, timeEnd: 050000+0000}}`
 

@@ -248,6 +248,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		estimator.Part(clock.RealClock{}, s.Log),
 		conductor.Part(clock.RealClock{}, s.Log),
 		s.addresses(stores, access),
+		s.windows(stores, provisioner),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.repair(stores, access, config.BTPCheckInterval),
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
@@ -316,6 +317,15 @@ func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycl
 	}
 
 	return refresher.Part()
+}
+
+// windows returns the part of the service that reads the maintenance windows of Shoots.
+func (s *Service) windows(stores stores, provisioner *provisionerclient.Client) lifecycle.Part {
+	windows := &refresh.Windows{
+		DB: s.DB, Store: stores.orchestrations, Instances: stores.instances, Provisioner: provisioner, Clock: clock.RealClock{}, Log: s.Log,
+	}
+
+	return windows.Part()
 }
 
 // SealedColumns returns the sealed columns of the broker's database.

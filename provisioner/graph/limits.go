@@ -63,6 +63,7 @@ func costs() map[string]int {
 		"OperationPage.totalCount":              costOfCall,
 		"RuntimeStatus.runtimeConnectionStatus": costOfCall,
 		"RuntimeStatus.hibernationStatus":       costOfCall,
+		"RuntimeStatus.maintenanceWindow":       costOfCall,
 		"RuntimeStatus.consoleURL":              costOfCall,
 		"RuntimeConfig.kubeconfig":              costOfAccess,
 	}
@@ -78,7 +79,7 @@ func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	if l.meter(request.Doc).measure(request.Operation.SelectionSet).cost > l.cost {
 		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, the errors of an "+
-			"operation, a connection status, a hibernation status or a console %d, a runtime or an operation %d; spread it over several requests",
+			"operation, a connection status, a hibernation status, a maintenance window or a console %d, a runtime or an operation %d; spread it over several requests",
 			l.cost, costOfAccess, costOfWaiting, costOfCall, costOfRow)
 	}
 

@@ -71,6 +71,10 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 		shown.ConsoleURL = &status.Console
 	}
 
+	if status.Maintenance != nil {
+		shown.MaintenanceWindow = &model.MaintenanceWindow{Begin: status.Maintenance.Begin, End: status.Maintenance.End}
+	}
+
 	if status.Hibernation != nil {
 		shown.HibernationStatus = &model.HibernationStatus{
 			Hibernated: &status.Hibernation.Hibernated, HibernationPossible: &status.Hibernation.Possible,

@@ -128,6 +128,8 @@ func wantedFields(ctx context.Context) orders.RuntimeFields {
 			want.Console = true
 		case "hibernationStatus":
 			want.Hibernation = true
+		case "maintenanceWindow":
+			want.Maintenance = true
 		case "runtimeConfiguration":
 			for _, part := range graphql.CollectFields(operation, field.Selections, []string{"RuntimeConfig"}) {
 				want.Kubeconfig = want.Kubeconfig || part.Name == "kubeconfig" && mayAccessClusters(ctx)

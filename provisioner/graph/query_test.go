@@ -43,10 +43,10 @@ func TestRuntimeStatusSelection(t *testing.T) {
 			reason: "Aliases and fragments are followed.",
 			query: `query { result: runtimeStatus(id: "rt") { ...all a: runtimeConfiguration { kubeconfig } } }
 				fragment all on RuntimeStatus {
-					hibernationStatus { hibernated } runtimeConnectionStatus { status } consoleURL
+					hibernationStatus { hibernated } runtimeConnectionStatus { status } consoleURL maintenanceWindow { begin }
 					... on RuntimeStatus { b: runtimeConfiguration { ... on RuntimeConfig { k: clusterConfig { name } } } }
 				}`,
-			want: orders.RuntimeFields{Kubeconfig: true, ConnectionStatus: true, Hibernation: true, Console: true},
+			want: orders.RuntimeFields{Kubeconfig: true, ConnectionStatus: true, Hibernation: true, Maintenance: true, Console: true},
 		},
 	}
 

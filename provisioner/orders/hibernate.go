@@ -40,17 +40,29 @@ func (s *Service) WakeUp(ctx context.Context, caller Caller, runtimeID string) (
 	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
 }
 
-// hibernation reads the hibernation status of a cluster from its Shoot.
-func (s *Service) hibernation(ctx context.Context, shootName string) (*Hibernation, error) {
-	shoot, err := s.Shoots.Get(ctx, shootName)
-	if err != nil {
-		return nil, err
+// addShoot adds the selected parts that come from the Shoot: the hibernation status and the maintenance window.
+func (s *Service) addShoot(ctx context.Context, shootName string, want RuntimeFields, status *RuntimeStatus) error {
+	if !want.Hibernation && !want.Maintenance {
+		return nil
 	}
 
-	return &Hibernation{
-		Hibernated: shoot.Status.IsHibernated,
-		Possible:   !shoot.Status.IsHibernated && impediment(shoot) == "",
-	}, nil
+	shoot, err := s.Shoots.Get(ctx, shootName)
+	if err != nil {
+		return err
+	}
+
+	if want.Hibernation {
+		status.Hibernation = &Hibernation{
+			Hibernated: shoot.Status.IsHibernated,
+			Possible:   !shoot.Status.IsHibernated && impediment(shoot) == "",
+		}
+	}
+
+	if maintenance := shoot.Spec.Maintenance; want.Maintenance && maintenance != nil && maintenance.TimeWindow != nil {
+		status.Maintenance = &MaintenanceWindow{Begin: maintenance.TimeWindow.Begin, End: maintenance.TimeWindow.End}
+	}
+
+	return nil
 }
 
 // impediment returns the reason why Gardener could not wake up the cluster after a hibernation. It returns "" if there is none,

@@ -118,3 +118,34 @@ func TestHibernation(t *testing.T) {
 		})
 	}
 }
+
+func TestMaintenanceWindow(t *testing.T) {
+	away := failure.New(failure.Transient, "Gardener is unavailable")
+
+	for name, c := range map[string]struct {
+		reason string
+		spec   *gardencorev1beta1.Maintenance
+		unread error
+		want   *orders.MaintenanceWindow
+	}{
+		"window":      {"as in the Shoot", &gardencorev1beta1.Maintenance{TimeWindow: &gardencorev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}}, nil, &orders.MaintenanceWindow{Begin: "220000+0100", End: "230000+0100"}},
+		"no window":   {"Gardener has not chosen one", &gardencorev1beta1.Maintenance{}, nil, nil},
+		"none":        {"the Shoot has no maintenance", nil, nil, nil},
+		"unavailable": {"the other fields are returned with the error", nil, away, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := f.createdRuntime("c-first")
+			f.shoot.Spec.Maintenance, f.getError = c.spec, c.unread
+
+			got, err := f.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{Maintenance: true})
+			if !errors.Is(err, c.unread) || got.Operation == nil {
+				t.Fatalf("%s: got %+v, %v", c.reason, got, err)
+			}
+
+			if diff := cmp.Diff(c.want, got.Maintenance); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}

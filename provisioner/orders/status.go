@@ -18,6 +18,7 @@ type RuntimeFields struct {
 	Kubeconfig       bool
 	ConnectionStatus bool
 	Hibernation      bool
+	Maintenance      bool
 	Console          bool
 }
 
@@ -32,6 +33,8 @@ type RuntimeStatus struct {
 	// Kyma is the order for Kyma without secret values, or nil for a cluster without Kyma.
 	Kyma        *spec.Kyma
 	Hibernation *Hibernation
+	// Maintenance is the maintenance window of the Shoot, or nil.
+	Maintenance *MaintenanceWindow
 	// Console is the address of the runtime's console, or empty.
 	Console string
 	// Kubeconfig is a new admin kubeconfig.
@@ -41,6 +44,11 @@ type RuntimeStatus struct {
 // Hibernation reports whether a cluster is hibernated, and whether it can be hibernated now.
 type Hibernation struct {
 	Hibernated, Possible bool
+}
+
+// MaintenanceWindow is the time of the day in which Gardener updates a cluster. Begin and End have the form 220000+0100.
+type MaintenanceWindow struct {
+	Begin, End string
 }
 
 // OperationStatus returns the status of an operation on a runtime of the caller's tenant, even after the runtime was removed.
@@ -127,10 +135,8 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID st
 		status.Connection = s.Agents.Status(ctx, runtime)
 	}
 
-	if want.Hibernation {
-		if status.Hibernation, err = s.hibernation(ctx, runtime.ShootName); err != nil {
-			return status, err
-		}
+	if err := s.addShoot(ctx, runtime.ShootName, want, &status); err != nil {
+		return status, err
 	}
 
 	if want.Console && s.Consoles != nil {

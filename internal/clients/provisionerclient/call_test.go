@@ -142,6 +142,11 @@ func TestMissingIDs(t *testing.T) {
 
 			return err
 		},
+		"MaintenanceWindow": func() error {
+			_, err := client.MaintenanceWindow(t.Context(), "acme", "rt-1")
+
+			return err
+		},
 		"Cluster": func() error {
 			_, err := client.Cluster(t.Context(), "acme", "rt-1")
 

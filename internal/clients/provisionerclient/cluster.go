@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 )
 
 // Cluster is the part of a runtime's configuration that describes its place. Fields that the Provisioner does not know are empty.
@@ -46,4 +47,26 @@ func (c *Client) Console(ctx context.Context, tenant, runtimeID string) (string,
 	}
 
 	return valueOf(answer.Result.ConsoleURL), nil
+}
+
+// MaintenanceWindow returns the maintenance window of the runtime's Shoot. It is empty if the Shoot has none. The Kyma Provisioner does not
+// support this call: the error then wraps ErrNotUnderstood.
+func (c *Client) MaintenanceWindow(ctx context.Context, tenant, runtimeID string) (fleet.WindowTimes, error) {
+	call := c.call("report the maintenance window of the runtime", Caller{Tenant: tenant})
+
+	answer, err := wire.MaintenanceWindow(ctx, call, runtimeID)
+	if err != nil {
+		return fleet.WindowTimes{}, fmt.Errorf("reading the maintenance window of runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == nil {
+		return fleet.WindowTimes{}, call.missing("the runtime")
+	}
+
+	window := answer.Result.MaintenanceWindow
+	if window == nil {
+		return fleet.WindowTimes{}, nil
+	}
+
+	return fleet.WindowTimes{Begin: window.Begin, End: window.End}, nil
 }

@@ -160,6 +160,11 @@ type ComplexityRoot struct {
 		Reason     func(childComplexity int) int
 	}
 
+	MaintenanceWindow struct {
+		Begin func(childComplexity int) int
+		End   func(childComplexity int) int
+	}
+
 	Mutation struct {
 		DeprovisionRuntime       func(childComplexity int, id string) int
 		HibernateRuntime         func(childComplexity int, id string) int
@@ -277,6 +282,7 @@ type ComplexityRoot struct {
 		ConsoleURL              func(childComplexity int) int
 		HibernationStatus       func(childComplexity int) int
 		LastOperationStatus     func(childComplexity int) int
+		MaintenanceWindow       func(childComplexity int) int
 		RuntimeConfiguration    func(childComplexity int) int
 		RuntimeConnectionStatus func(childComplexity int) int
 	}
@@ -760,6 +766,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.LastError.Reason(childComplexity), true
+
+	case "MaintenanceWindow.begin":
+		if e.complexity.MaintenanceWindow.Begin == nil {
+			break
+		}
+
+		return e.complexity.MaintenanceWindow.Begin(childComplexity), true
+	case "MaintenanceWindow.end":
+		if e.complexity.MaintenanceWindow.End == nil {
+			break
+		}
+
+		return e.complexity.MaintenanceWindow.End(childComplexity), true
 
 	case "Mutation.deprovisionRuntime":
 		if e.complexity.Mutation.DeprovisionRuntime == nil {
@@ -1284,6 +1303,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.RuntimeStatus.LastOperationStatus(childComplexity), true
+	case "RuntimeStatus.maintenanceWindow":
+		if e.complexity.RuntimeStatus.MaintenanceWindow == nil {
+			break
+		}
+
+		return e.complexity.RuntimeStatus.MaintenanceWindow(childComplexity), true
 	case "RuntimeStatus.runtimeConfiguration":
 		if e.complexity.RuntimeStatus.RuntimeConfiguration == nil {
 			break
@@ -1714,6 +1739,8 @@ type RuntimeStatus {
   runtimeConnectionStatus: RuntimeConnectionStatus
   runtimeConfiguration: RuntimeConfig
   hibernationStatus: HibernationStatus
+  "The maintenance window of the cluster, in which Gardener updates it. Null if Gardener has not chosen one."
+  maintenanceWindow: MaintenanceWindow
   "The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none."
   consoleURL: String
 }
@@ -1794,6 +1821,13 @@ type HibernationStatus {
   hibernated: Boolean
   "Whether the cluster can be hibernated now."
   hibernationPossible: Boolean
+}
+
+"A time window that repeats every day. A window whose end is not after its begin ends on the next day."
+type MaintenanceWindow {
+  "The time of day with the offset from UTC, such as 220000+0100."
+  begin: String!
+  end: String!
 }
 
 type RuntimeConfig {
@@ -4513,6 +4547,64 @@ func (ec *executionContext) fieldContext_LastError_component(_ context.Context, 
 	return fc, nil
 }
 
+func (ec *executionContext) _MaintenanceWindow_begin(ctx context.Context, field graphql.CollectedField, obj *model.MaintenanceWindow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_MaintenanceWindow_begin,
+		func(ctx context.Context) (any, error) {
+			return obj.Begin, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_MaintenanceWindow_begin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MaintenanceWindow",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MaintenanceWindow_end(ctx context.Context, field graphql.CollectedField, obj *model.MaintenanceWindow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_MaintenanceWindow_end,
+		func(ctx context.Context) (any, error) {
+			return obj.End, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_MaintenanceWindow_end(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MaintenanceWindow",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_provisionRuntime(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4882,6 +4974,8 @@ func (ec *executionContext) fieldContext_Mutation_rollBackUpgradeOperation(ctx c
 				return ec.fieldContext_RuntimeStatus_runtimeConfiguration(ctx, field)
 			case "hibernationStatus":
 				return ec.fieldContext_RuntimeStatus_hibernationStatus(ctx, field)
+			case "maintenanceWindow":
+				return ec.fieldContext_RuntimeStatus_maintenanceWindow(ctx, field)
 			case "consoleURL":
 				return ec.fieldContext_RuntimeStatus_consoleURL(ctx, field)
 			}
@@ -6227,6 +6321,8 @@ func (ec *executionContext) fieldContext_Query_runtimeStatus(ctx context.Context
 				return ec.fieldContext_RuntimeStatus_runtimeConfiguration(ctx, field)
 			case "hibernationStatus":
 				return ec.fieldContext_RuntimeStatus_hibernationStatus(ctx, field)
+			case "maintenanceWindow":
+				return ec.fieldContext_RuntimeStatus_maintenanceWindow(ctx, field)
 			case "consoleURL":
 				return ec.fieldContext_RuntimeStatus_consoleURL(ctx, field)
 			}
@@ -7329,6 +7425,41 @@ func (ec *executionContext) fieldContext_RuntimeStatus_hibernationStatus(_ conte
 				return ec.fieldContext_HibernationStatus_hibernationPossible(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type HibernationStatus", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RuntimeStatus_maintenanceWindow(ctx context.Context, field graphql.CollectedField, obj *model.RuntimeStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_RuntimeStatus_maintenanceWindow,
+		func(ctx context.Context) (any, error) {
+			return obj.MaintenanceWindow, nil
+		},
+		nil,
+		ec.marshalOMaintenanceWindow2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐMaintenanceWindow,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_RuntimeStatus_maintenanceWindow(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RuntimeStatus",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "begin":
+				return ec.fieldContext_MaintenanceWindow_begin(ctx, field)
+			case "end":
+				return ec.fieldContext_MaintenanceWindow_end(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type MaintenanceWindow", field.Name)
 		},
 	}
 	return fc, nil
@@ -11363,6 +11494,50 @@ func (ec *executionContext) _LastError(ctx context.Context, sel ast.SelectionSet
 	return out
 }
 
+var maintenanceWindowImplementors = []string{"MaintenanceWindow"}
+
+func (ec *executionContext) _MaintenanceWindow(ctx context.Context, sel ast.SelectionSet, obj *model.MaintenanceWindow) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, maintenanceWindowImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MaintenanceWindow")
+		case "begin":
+			out.Values[i] = ec._MaintenanceWindow_begin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "end":
+			out.Values[i] = ec._MaintenanceWindow_end(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
 var mutationImplementors = []string{"Mutation"}
 
 func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -12306,6 +12481,8 @@ func (ec *executionContext) _RuntimeStatus(ctx context.Context, sel ast.Selectio
 			out.Values[i] = ec._RuntimeStatus_runtimeConfiguration(ctx, field, obj)
 		case "hibernationStatus":
 			out.Values[i] = ec._RuntimeStatus_hibernationStatus(ctx, field, obj)
+		case "maintenanceWindow":
+			out.Values[i] = ec._RuntimeStatus_maintenanceWindow(ctx, field, obj)
 		case "consoleURL":
 			out.Values[i] = ec._RuntimeStatus_consoleURL(ctx, field, obj)
 		default:
@@ -14102,6 +14279,13 @@ func (ec *executionContext) marshalOLastError2ᚖgithubᚗcomᚋenvironmentᚑbr
 		return graphql.Null
 	}
 	return ec._LastError(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOMaintenanceWindow2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐMaintenanceWindow(ctx context.Context, sel ast.SelectionSet, v *model.MaintenanceWindow) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._MaintenanceWindow(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOOIDCConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOIDC(ctx context.Context, sel ast.SelectionSet, v *spec.OIDC) graphql.Marshaler {

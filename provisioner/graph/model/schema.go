@@ -32,6 +32,13 @@ type LastError struct {
 	Component string `json:"component"`
 }
 
+// A time window that repeats every day. A window whose end is not after its begin ends on the next day.
+type MaintenanceWindow struct {
+	// The time of day with the offset from UTC, such as 220000+0100.
+	Begin string `json:"begin"`
+	End   string `json:"end"`
+}
+
 // An operation in a list.
 type Operation struct {
 	ID        string `json:"id"`
@@ -187,6 +194,8 @@ type RuntimeStatus struct {
 	RuntimeConnectionStatus *RuntimeConnectionStatus `json:"runtimeConnectionStatus,omitempty"`
 	RuntimeConfiguration    *RuntimeConfig           `json:"runtimeConfiguration,omitempty"`
 	HibernationStatus       *HibernationStatus       `json:"hibernationStatus,omitempty"`
+	// The maintenance window of the cluster, in which Gardener updates it. Null if Gardener has not chosen one.
+	MaintenanceWindow *MaintenanceWindow `json:"maintenanceWindow,omitempty"`
 	// The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none.
 	ConsoleURL *string `json:"consoleURL,omitempty"`
 }

@@ -1073,6 +1073,42 @@ var AllKymaProfile = []KymaProfile{
 	KymaProfileProduction,
 }
 
+// MaintenanceWindowResponse is returned by MaintenanceWindow on success.
+type MaintenanceWindowResponse struct {
+	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
+	Result *MaintenanceWindowResult `json:"result"`
+}
+
+// GetResult returns MaintenanceWindowResponse.Result, and is useful for accessing the field via an interface.
+func (v *MaintenanceWindowResponse) GetResult() *MaintenanceWindowResult { return v.Result }
+
+// MaintenanceWindowResult includes the requested fields of the GraphQL type RuntimeStatus.
+type MaintenanceWindowResult struct {
+	// The maintenance window of the cluster, in which Gardener updates it. Null if Gardener has not chosen one.
+	MaintenanceWindow *MaintenanceWindowResultMaintenanceWindow `json:"maintenanceWindow"`
+}
+
+// GetMaintenanceWindow returns MaintenanceWindowResult.MaintenanceWindow, and is useful for accessing the field via an interface.
+func (v *MaintenanceWindowResult) GetMaintenanceWindow() *MaintenanceWindowResultMaintenanceWindow {
+	return v.MaintenanceWindow
+}
+
+// MaintenanceWindowResultMaintenanceWindow includes the requested fields of the GraphQL type MaintenanceWindow.
+// The GraphQL type's documentation follows.
+//
+// A time window that repeats every day. A window whose end is not after its begin ends on the next day.
+type MaintenanceWindowResultMaintenanceWindow struct {
+	// The time of day with the offset from UTC, such as 220000+0100.
+	Begin string `json:"begin"`
+	End   string `json:"end"`
+}
+
+// GetBegin returns MaintenanceWindowResultMaintenanceWindow.Begin, and is useful for accessing the field via an interface.
+func (v *MaintenanceWindowResultMaintenanceWindow) GetBegin() string { return v.Begin }
+
+// GetEnd returns MaintenanceWindowResultMaintenanceWindow.End, and is useful for accessing the field via an interface.
+func (v *MaintenanceWindowResultMaintenanceWindow) GetEnd() string { return v.End }
+
 type OIDCConfigInput struct {
 	ClientID       string   `json:"clientID"`
 	GroupsClaim    string   `json:"groupsClaim"`
@@ -1501,6 +1537,14 @@ type __KubeconfigInput struct {
 // GetId returns __KubeconfigInput.Id, and is useful for accessing the field via an interface.
 func (v *__KubeconfigInput) GetId() string { return v.Id }
 
+// __MaintenanceWindowInput is used internally by genqlient
+type __MaintenanceWindowInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __MaintenanceWindowInput.Id, and is useful for accessing the field via an interface.
+func (v *__MaintenanceWindowInput) GetId() string { return v.Id }
+
 // __OperationStatusInput is used internally by genqlient
 type __OperationStatusInput struct {
 	Id string `json:"id"`
@@ -1778,6 +1822,43 @@ func Kubeconfig(
 	}
 
 	data_ = &KubeconfigResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by MaintenanceWindow.
+const MaintenanceWindow_Operation = `
+query MaintenanceWindow ($id: String!) {
+	result: runtimeStatus(id: $id) {
+		maintenanceWindow {
+			begin
+			end
+		}
+	}
+}
+`
+
+func MaintenanceWindow(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *MaintenanceWindowResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "MaintenanceWindow",
+		Query:  MaintenanceWindow_Operation,
+		Variables: &__MaintenanceWindowInput{
+			Id: id,
+		},
+	}
+
+	data_ = &MaintenanceWindowResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1,0 +1,80 @@
+package orchestrations
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// ShootWindows returns the stored maintenance windows of Shoots by instance. Instances without a known window are missing.
+func (s *Store) ShootWindows(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error) {
+	windows := map[string]fleet.WindowTimes{}
+	if len(instanceIDs) == 0 {
+		return windows, nil
+	}
+
+	rows, err := storage.Select[struct {
+		InstanceID string `db:"instance_id"`
+		Begin      string `db:"window_begin"`
+		End        string `db:"window_end"`
+	}](ctx, tx, `SELECT instance_id, window_begin, window_end FROM shoot_windows WHERE instance_id IN (?) AND window_begin <> ''`, instanceIDs)
+
+	for _, row := range rows {
+		windows[row.InstanceID] = fleet.WindowTimes{Begin: row.Begin, End: row.End}
+	}
+
+	return windows, failure.While(err, "reading the maintenance windows of Shoots")
+}
+
+// SetShootWindow stores the window of an instance's Shoot, which is empty if it has none, and the time at which it is due for a refresh.
+func (s *Store) SetShootWindow(ctx context.Context, instanceID string, window fleet.WindowTimes, due time.Time) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO shoot_windows (instance_id, window_begin, window_end, due_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (instance_id) DO UPDATE SET window_begin = excluded.window_begin, window_end = excluded.window_end, due_at = excluded.due_at`,
+		instanceID, window.Begin, window.End, storage.At(due))
+
+	return failure.While(err, "storing the maintenance window of instance %s", instanceID)
+}
+
+// AddShootWindows adds an empty row, due at the given time, for each instance that has a runtime but no row. It reads all instances.
+func (s *Store) AddShootWindows(ctx context.Context, due time.Time) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO shoot_windows (instance_id, window_begin, window_end, due_at)
+		SELECT instances.id, '', '', ? FROM instances
+		WHERE instances.runtime_id <> '' AND instances.provider <> ''
+			AND NOT EXISTS (SELECT 1 FROM shoot_windows WHERE shoot_windows.instance_id = instances.id)
+		ON CONFLICT (instance_id) DO NOTHING`, storage.At(due))
+
+	return failure.While(err, "finding instances without a stored maintenance window")
+}
+
+// DueWindow is a window that is due for a refresh.
+type DueWindow struct {
+	InstanceID string       `db:"instance_id"`
+	At         storage.Time `db:"due_at"`
+}
+
+// DueShootWindows returns at most limit windows that are due at the given time, sorted by due time.
+func (s *Store) DueShootWindows(ctx context.Context, now time.Time, limit int) ([]DueWindow, error) {
+	due, err := storage.Select[DueWindow](ctx, s.db.Reader(), `SELECT instance_id, due_at FROM shoot_windows WHERE due_at <= ? ORDER BY due_at `+
+		storage.Page(limit, 0), storage.At(now))
+
+	return due, failure.While(err, "finding maintenance windows that are due")
+}
+
+// PostponeShootWindow sets the time at which the window is due again. It reports false if another replica has changed the row.
+func (s *Store) PostponeShootWindow(ctx context.Context, due DueWindow, until time.Time) (bool, error) {
+	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE shoot_windows SET due_at = ? WHERE instance_id = ? AND due_at = ?`,
+		storage.At(until), due.InstanceID, due.At)
+
+	return changed == 1, failure.While(err, "postponing the maintenance window of instance %s", due.InstanceID)
+}
+
+// RemoveShootWindow removes the window of an instance that has no runtime.
+func (s *Store) RemoveShootWindow(ctx context.Context, instanceID string) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM shoot_windows WHERE instance_id = ?
+		AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = shoot_windows.instance_id AND instances.runtime_id <> '')`, instanceID)
+
+	return failure.While(err, "removing the maintenance window of instance %s", instanceID)
+}
