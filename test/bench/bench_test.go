@@ -98,6 +98,7 @@ func scenarios() []scenario {
 		{"polling", measurePolling},
 		{"killed", measureKilled},
 		{"finished", measureFinished},
+		{"orchestration", measureOrchestration},
 		{"idle", measureIdle},
 		{"provisioner", measureProvisioner},
 		{"bundles", measureBundles},

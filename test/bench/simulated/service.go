@@ -118,14 +118,10 @@ func (s *service) Provision(ctx context.Context, caller orders.Caller, order spe
 	return accepted, nil
 }
 
-// UpgradeShoot implements graph.Service. The change succeeds immediately.
+// UpgradeShoot implements graph.Service. The change succeeds immediately, also of a runtime that only the broker's database has.
 func (s *service) UpgradeShoot(_ context.Context, _ orders.Caller, runtimeID string, _ spec.Upgrade) (operation.Status, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-
-	if s.states[runtimeID] == "" {
-		return operation.Status{}, unknown(runtimeID)
-	}
 
 	id := uuid.NewString()
 	s.change(id, process.Succeeded)
