@@ -63,15 +63,12 @@ func fillTables() []string {
 			CASE WHEN i % 100 = 0 THEN 'in progress' WHEN i % 100 = 1 THEN 'failed' WHEN i % 2 = 0 THEN 'pending' ELSE 'succeeded' END, '',
 			(ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4], 'region-' || i % 20, '2030-01-02 03:00'::timestamptz + i * interval '1 second'
 			FROM sources`,
-		`UPDATE orchestration_targets SET maintenance_window = 'daily ' || region, not_after = not_before + interval '1 year' WHERE state = 'pending'`,
 		`INSERT INTO new_events (type, object, happened_at) SELECT 'operation.accepted', 'i' || i, at FROM sources WHERE i <= 100`,
 		`INSERT INTO events SELECT i, 'e' || i, (ARRAY['operation.accepted', 'operation.succeeded', 'instance.created', 'operation.failed'])[1 + i % 4], 'i' || i, '', '',
 			'p' || i, 'provision', 'account-' || i % 2000, '', '', '', '', '', 0, at AS happened, '2030-01-02 03:00'::timestamptz - (110000 - i) * interval '1 minute'
 			FROM sources`,
 		`UPDATE events_head SET position = 110000`,
 		`ALTER TABLE operations ENABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances ENABLE TRIGGER instances_event`,
-		`INSERT INTO shoot_windows SELECT 'i' || i, '220000+0000', '230000+0000', '2030-01-02 03:00'::timestamptz + i * interval '1 minute'
-			FROM sources WHERE i <= 90000`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz
 			FROM generate_series(1, 10000) i`,
@@ -89,6 +86,15 @@ func fillTables() []string {
 		`UPDATE audit_chain_head SET number = (SELECT MAX(number) FROM audit_chain), hash = 'hash',
 			entries_at = (SELECT MAX(chained_at) FROM audit_chain), operations_at = (SELECT MAX(chained_at) FROM audit_chain)`,
 		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,
+	}
+}
+
+// windowTables inserts maintenance windows after the statements of fillTables.
+func windowTables() []string {
+	return []string{
+		`UPDATE orchestration_targets SET maintenance_window = 'daily ' || region, not_after = not_before + interval '1 year' WHERE state = 'pending'`,
+		`INSERT INTO shoot_windows SELECT 'i' || i, '220000+0000', '230000+0000', '2030-01-02 03:00'::timestamptz + i * interval '1 minute'
+			FROM sources WHERE i <= 90000`,
 	}
 }
 

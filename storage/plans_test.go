@@ -109,7 +109,7 @@ func mayScan() map[string]string {
 // TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records the statements, and
 // explains them. No statement may scan a whole table, except for the calls in mayScan.
 func TestEveryStatementUsesAnIndex(t *testing.T) {
-	large := openLarge(t, fillTables())
+	large := openLarge(t, append(fillTables(), windowTables()...))
 	calls := large.calls()
 
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
