@@ -34,6 +34,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
 // set is a group of tables that are migrated together, with the folder of their migrations.
@@ -72,6 +73,7 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 		for range 2 {
 			readVersion1(t, openAll(t, db, keys))
 			// The audit tables and the triggers of events depend on other tables, so their migrations are reverted first.
+			migrateTo(t, config, "webhooks", os.DirFS(filepath.Join("webhooks", "migrations")), 0)
 			migrateTo(t, config, "events", os.DirFS(filepath.Join("eventlog", "migrations", config.Driver)), 0)
 			migrateTo(t, config, "audit", os.DirFS(filepath.Join("auditlog", "migrations", config.Driver)), 0)
 
@@ -194,6 +196,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.eventlog, err = eventlog.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.webhooks, err = webhooks.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -29,6 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
 // stores has the stores of both services, on one database.
@@ -47,6 +48,7 @@ type stores struct {
 	events     *instanceevents.Store
 	outbox     *outbox.Store
 	eventlog   *eventlog.Store
+	webhooks   *webhooks.Store
 	// orchestrations has the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// archive is a folder for archives of the audit log.
@@ -69,7 +71,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.eventlogCalls(), s.outboxCalls(), s.orchestrationCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.eventlogCalls(), s.webhookCalls(), s.outboxCalls(), s.orchestrationCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 

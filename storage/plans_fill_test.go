@@ -68,6 +68,9 @@ func fillTables() []string {
 			'p' || i, 'provision', 'account-' || i % 2000, '', '', '', '', '', 0, at AS happened, '2030-01-02 03:00'::timestamptz - (110000 - i) * interval '1 minute'
 			FROM sources`,
 		`UPDATE events_head SET position = 110000`,
+		`INSERT INTO webhooks SELECT 'w' || i, envelope, '', '', 110000, at, NULL, '', NULL, '' FROM sources WHERE i <= 20000`,
+		`INSERT INTO webhook_deliveries SELECT 'w' || 1 + i % 50, i, 'runtimes/i' || i % 20000, i % 10 = 0, 1, at, '2030-01-02 03:00'::timestamptz + i * interval '1 second',
+			500, 'HTTP status 500' FROM sources WHERE i <= 40000`,
 		`ALTER TABLE operations ENABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances ENABLE TRIGGER instances_event`,
 		`INSERT INTO endpoints SELECT 'i' || i, envelope, '2030-01-02 03:00'::timestamptz + i * interval '1 minute' FROM sources WHERE i <= 90000`,
 		`INSERT INTO releases SELECT 'registry.example.com/kyma', i || '.0.0', 'sha256:' || i, '2030-01-02 03:00'::timestamptz

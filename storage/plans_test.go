@@ -30,6 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
 // mayScan maps the calls that may scan a whole table to the reasons.
@@ -90,6 +91,9 @@ func mayScan() map[string]string {
 		"orchestrations.List ready":       "its total counts all orchestrations, which are few",
 		"outbox.Hold":                     "the table notification_lease has one row",
 		"outbox.GiveBack":                 "the table notification_lease has one row",
+		"webhooks.List":                   "there are at most 50 webhooks",
+		"webhooks.Create":                 "the table events_head has one row",
+		"webhooks.Backlog":                "it counts what is not delivered, once per scrape",
 		"eventlog.Head":                   "the table events_head has one row",
 		"eventlog.Publish":                "the table events_head has one row",
 		"eventlog.RemoveBefore":           "the table events_head has one row",
@@ -138,7 +142,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 		"leftovers": reflect.TypeFor[*leftovers.Store](), "objects": reflect.TypeFor[*outsideobjects.Store](),
 		"orchestrations": reflect.TypeFor[*orchestrations.Store](),
 		"outbox":         reflect.TypeFor[*outbox.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
-		"eventlog": reflect.TypeFor[*eventlog.Store](),
+		"eventlog": reflect.TypeFor[*eventlog.Store](), "webhooks": reflect.TypeFor[*webhooks.Store](),
 	})
 }
 

@@ -2,7 +2,6 @@ package events
 
 import (
 	"fmt"
-	"net/url"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/storage/eventlog"
@@ -24,7 +23,7 @@ func CloudEvent(event eventlog.Event, publicURL string) operatorapi.CloudEvent {
 	}
 
 	return operatorapi.CloudEvent{
-		Specversion: "1.0", ID: event.ID, Source: source, Type: TypePrefix + string(event.Type), Subject: subject(event), Time: event.At.UTC(),
+		Specversion: "1.0", ID: event.ID, Source: source, Type: TypePrefix + string(event.Type), Subject: event.Subject(), Time: event.At.UTC(),
 		Datacontenttype: "application/json", Sequence: fmt.Sprintf("%020d", event.Position),
 		Data: operatorapi.CloudEventData{
 			InstanceID: event.InstanceID, BindingID: event.BindingID, OrchestrationID: event.OrchestrationID, OperationID: event.OperationID,
@@ -32,13 +31,4 @@ func CloudEvent(event eventlog.Event, publicURL string) operatorapi.CloudEvent {
 			Reason: event.Reason, Component: event.Component,
 		},
 	}
-}
-
-// subject returns the path of the object in which the change happened. Events of one subject are in the order of their changes.
-func subject(event eventlog.Event) string {
-	if event.OrchestrationID != "" {
-		return "orchestrations/" + url.PathEscape(event.OrchestrationID)
-	}
-
-	return "runtimes/" + url.PathEscape(event.InstanceID)
 }

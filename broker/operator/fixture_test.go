@@ -41,6 +41,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
@@ -76,6 +77,7 @@ type bench struct {
 	objects     *outsideobjects.Store
 	events      *instanceevents.Store
 	eventLog    *eventlog.Store
+	webhooks    *webhooks.Store
 
 	orchestrations *orchestrations.Store
 
@@ -149,6 +151,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		t.Fatal(err)
 	}
 
+	if b.webhooks, err = webhooks.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
 	entries, err := auditlog.Open(t.Context(), b.db, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +178,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, EventStreams: b.streams(), Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, EventStreams: b.streams(), Webhooks: b.webhooks, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

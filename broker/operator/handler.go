@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/clients/webhook"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -35,6 +36,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
 // kubeconfigPath is the path of the kubeconfigs for users in openapi.yaml.
@@ -76,6 +78,9 @@ type Options struct {
 	// EventStreams serves the events as streams. PublicURL is their source.
 	EventStreams *events.Streams
 	PublicURL    string
+	// Webhooks has the receivers of events. SendWebhook sends a message to one of them.
+	Webhooks    *webhooks.Store
+	SendWebhook func(ctx context.Context, message webhook.Message) error
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store

@@ -65,6 +65,7 @@ type Config struct {
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 	Events               Events            `envPrefix:"EVENT_"`
+	Webhooks             Webhooks          `envPrefix:"WEBHOOK_"`
 	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
@@ -109,6 +110,10 @@ func (c Config) Check() error {
 
 	if _, err := networks.Parse(c.OwnClusterNetworks); err != nil {
 		errs = append(errs, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err))
+	}
+
+	if _, err := networks.Parse(c.Webhooks.Networks); err != nil {
+		errs = append(errs, fmt.Errorf("APP_WEBHOOK_NETWORKS: %w", err))
 	}
 
 	if c.Events.Retention <= 0 {
@@ -187,6 +192,11 @@ type Kubeconfigs struct {
 type Events struct {
 	Retention time.Duration `env:"RETENTION" help:"how long events are kept. Consumers that are away for longer miss events"`
 	Streams   int           `env:"STREAMS"   help:"maximum number of streams of events that each replica serves"`
+}
+
+// Webhooks configures the delivery of events to webhooks.
+type Webhooks struct {
+	Networks []string `env:"NETWORKS" help:"networks in which webhooks may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; only these addresses may use http. Without it, the broker connects only to public addresses"`
 }
 
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.

@@ -45,6 +45,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
 // Service is a broker that is ready to run: it listens on its addresses, and its database is open and migrated.
@@ -97,6 +98,7 @@ type stores struct {
 	accounts   *accounts.Store
 	outbox     *outbox.Store
 	eventLog   *eventlog.Store
+	webhooks   *webhooks.Store
 	// orchestrations has the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// quotas checks how many instances tenants may have.
@@ -155,6 +157,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 	}
 
 	if opened.eventLog, err = eventlog.Open(ctx, s.DB); err != nil {
+		return stores{}, err
+	}
+
+	if opened.webhooks, err = webhooks.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
 
@@ -329,7 +335,7 @@ func (s *Service) windows(stores stores, provisioner *provisionerclient.Client) 
 
 // SealedColumns returns the sealed columns of the broker's database.
 func SealedColumns() []storage.SealedColumn {
-	return []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), endpoints.Sealed(), outsideobjects.Sealed()}
+	return []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), endpoints.Sealed(), outsideobjects.Sealed(), webhooks.Sealed()}
 }
 
 // rotation returns the part of the service that re-encrypts all sealed columns when the first key changes.

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/ias"
 	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
+	"github.com/environment-broker/environment-broker/internal/clients/webhook"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/reload"
@@ -44,6 +45,8 @@ type upstreams struct {
 	reconciler *reconciler.Client
 	// notifications records messages to customers, or is nil.
 	notifications upgrading.Notifications
+	// sendWebhook sends a message to a webhook.
+	sendWebhook func(context.Context, webhook.Message) error
 	// holders have kubeconfigs of runtimes, by system.
 	holders map[string]credentials.Holder
 	systems []*upstream.System
@@ -63,6 +66,7 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 		s.connectIAS(&connected, config.IAS, stores, wake),
 		s.connectAvS(&connected, config.AvS, stores, wake),
 		s.connectNotifications(&connected, config.Notification, stores, wake),
+		s.connectWebhooks(&connected, config, stores),
 		s.connectReconciler(&connected, config.Reconciler, stores, wake),
 	); err != nil {
 		return connected, err

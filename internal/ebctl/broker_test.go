@@ -108,6 +108,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /differences", broker.listDifferences)
 	broker.routes.HandleFunc("POST /differences/restore", broker.restore)
 	broker.routeOrchestrations()
+	broker.routeWebhooks()
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)

@@ -61,7 +61,7 @@ func newRootCommand(session *session) *cobra.Command {
 		group("process", "Show the steps that operations of the broker run", newProcessListCommand(session), newProcessShowCommand(session)),
 		group("quota", "Show how many instances tenants may have", newQuotaListCommand(session)),
 		group("job", "Show and run the periodic work of the broker", newJobListCommand(session), newJobRunCommand(session)),
-		newUpgradeCommand(session), newOrchestrationCommand(session), newEventCommand(session),
+		newUpgradeCommand(session), newOrchestrationCommand(session), newEventCommand(session), newWebhookCommand(session),
 		newPlatformCommand(session),
 		newAuditCommand(session),
 		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),

@@ -51,6 +51,9 @@ type scenario struct {
 	Processes []operatorapi.Process `json:"processes"`
 	// Events are the events of the broker, in the order of their positions.
 	Events []operatorapi.CloudEvent `json:"events"`
+	// Webhooks are the webhooks of the broker. Deliveries are what each of them has not received.
+	Webhooks   []operatorapi.Webhook         `json:"webhooks"`
+	Deliveries []operatorapi.WebhookDelivery `json:"deliveries"`
 	// Jobs are the jobs of the broker. A run returns the newest run of the job.
 	Jobs []operatorapi.Job `json:"jobs"`
 	// Quotas are the quotas of the broker. Their groups are filtered by account.

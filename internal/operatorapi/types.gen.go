@@ -1388,6 +1388,118 @@ type Upgrade struct {
 	Version string `json:"version,omitempty,omitzero"`
 }
 
+// Webhook A receiver of events.
+type Webhook struct {
+	// Account The global account whose events the webhook gets. Empty means all.
+	Account   string    `json:"account,omitempty,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+
+	// DeadLetters The number of dead letters, at most 1000.
+	DeadLetters int `json:"deadLetters"`
+
+	// DeliveredAt The time of the last delivery.
+	DeliveredAt    time.Time `json:"deliveredAt,omitempty,omitzero"`
+	DisabledAt     time.Time `json:"disabledAt,omitempty,omitzero"`
+	DisabledReason string    `json:"disabledReason,omitempty,omitzero"`
+	ID             string    `json:"id"`
+
+	// Pending The number of pending deliveries, at most 1000.
+	Pending int `json:"pending"`
+
+	// Position The position of the last event for which there is a delivery, or that is not selected.
+	Position int64 `json:"position"`
+
+	// PreviousUntil Until when messages have a signature with the previous secret, too.
+	PreviousUntil time.Time `json:"previousUntil,omitempty,omitzero"`
+
+	// Types The types of events that the webhook gets. Empty means all.
+	Types []string `json:"types"`
+
+	// URL The URL without its query.
+	URL string `json:"url"`
+}
+
+// WebhookDelivery An event that a webhook has not confirmed.
+type WebhookDelivery struct {
+	Attempts int    `json:"attempts"`
+	Dead     bool   `json:"dead"`
+	Error    string `json:"error,omitempty,omitzero"`
+
+	// Event An event in the JSON format of CloudEvents 1.0.
+	Event CloudEvent `json:"event"`
+
+	// FirstAt The time of the first attempt.
+	FirstAt time.Time `json:"firstAt,omitempty,omitzero"`
+
+	// NextAt The time of the next attempt. Missing for dead letters.
+	NextAt   time.Time `json:"nextAt,omitempty,omitzero"`
+	Position int64     `json:"position"`
+
+	// Status The HTTP status of the last attempt, or 0 without a response.
+	Status int `json:"status,omitempty,omitzero"`
+}
+
+// WebhookDeliveryList defines model for WebhookDeliveryList.
+type WebhookDeliveryList struct {
+	Count int               `json:"count"`
+	Data  []WebhookDelivery `json:"data"`
+
+	// More Whether there are further deliveries after the last position.
+	More bool `json:"more"`
+}
+
+// WebhookList defines model for WebhookList.
+type WebhookList struct {
+	Data []Webhook `json:"data"`
+}
+
+// WebhookOrder defines model for WebhookOrder.
+type WebhookOrder struct {
+	// Account A global account. Empty means all.
+	Account string `json:"account,omitempty,omitzero"`
+
+	// Types Types of events, such as operation.failed. Empty means all.
+	Types []string `json:"types,omitempty,omitzero"`
+
+	// URL An https URL. Its address must be public, or in a network of APP_WEBHOOK_NETWORKS; the latter may use http.
+	URL string `json:"url"`
+}
+
+// WebhookReplay defines model for WebhookReplay.
+type WebhookReplay struct {
+	// Position The position of an event. Without it, all dead letters are replayed.
+	Position int64 `json:"position,omitempty,omitzero"`
+}
+
+// WebhookReplayed defines model for WebhookReplayed.
+type WebhookReplayed struct {
+	Replayed int `json:"replayed"`
+}
+
+// WebhookRotation defines model for WebhookRotation.
+type WebhookRotation struct {
+	// OverlapHours For how many hours messages have a signature with the previous secret, too. 0 ends its use at once.
+	OverlapHours int `json:"overlapHours,omitempty,omitzero"`
+}
+
+// WebhookSecret defines model for WebhookSecret.
+type WebhookSecret struct {
+	// Secret The secret in the form whsec_BASE64.
+	Secret string `json:"secret"`
+
+	// Webhook A receiver of events.
+	Webhook Webhook `json:"webhook"`
+}
+
+// WebhookTest defines model for WebhookTest.
+type WebhookTest struct {
+	Delivered bool   `json:"delivered"`
+	Error     string `json:"error,omitempty,omitzero"`
+
+	// Status The HTTP status, or 0 without a response.
+	Status int `json:"status"`
+}
+
 // AccountID defines model for account_id.
 type AccountID = string
 
@@ -1414,6 +1526,9 @@ type PageSize = int
 
 // Total defines model for total.
 type Total = bool
+
+// WebhookID defines model for webhook_id.
+type WebhookID = string
 
 // Labels The labels of an instance.
 type Labels = InstanceLabels
@@ -1653,6 +1768,16 @@ type ListRuntimesParams struct {
 	Total Total `form:"total,omitempty" json:"total,omitempty,omitzero"`
 }
 
+// ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParams struct {
+	// Dead Whether to list dead letters.
+	Dead bool `form:"dead,omitempty" json:"dead,omitempty,omitzero"`
+
+	// After Only events after this position.
+	After    int64    `form:"after,omitempty" json:"after,omitempty,omitzero"`
+	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
+}
+
 // CleanCloudAccountJSONRequestBody defines body for CleanCloudAccount for application/json ContentType.
 type CleanCloudAccountJSONRequestBody = Justification
 
@@ -1724,3 +1849,12 @@ type OrchestrateKymaJSONRequestBody = OrchestrationParameters
 
 // PlanKymaJSONRequestBody defines body for PlanKyma for application/json ContentType.
 type PlanKymaJSONRequestBody = OrchestrationParameters
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = WebhookOrder
+
+// ReplayWebhookJSONRequestBody defines body for ReplayWebhook for application/json ContentType.
+type ReplayWebhookJSONRequestBody = WebhookReplay
+
+// RotateWebhookJSONRequestBody defines body for RotateWebhook for application/json ContentType.
+type RotateWebhookJSONRequestBody = WebhookRotation

@@ -38,6 +38,7 @@ const (
 	quotas          = "environment_broker_quota_"
 	fleets          = "environment_broker_orchestration"
 	events          = "environment_broker_event_"
+	hooks           = "environment_broker_webhook"
 )
 
 // TestMetricsAreDocumented checks that the metrics page lists the metrics that the two services register, with their
@@ -49,7 +50,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			maps.DeleteFunc(want, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, brokerPrefix) || strings.HasPrefix(name, pollPrefix) || strings.HasPrefix(name, reportPrefix) ||
 					strings.HasPrefix(name, jobsPrefix) || strings.HasPrefix(name, leftoverMetrics) || strings.HasPrefix(name, accountsPrefix) || strings.HasPrefix(name, notifications) || strings.HasPrefix(name, kubeconfigs) ||
-					name == secretChecks || name == leftOver || strings.HasPrefix(name, fleets) || strings.HasPrefix(name, quotas) || strings.HasPrefix(name, events)
+					name == secretChecks || name == leftOver || strings.HasPrefix(name, fleets) || strings.HasPrefix(name, quotas) || strings.HasPrefix(name, events) || strings.HasPrefix(name, hooks)
 			})
 		}
 

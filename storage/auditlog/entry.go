@@ -59,6 +59,8 @@ const (
 	ActionRestore = "restore"
 	ActionUnbind  = "unbind"
 	ActionUpdate  = "update"
+	// ActionWebhook changes or tests a webhook. The operation ID of its entry is that of the webhook, and After has the change.
+	ActionWebhook = "webhook"
 )
 
 // CodeOtherPlatform is the code of rejected requests for an instance that belongs to another platform. The response has another code

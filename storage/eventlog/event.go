@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"net/url"
 	"strings"
 	"time"
 
@@ -123,8 +124,8 @@ func split(object string) (instanceID, bindingID string) {
 	return object, ""
 }
 
-// row is a row of events.
-type row struct {
+// Row is a row of events. Other stores read it with a join.
+type Row struct {
 	Position        int64        `db:"position"`
 	ID              string       `db:"id"`
 	Type            string       `db:"type"`
@@ -143,11 +144,16 @@ type row struct {
 	HappenedAt      storage.Time `db:"happened_at"`
 }
 
-// columns are the columns of row.
+// columns are the columns of Row.
 const columns = `position, id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region, state, reason,
 	component, wave, happened_at`
 
-func (r row) event() Event {
+// JoinedColumns are the columns of Row, for joins.
+const JoinedColumns = `events.position, events.id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region,
+	state, reason, component, wave, happened_at`
+
+// Event returns the event.
+func (r Row) Event() Event {
 	return Event{
 		Position: r.Position, ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, InstanceID: r.InstanceID, BindingID: r.BindingID,
 		OrchestrationID: r.OrchestrationID, OperationID: r.OperationID, Kind: r.Kind, Account: r.Account, Plan: r.Plan, Region: r.Region,
@@ -161,4 +167,13 @@ func (e Event) arguments() []any {
 		e.Position, e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region,
 		e.State, e.Reason, e.Component, e.Wave, storage.At(e.At),
 	}
+}
+
+// Subject returns the path of the object in which the change happened. Events of one subject are in the order of their changes.
+func (e Event) Subject() string {
+	if e.OrchestrationID != "" {
+		return "orchestrations/" + url.PathEscape(e.OrchestrationID)
+	}
+
+	return "runtimes/" + url.PathEscape(e.InstanceID)
 }

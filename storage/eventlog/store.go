@@ -169,14 +169,14 @@ func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int)
 	conditions.Add(filter.Account != "", "account = ?", filter.Account)
 	where, args := conditions.Where()
 
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM events`+where+` ORDER BY position `+storage.Page(limit, 0), args...)
+	rows, err := storage.Select[Row](ctx, s.db.Reader(), `SELECT `+columns+` FROM events`+where+` ORDER BY position `+storage.Page(limit, 0), args...)
 	if err != nil {
 		return nil, after, failure.While(err, "reading events")
 	}
 
 	events := make([]Event, 0, len(rows))
 	for _, row := range rows {
-		events = append(events, row.event())
+		events = append(events, row.Event())
 	}
 
 	if len(events) == limit {

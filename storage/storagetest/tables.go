@@ -30,6 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/sealcount"
+	"github.com/environment-broker/environment-broker/storage/webhooks"
 	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
 
@@ -63,6 +64,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := outbox.Open(ctx, db, ops); return err },
 		func() error { _, err := orchestrations.Open(ctx, db, ops); return err },
 		func() error { _, err := eventlog.Open(ctx, db); return err },
+		func() error { _, err := webhooks.Open(ctx, db, keys); return err },
 		func() error { _, err := accounts.Open(ctx, db, clock.RealClock{}); return err },
 		func() error { _, err := writecheck.Open(ctx, db, clock.RealClock{}); return err },
 		func() error {

@@ -553,4 +553,85 @@ func (c *Client) PlanKyma(ctx context.Context, body operatorapi.OrchestrationPar
 	})
 }
 
+// ListWebhooks calls GET /webhooks: list webhooks.
+func (c *Client) ListWebhooks(ctx context.Context) (operatorapi.WebhookList, error) {
+	return callFor[operatorapi.WebhookList](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/webhooks",
+	})
+}
+
+// CreateWebhook calls POST /webhooks: create a webhook.
+func (c *Client) CreateWebhook(ctx context.Context, body operatorapi.WebhookOrder) (operatorapi.WebhookSecret, error) {
+	return callFor[operatorapi.WebhookSecret](ctx, c, request{
+		method: http.MethodPost,
+		path:   "/webhooks",
+		body:   body,
+	})
+}
+
+// DeleteWebhook calls DELETE /webhooks/{webhook_id}: delete a webhook.
+func (c *Client) DeleteWebhook(ctx context.Context, webhookID string) (operatorapi.Webhook, error) {
+	return callFor[operatorapi.Webhook](ctx, c, request{
+		method: http.MethodDelete,
+		path:   fmt.Sprintf("/webhooks/%s", url.PathEscape(webhookID)),
+	})
+}
+
+// GetWebhook calls GET /webhooks/{webhook_id}: get a webhook.
+func (c *Client) GetWebhook(ctx context.Context, webhookID string) (operatorapi.Webhook, error) {
+	return callFor[operatorapi.Webhook](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/webhooks/%s", url.PathEscape(webhookID)),
+	})
+}
+
+// ListWebhookDeliveries calls GET /webhooks/{webhook_id}/deliveries: list what a webhook has not received.
+func (c *Client) ListWebhookDeliveries(ctx context.Context, webhookID string, params operatorapi.ListWebhookDeliveriesParams) (operatorapi.WebhookDeliveryList, error) {
+	query := url.Values{}
+	set(query, "dead", params.Dead)
+	set(query, "after", params.After)
+	set(query, "page_size", params.PageSize)
+
+	return callFor[operatorapi.WebhookDeliveryList](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/webhooks/%s/deliveries", url.PathEscape(webhookID)),
+		query:  query,
+	})
+}
+
+// EnableWebhook calls POST /webhooks/{webhook_id}/enable: enable a webhook.
+func (c *Client) EnableWebhook(ctx context.Context, webhookID string) (operatorapi.Webhook, error) {
+	return callFor[operatorapi.Webhook](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/webhooks/%s/enable", url.PathEscape(webhookID)),
+	})
+}
+
+// ReplayWebhook calls POST /webhooks/{webhook_id}/replay: send dead letters again.
+func (c *Client) ReplayWebhook(ctx context.Context, webhookID string, body operatorapi.WebhookReplay) (operatorapi.WebhookReplayed, error) {
+	return callFor[operatorapi.WebhookReplayed](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/webhooks/%s/replay", url.PathEscape(webhookID)),
+		body:   body,
+	})
+}
+
+// RotateWebhook calls POST /webhooks/{webhook_id}/rotate: replace the secret of a webhook.
+func (c *Client) RotateWebhook(ctx context.Context, webhookID string, body operatorapi.WebhookRotation) (operatorapi.WebhookSecret, error) {
+	return callFor[operatorapi.WebhookSecret](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/webhooks/%s/rotate", url.PathEscape(webhookID)),
+		body:   body,
+	})
+}
+
+// TestWebhook calls POST /webhooks/{webhook_id}/test: send a test message to a webhook.
+func (c *Client) TestWebhook(ctx context.Context, webhookID string) (operatorapi.WebhookTest, error) {
+	return callFor[operatorapi.WebhookTest](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/webhooks/%s/test", url.PathEscape(webhookID)),
+	})
+}
+
 // Client.call decodes the answers.

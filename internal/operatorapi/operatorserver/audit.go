@@ -87,8 +87,10 @@ func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
 
 	switch path := r.URL.EscapedPath(); {
-	case r.Method != http.MethodPost && r.Method != http.MethodPut:
+	case r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodDelete:
 		return target
+	case path == "/webhooks" || strings.HasPrefix(path, "/webhooks/"):
+		target.Action = auditlog.ActionWebhook
 	case strings.HasPrefix(path, "/expire/"):
 		target.Action = auditlog.ActionExpire
 	case strings.HasPrefix(path, "/upgrade/") && !strings.HasSuffix(path, "/plan"):
@@ -102,7 +104,7 @@ func targetOf(r *http.Request) audit.Target {
 	target.InstanceID, _ = Segment(r, "instance_id")
 	target.Account, _ = Segment(r, "account_id")
 
-	for _, name := range []string{"leftover_id", "orchestration_id"} {
+	for _, name := range []string{"leftover_id", "orchestration_id", "webhook_id"} {
 		if id, _ := Segment(r, name); id != "" {
 			target.OperationID = id
 		}

@@ -76,6 +76,9 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",
 		"POST /runtimes/{instance_id}/unprotect operator", "POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
 		"POST /upgrade/cluster operator", "POST /upgrade/cluster/plan operator", "POST /upgrade/kyma operator", "POST /upgrade/kyma/plan operator",
+		"GET /webhooks operator", "POST /webhooks admin", "DELETE /webhooks/{webhook_id} admin", "GET /webhooks/{webhook_id} operator",
+		"GET /webhooks/{webhook_id}/deliveries operator", "POST /webhooks/{webhook_id}/enable operator",
+		"POST /webhooks/{webhook_id}/replay operator", "POST /webhooks/{webhook_id}/rotate admin", "POST /webhooks/{webhook_id}/test operator",
 	}
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("routes of the broker alone: -want +got\n%s", diff)

@@ -125,6 +125,24 @@ type BrokerHandlers interface {
 	OrchestrateKyma(r *http.Request) (httpserver.Response, error)
 	// PlanKyma handles POST /upgrade/kyma/plan: plan to upgrade the Kyma of many instances.
 	PlanKyma(r *http.Request) (httpserver.Response, error)
+	// ListWebhooks handles GET /webhooks: list webhooks.
+	ListWebhooks(r *http.Request) (httpserver.Response, error)
+	// CreateWebhook handles POST /webhooks: create a webhook.
+	CreateWebhook(r *http.Request) (httpserver.Response, error)
+	// DeleteWebhook handles DELETE /webhooks/{webhook_id}: delete a webhook.
+	DeleteWebhook(r *http.Request) (httpserver.Response, error)
+	// GetWebhook handles GET /webhooks/{webhook_id}: get a webhook.
+	GetWebhook(r *http.Request) (httpserver.Response, error)
+	// ListWebhookDeliveries handles GET /webhooks/{webhook_id}/deliveries: list what a webhook has not received.
+	ListWebhookDeliveries(r *http.Request, query Query) (httpserver.Response, error)
+	// EnableWebhook handles POST /webhooks/{webhook_id}/enable: enable a webhook.
+	EnableWebhook(r *http.Request) (httpserver.Response, error)
+	// ReplayWebhook handles POST /webhooks/{webhook_id}/replay: send dead letters again.
+	ReplayWebhook(r *http.Request) (httpserver.Response, error)
+	// RotateWebhook handles POST /webhooks/{webhook_id}/rotate: replace the secret of a webhook.
+	RotateWebhook(r *http.Request) (httpserver.Response, error)
+	// TestWebhook handles POST /webhooks/{webhook_id}/test: send a test message to a webhook.
+	TestWebhook(r *http.Request) (httpserver.Response, error)
 }
 
 // BrokerRoutes returns the operations of openapi.yaml that the broker has.
@@ -349,6 +367,42 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/upgrade/kyma/plan", Role: "operator",
 			serve: to.PlanKyma,
+		},
+		{
+			Method: http.MethodGet, Path: "/webhooks", Role: "operator",
+			serve: to.ListWebhooks,
+		},
+		{
+			Method: http.MethodPost, Path: "/webhooks", Role: "admin",
+			serve: to.CreateWebhook,
+		},
+		{
+			Method: http.MethodDelete, Path: "/webhooks/{webhook_id}", Role: "admin",
+			serve: to.DeleteWebhook,
+		},
+		{
+			Method: http.MethodGet, Path: "/webhooks/{webhook_id}", Role: "operator",
+			serve: to.GetWebhook,
+		},
+		{
+			Method: http.MethodGet, Path: "/webhooks/{webhook_id}/deliveries", Role: "operator",
+			serve: withQuery(to.ListWebhookDeliveries, "dead", "after", "page_size"),
+		},
+		{
+			Method: http.MethodPost, Path: "/webhooks/{webhook_id}/enable", Role: "operator",
+			serve: to.EnableWebhook,
+		},
+		{
+			Method: http.MethodPost, Path: "/webhooks/{webhook_id}/replay", Role: "operator",
+			serve: to.ReplayWebhook,
+		},
+		{
+			Method: http.MethodPost, Path: "/webhooks/{webhook_id}/rotate", Role: "admin",
+			serve: to.RotateWebhook,
+		},
+		{
+			Method: http.MethodPost, Path: "/webhooks/{webhook_id}/test", Role: "operator",
+			serve: to.TestWebhook,
 		},
 	}
 }

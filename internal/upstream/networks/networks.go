@@ -17,7 +17,11 @@ import (
 var ErrRefused = errors.New("the address is neither public nor in an allowed network")
 
 // Networks are allowed in addition to public addresses. The zero value permits public addresses only.
-type Networks struct{ allowed []netip.Prefix }
+type Networks struct {
+	allowed []netip.Prefix
+	// private excludes public addresses.
+	private bool
+}
 
 // Parse parses networks in CIDR notation, such as 10.0.0.0/8.
 func Parse(texts []string) (Networks, error) {
@@ -34,6 +38,9 @@ func Parse(texts []string) (Networks, error) {
 
 	return networks, nil
 }
+
+// Only returns the allowed networks without public addresses.
+func (n Networks) Only() Networks { return Networks{allowed: n.allowed, private: true} }
 
 // reserved returns the networks whose addresses are not public: private, shared, local, documentation, multicast and reserved
 // ones, as listed in IANA's registries of special-purpose addresses. In IPv6, only 2000::/3 is public; for that range, the list
@@ -61,7 +68,7 @@ func (n Networks) permits(address netip.Addr) bool {
 
 	public := address.Is4() || netip.MustParsePrefix("2000::/3").Contains(address)
 
-	return public && !slices.ContainsFunc(reserved(), contains)
+	return !n.private && public && !slices.ContainsFunc(reserved(), contains)
 }
 
 // control rejects addresses that are not permitted. It is called with the resolved address before each connection, so it also

@@ -1,0 +1,204 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/networks"
+)
+
+// The headers of Standard Webhooks.
+const (
+	headerID        = "webhook-id"
+	headerTimestamp = "webhook-timestamp"
+	headerSignature = "webhook-signature"
+)
+
+const (
+	// maxBody is the number of bytes that are read of a response, so that its connection can be used again.
+	maxBody = 4 << 10
+	// maxHeader bounds the header of a response, in bytes.
+	maxHeader = 16 << 10
+	// maxIdle and idleTimeout bound the connections that are kept.
+	maxIdle     = 2
+	idleTimeout = 30 * time.Second
+	// maxRetryAfter is the longest pause that a receiver can demand.
+	maxRetryAfter = 24 * time.Hour
+	// maxURL is the maximum length of a URL in bytes.
+	maxURL = 2 << 10
+)
+
+// Message is a message to one receiver.
+type Message struct {
+	URL secret.String
+	// Secrets sign the message.
+	Secrets []secret.String
+	// ID identifies the message. It is the same in all attempts.
+	ID string
+	// At is the time of the attempt.
+	At   time.Time
+	Body []byte
+}
+
+// Error is a failed attempt.
+type Error struct {
+	// Status is the HTTP status, or 0 without a response.
+	Status int
+	// RetryAfter is the pause that the receiver demands, or 0.
+	RetryAfter time.Duration
+
+	text string
+}
+
+// Error implements error. The text contains neither the URL nor a secret.
+func (e *Error) Error() string { return e.text }
+
+// Client sends messages. It is safe for concurrent use.
+type Client struct {
+	https, http *http.Client
+	timeout     time.Duration
+}
+
+// New returns a client that connects to public addresses and to allowed networks. Without TLS, it connects to allowed networks only. Each
+// attempt takes at most the timeout.
+func New(allowed networks.Networks, timeout time.Duration) *Client {
+	build := func(permitted networks.Networks) *http.Client {
+		transport := permitted.Transport(timeout)
+		transport.TLSHandshakeTimeout = timeout
+		transport.MaxResponseHeaderBytes = maxHeader
+		transport.MaxIdleConnsPerHost = maxIdle
+		transport.IdleConnTimeout = idleTimeout
+		transport.ForceAttemptHTTP2 = true
+
+		return &http.Client{
+			Transport: transport, Timeout: timeout,
+			// A redirect could lead to another receiver, which must not get the message.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+
+	return &Client{https: build(allowed), http: build(allowed.Only()), timeout: timeout}
+}
+
+// CheckURL rejects URLs to which no message can be sent.
+func CheckURL(text string) error {
+	parsed, err := url.Parse(text)
+
+	switch {
+	case len(text) > maxURL:
+		return fmt.Errorf("the URL has more than %d bytes", maxURL)
+	case err != nil || parsed.Host == "" || parsed.Hostname() == "" || parsed.Opaque != "":
+		return errors.New("the URL is invalid")
+	case parsed.Scheme != "https" && parsed.Scheme != "http":
+		return errors.New("the URL must begin with https://")
+	case parsed.User != nil:
+		return errors.New("the URL must not contain credentials: messages are signed")
+	case parsed.Fragment != "":
+		return errors.New("the URL must not contain a fragment")
+	default:
+		return nil
+	}
+}
+
+// Send sends the message. The receiver has confirmed it if Send returns nil. Otherwise the error is an *Error, unless a secret is invalid.
+func (c *Client) Send(ctx context.Context, message Message) error {
+	request, err := build(ctx, message)
+	if err != nil {
+		return err
+	}
+
+	client := c.https
+	if request.URL.Scheme == "http" {
+		client = c.http
+	}
+
+	response, err := client.Do(request)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+
+	_, _ = io.CopyN(io.Discard, response.Body, maxBody) // only the status counts
+
+	if response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusMultipleChoices {
+		return nil
+	}
+
+	return &Error{
+		Status: response.StatusCode, RetryAfter: retryAfter(response.Header, message.At),
+		text: strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))),
+	}
+}
+
+// build returns the signed request.
+func build(ctx context.Context, message Message) (*http.Request, error) {
+	signatures := make([]string, 0, len(message.Secrets))
+
+	for _, each := range message.Secrets {
+		signature, err := sign(each, message.ID, message.At, message.Body)
+		if err != nil {
+			return nil, err
+		}
+
+		signatures = append(signatures, signature)
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, message.URL.Reveal(), bytes.NewReader(message.Body))
+	if err != nil {
+		return nil, &Error{text: "the URL is invalid"} // the cause quotes it
+	}
+
+	// Standard Webhooks writes the names in lower case. HTTP does not distinguish.
+	request.Header.Set(headerID, message.ID)
+	request.Header.Set(headerTimestamp, strconv.FormatInt(message.At.Unix(), 10))
+	request.Header.Set(headerSignature, strings.Join(signatures, " "))
+	request.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
+	request.Header.Set("User-Agent", "environment-broker")
+
+	return request, nil
+}
+
+// unreachable returns the error of an attempt without a response. Only its kind is shown: the cause of http.Client quotes the URL.
+func (c *Client) unreachable(err error) *Error {
+	var (
+		timeout net.Error
+		name    *net.DNSError
+	)
+
+	switch {
+	case errors.Is(err, networks.ErrRefused):
+		return &Error{text: networks.ErrRefused.Error()}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &Error{text: fmt.Sprintf("the receiver did not respond within %s", c.timeout)}
+	case errors.As(err, &name):
+		return &Error{text: "the name of the receiver cannot be resolved"}
+	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
+		return &Error{text: "the TLS connection to the receiver failed: check its certificate"}
+	default:
+		return &Error{text: "the connection to the receiver failed"}
+	}
+}
+
+// retryAfter returns the pause of the header Retry-After, in seconds or until a date, or 0.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	value := header.Get("Retry-After")
+
+	pause := time.Duration(0)
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		pause = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(value); err == nil {
+		pause = date.Sub(now)
+	}
+
+	return min(max(pause, 0), maxRetryAfter)
+}

@@ -1,0 +1,48 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+const (
+	// secretPrefix precedes the base64 form of a secret. secretBytes is the length of new ones; the specification allows 24 to 64.
+	secretPrefix = "whsec_"
+	secretBytes  = 32
+)
+
+// errSecret does not quote the secret.
+var errSecret = errors.New("the secret of a webhook has not the form whsec_BASE64")
+
+// NewSecret returns a random secret.
+func NewSecret() secret.String {
+	var key [secretBytes]byte
+
+	_, _ = rand.Read(key[:]) // never fails
+
+	return secret.String(secretPrefix + base64.StdEncoding.EncodeToString(key[:]))
+}
+
+// sign returns the signature of a message in the form v1,BASE64.
+func sign(with secret.String, id string, at time.Time, body []byte) (string, error) {
+	encoded, is := strings.CutPrefix(with.Reveal(), secretPrefix)
+
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if !is || err != nil {
+		return "", errSecret
+	}
+
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+	mac.Write(body)
+
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
+}

@@ -1,0 +1,326 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+const (
+	// defaultOverlap is the default time in hours for which a previous secret is used.
+	defaultOverlap = 24
+	argWebhook     = "WEBHOOK"
+)
+
+// newWebhookCommand returns the group of commands about the receivers of events.
+func newWebhookCommand(session *session) *cobra.Command {
+	return group("webhook", "Send events to other systems",
+		newWebhookCreateCommand(session),
+		newWebhookListCommand(session),
+		newWebhookGetCommand(session),
+		newWebhookRotateCommand(session),
+		newWebhookTestCommand(session),
+		newWebhookEnableCommand(session),
+		newWebhookReplayCommand(session),
+		newWebhookDeleteCommand(session),
+	)
+}
+
+// newWebhookCreateCommand returns the command that creates a webhook.
+func newWebhookCreateCommand(session *session) *cobra.Command {
+	var (
+		order operatorapi.WebhookOrder
+		types string
+	)
+
+	command := &cobra.Command{
+		Use:   "create URL",
+		Short: "Create a webhook, which gets all further events",
+		Long: "Create a webhook, which gets all further events.\n\n" +
+			"The output contains the secret with which messages are signed. It is not shown again." + helpAudited,
+		Example: "  ebctl webhook create https://example.com/events --type operation.failed,orchestration.paused",
+		Args:    arguments("URL"),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			order.URL = args[0]
+			if types != "" {
+				order.Types = strings.Split(types, ",")
+			}
+
+			created, err := client.CreateWebhook(command.Context(), order)
+			if err != nil {
+				return fmt.Errorf("creating a webhook: %w", err)
+			}
+
+			return session.printSecret(created)
+		},
+	}
+
+	command.Flags().StringVar(&types, "type", "", "only these types, separated by commas, such as operation.failed,instance.deleted")
+	command.Flags().StringVar(&order.Account, "account", "", "only events of this global account")
+
+	return command
+}
+
+// printSecret prints a webhook with its new secret.
+func (s *session) printSecret(created operatorapi.WebhookSecret) error {
+	return s.print(created, output.WithID{ID: created.Webhook.ID, Text: append(s.webhookFields(created.Webhook), output.Field{Name: "Secret", Value: created.Secret})})
+}
+
+// webhookFields returns a webhook as lines with a name and a value.
+func (s *session) webhookFields(webhook operatorapi.Webhook) output.Fields {
+	fields := output.Fields{
+		{Name: "Webhook", Value: webhook.ID},
+		{Name: "URL", Value: webhook.URL},
+		{Name: "Types", Value: typesText(webhook)},
+		{Name: "Account", Value: webhook.Account},
+		{Name: "State", Value: webhookState(webhook)},
+		{Name: "Pending", Value: strconv.Itoa(webhook.Pending)},
+		{Name: "Dead letters", Value: strconv.Itoa(webhook.DeadLetters)},
+	}
+
+	if !webhook.DeliveredAt.IsZero() {
+		fields = append(fields, output.Field{Name: "Last delivery", Value: output.Time(webhook.DeliveredAt)})
+	}
+
+	if !webhook.PreviousUntil.IsZero() {
+		fields = append(fields, output.Field{Name: "Previous secret until", Value: output.Time(webhook.PreviousUntil)})
+	}
+
+	return fields
+}
+
+func typesText(webhook operatorapi.Webhook) string {
+	if len(webhook.Types) == 0 {
+		return "all"
+	}
+
+	return strings.Join(webhook.Types, ", ")
+}
+
+func webhookState(webhook operatorapi.Webhook) string {
+	if webhook.DisabledAt.IsZero() {
+		return "enabled"
+	}
+
+	return "disabled: " + webhook.DisabledReason
+}
+
+// newWebhookListCommand returns the command that lists webhooks.
+func newWebhookListCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   listCommand,
+		Short: "List the webhooks",
+		Args:  arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			list, err := client.ListWebhooks(command.Context())
+			if err != nil {
+				return fmt.Errorf("listing webhooks: %w", err)
+			}
+
+			rows := output.Rows{Head: []string{argWebhook, "URL", "TYPES", "PENDING", "DEAD", headState}, None: "There are no webhooks.", IDs: []string{}}
+			for _, each := range list.Data {
+				rows.IDs = append(rows.IDs, each.ID)
+				rows.Rows = append(rows.Rows, []string{
+					each.ID, each.URL, typesText(each), strconv.Itoa(each.Pending), strconv.Itoa(each.DeadLetters), webhookState(each),
+				})
+			}
+
+			return session.print(list, rows)
+		},
+	}
+}
+
+// onWebhook returns a command on one webhook.
+func onWebhook(session *session, use, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   use + " " + argWebhook,
+		Short: short,
+		Args:  arguments(argWebhook),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			if err := run(command.Context(), client, args[0]); err != nil {
+				return fmt.Errorf("%s of webhook %s: %w", use, args[0], err)
+			}
+
+			return nil
+		},
+	}
+}
+
+// newWebhookGetCommand returns the command that shows a webhook with what it has not received.
+func newWebhookGetCommand(session *session) *cobra.Command {
+	var dead, pending bool
+
+	command := onWebhook(session, "get", "Show a webhook, or what it has not received", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		if dead && pending {
+			return usage("--dead-letters and --pending cannot be combined")
+		}
+
+		if !dead && !pending {
+			webhook, err := client.GetWebhook(ctx, id)
+			if err != nil {
+				return err
+			}
+
+			return session.print(webhook, output.WithID{ID: webhook.ID, Text: session.webhookFields(webhook)})
+		}
+
+		list, err := session.undelivered(ctx, client, id, dead)
+		if err != nil {
+			return err
+		}
+
+		rows := output.Rows{Head: []string{"POSITION", "TYPE", "OBJECT", "ATTEMPTS", "NEXT", "ERROR"}, None: "Nothing is left.", IDs: []string{}}
+
+		for _, each := range list.Data {
+			next := ""
+			if !each.NextAt.IsZero() {
+				next = output.Time(each.NextAt)
+			}
+
+			rows.IDs = append(rows.IDs, strconv.FormatInt(each.Position, 10))
+			rows.Rows = append(rows.Rows, []string{
+				strconv.FormatInt(each.Position, 10), strings.TrimPrefix(each.Event.Type, typePrefix), each.Event.Data.InstanceID + each.Event.Data.OrchestrationID,
+				strconv.Itoa(each.Attempts), next, each.Error,
+			})
+		}
+
+		return session.print(list, rows)
+	})
+
+	command.Flags().BoolVar(&dead, "dead-letters", false, "list the events for which there was the last attempt")
+	command.Flags().BoolVar(&pending, "pending", false, "list the events that will be sent")
+
+	return command
+}
+
+// undelivered returns all dead letters or pending deliveries of a webhook.
+func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, id string, dead bool) (operatorapi.WebhookDeliveryList, error) {
+	all, params := operatorapi.WebhookDeliveryList{Data: []operatorapi.WebhookDelivery{}, More: true}, operatorapi.ListWebhookDeliveriesParams{Dead: dead, PageSize: eventPage}
+
+	for all.More {
+		page, err := client.ListWebhookDeliveries(ctx, id, params)
+		if err != nil {
+			return all, err
+		}
+
+		all.Data, all.More = append(all.Data, page.Data...), page.More && len(page.Data) > 0
+		if len(page.Data) > 0 {
+			params.After = page.Data[len(page.Data)-1].Position
+		}
+	}
+
+	all.Count = len(all.Data)
+
+	return all, nil
+}
+
+// newWebhookRotateCommand returns the command that replaces the secret of a webhook.
+func newWebhookRotateCommand(session *session) *cobra.Command {
+	var overlap int
+
+	command := onWebhook(session, "rotate", "Replace the secret of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		rotated, err := client.RotateWebhook(ctx, id, operatorapi.WebhookRotation{OverlapHours: overlap})
+		if err != nil {
+			return err
+		}
+
+		return session.printSecret(rotated)
+	})
+	command.Long = command.Short + ".\n\nUntil the overlap has passed, messages have signatures with both secrets. Give the new secret to the receiver in this time." + helpAudited
+
+	command.Flags().IntVar(&overlap, "overlap-hours", defaultOverlap, "for how many hours the previous secret is used, too; 0 ends its use at once")
+
+	return command
+}
+
+// newWebhookTestCommand returns the command that sends a test message.
+func newWebhookTestCommand(session *session) *cobra.Command {
+	return onWebhook(session, "test", "Send a test message to a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		result, err := client.TestWebhook(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		if err := session.print(result, output.Fields{{Name: "Delivered", Value: strconv.FormatBool(result.Delivered)}, {Name: "Error", Value: result.Error}}); err != nil {
+			return err
+		}
+
+		if !result.Delivered {
+			return fmt.Errorf("the receiver has not confirmed the message: %s", result.Error)
+		}
+
+		return nil
+	})
+}
+
+// newWebhookEnableCommand returns the command that enables a webhook.
+func newWebhookEnableCommand(session *session) *cobra.Command {
+	return onWebhook(session, "enable", "Send events to a disabled webhook again", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		enabled, err := client.EnableWebhook(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		return session.print(enabled, output.WithID{ID: enabled.ID, Text: session.webhookFields(enabled)})
+	})
+}
+
+// newWebhookReplayCommand returns the command that sends dead letters again.
+func newWebhookReplayCommand(session *session) *cobra.Command {
+	var position int64
+
+	command := onWebhook(session, "replay", "Send dead letters again, by default all of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		if position < 0 {
+			return usage("--position must not be negative")
+		}
+
+		replayed, err := client.ReplayWebhook(ctx, id, operatorapi.WebhookReplay{Position: position})
+		if err != nil {
+			return err
+		}
+
+		return session.print(replayed, output.Fields{{Name: "Replayed", Value: strconv.Itoa(replayed.Replayed)}})
+	})
+
+	command.Flags().Int64Var(&position, "position", 0, "only the event at this position")
+
+	return command
+}
+
+// newWebhookDeleteCommand returns the command that deletes a webhook.
+func newWebhookDeleteCommand(session *session) *cobra.Command {
+	return addYes(session, onWebhook(session, "delete", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		if err := session.confirm(ctx, "Delete webhook %s with what it has not received?", id); err != nil {
+			return err
+		}
+
+		deleted, err := client.DeleteWebhook(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		return session.print(deleted, output.Fields{{Name: "Deleted", Value: deleted.ID}})
+	}))
+}

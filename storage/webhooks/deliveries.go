@@ -1,0 +1,210 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+)
+
+// errLeaseLost rolls back a transaction of a replica that has lost the lease of the webhook.
+var errLeaseLost = errors.New("another replica delivers")
+
+// Delivery is an event that a webhook has not confirmed.
+type Delivery struct {
+	WebhookID string
+	Event     eventlog.Event
+	// Attempts is the number of attempts that have begun, and FirstAt the time of the first one.
+	Attempts int
+	FirstAt  time.Time
+	// Dead reports that there was the last attempt. NextAt is the time of the next one otherwise.
+	Dead   bool
+	NextAt time.Time
+	// Status and Error are the result of the last attempt.
+	Status int
+	Error  string
+}
+
+// deliveryRow is a row of webhook_deliveries with the columns of its event.
+type deliveryRow struct {
+	eventlog.Row
+
+	Attempts int          `db:"attempts"`
+	FirstAt  storage.Time `db:"first_at"`
+	NextAt   storage.Time `db:"next_at"`
+	Dead     bool         `db:"dead"`
+	Status   int          `db:"status"`
+	Error    string       `db:"error"`
+}
+
+const selectDeliveries = `SELECT attempts, first_at, next_at, dead, status, error, ` + eventlog.JoinedColumns + `
+	FROM webhook_deliveries JOIN events ON events.position = webhook_deliveries.position `
+
+func deliveries(webhookID string, rows []deliveryRow) []Delivery {
+	all := make([]Delivery, 0, len(rows))
+	for _, row := range rows {
+		all = append(all, Delivery{
+			WebhookID: webhookID, Event: row.Event(), Attempts: row.Attempts, FirstAt: row.FirstAt.Time, NextAt: row.NextAt.Time, Dead: row.Dead,
+			Status: row.Status, Error: row.Error,
+		})
+	}
+
+	return all
+}
+
+// Hold takes the lease of a webhook for the owner, or renews it. It reports false if another replica has the lease, or if the webhook is gone
+// or disabled.
+func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time) (bool, error) {
+	held, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_owner = ?, lease_until = ?
+		WHERE id = ? AND disabled_at IS NULL AND (lease_owner = ? OR lease_until IS NULL OR lease_until <= ?)`,
+		owner, storage.At(until), id, owner, storage.At(now))
+
+	return held == 1, failure.While(err, "taking the lease of webhook %s", id)
+}
+
+// GiveBack ends the lease of the owner, so that another replica can take it at once.
+func (s *Store) GiveBack(ctx context.Context, id, owner string) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_until = NULL WHERE id = ? AND lease_owner = ?`, id, owner)
+
+	return failure.While(err, "giving back the lease of webhook %s", id)
+}
+
+// Count returns the number of dead letters of the webhook, or of its pending deliveries, at most limit.
+func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int, error) {
+	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*) FROM (
+		SELECT 1 FROM webhook_deliveries WHERE webhook_id = ? AND dead = ? `+storage.Page(limit, 0)+`) AS counted`, id, dead)
+
+	return count, failure.While(err, "counting the deliveries of webhook %s", id)
+}
+
+// Add adds deliveries of the events, and moves the position of the webhook from its current value to last. It reports false if the owner has
+// lost the lease, or if another transaction has moved the position.
+func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (bool, error) {
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		moved, err := storage.Exec(ctx, tx, `UPDATE webhooks SET position = ? WHERE id = ? AND position = ? AND lease_owner = ?`,
+			last, webhook.ID, webhook.Position, owner)
+		if err == nil && moved == 0 {
+			err = errLeaseLost
+		}
+
+		if err != nil {
+			return err
+		}
+
+		for _, event := range events {
+			// The event may have been erased since it was read.
+			if _, err := storage.Exec(ctx, tx, `INSERT INTO webhook_deliveries (webhook_id, position, subject, dead, attempts, next_at, status, error)
+				SELECT ?, position, ?, FALSE, 0, ?, 0, '' FROM events WHERE position = ?`,
+				webhook.ID, event.Subject(), storage.At(now), event.Position); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if errors.Is(err, errLeaseLost) {
+		return false, nil
+	}
+
+	return err == nil, failure.While(err, "adding deliveries of webhook %s", webhook.ID)
+}
+
+// Due returns at most limit deliveries that are due, in the order of their events, and at most one of each subject.
+func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([]Delivery, error) {
+	rows, err := storage.Select[deliveryRow](ctx, s.db.Writer(), selectDeliveries+`WHERE webhook_id = ? AND NOT dead AND next_at <= ? AND NOT EXISTS (
+			SELECT 1 FROM webhook_deliveries AS earlier WHERE earlier.webhook_id = webhook_deliveries.webhook_id AND NOT earlier.dead
+			AND earlier.subject = webhook_deliveries.subject AND earlier.position < webhook_deliveries.position)
+		ORDER BY next_at, events.position `+storage.Page(limit, 0), id, storage.At(now))
+
+	return deliveries(id, rows), failure.While(err, "finding deliveries of webhook %s", id)
+}
+
+// Attempt records the beginning of an attempt, and returns the delivery with it.
+func (s *Store) Attempt(ctx context.Context, delivery Delivery, now time.Time) (Delivery, error) {
+	delivery.Attempts++
+	if delivery.FirstAt.IsZero() {
+		delivery.FirstAt = now
+	}
+
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhook_deliveries SET attempts = ?, first_at = ? WHERE webhook_id = ? AND position = ?`,
+		delivery.Attempts, storage.At(delivery.FirstAt), delivery.WebhookID, delivery.Event.Position)
+
+	return delivery, failure.While(err, "recording an attempt of webhook %s", delivery.WebhookID)
+}
+
+// Fail records the result of an attempt. The next one is at NextAt, unless the delivery is dead.
+func (s *Store) Fail(ctx context.Context, delivery Delivery) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhook_deliveries SET dead = ?, next_at = ?, status = ?, error = ?
+		WHERE webhook_id = ? AND position = ?`,
+		delivery.Dead, storage.At(delivery.NextAt), delivery.Status, delivery.Error, delivery.WebhookID, delivery.Event.Position)
+
+	return failure.While(err, "recording a failure of webhook %s", delivery.WebhookID)
+}
+
+// Deliver removes a delivery that the receiver has confirmed. It reports false if it is gone.
+func (s *Store) Deliver(ctx context.Context, delivery Delivery, now time.Time) (bool, error) {
+	var removed int64
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		var err error
+		if removed, err = storage.Exec(ctx, tx, `DELETE FROM webhook_deliveries WHERE webhook_id = ? AND position = ?`,
+			delivery.WebhookID, delivery.Event.Position); err != nil {
+			return err
+		}
+
+		_, err = storage.Exec(ctx, tx, `UPDATE webhooks SET delivered_at = ? WHERE id = ?`, storage.At(now), delivery.WebhookID)
+
+		return err
+	})
+
+	return removed == 1, failure.While(err, "recording a delivery of webhook %s", delivery.WebhookID)
+}
+
+// Undelivered returns at most limit deliveries of the webhook after a position, in the order of their events: the dead letters, or the pending
+// ones.
+func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int64, limit int) ([]Delivery, error) {
+	rows, err := storage.Select[deliveryRow](ctx, s.db.Reader(), selectDeliveries+`WHERE webhook_id = ? AND dead = ? AND webhook_deliveries.position > ?
+		ORDER BY webhook_deliveries.position `+storage.Page(limit, 0), id, dead, after)
+
+	return deliveries(id, rows), failure.While(err, "listing deliveries of webhook %s", id)
+}
+
+// Replay makes dead letters of the webhook due, with all attempts: that at the position, or all if it is 0. It returns their number.
+func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, position int64, now time.Time) (int, error) {
+	var conditions storage.Conditions
+
+	conditions.Add(true, "webhook_id = ? AND dead", id)
+	conditions.Add(position > 0, "position = ?", position)
+	where, args := conditions.Where()
+
+	replayed, err := storage.Exec(ctx, tx, `UPDATE webhook_deliveries SET dead = FALSE, attempts = 0, first_at = NULL, next_at = ?`+where,
+		append([]any{storage.At(now)}, args...)...)
+
+	return int(replayed), failure.While(err, "replaying deliveries of webhook %s", id)
+}
+
+// Backlog are the numbers of all webhooks.
+type Backlog struct {
+	Pending int `db:"pending"`
+	Dead    int `db:"dead"`
+	// Disabled is the number of disabled webhooks.
+	Disabled int `db:"disabled"`
+	// Behind is the number of events after the position of the enabled webhook that is furthest behind.
+	Behind int64 `db:"behind"`
+	// Oldest is the time of the oldest event that is pending, or zero.
+	Oldest storage.Time `db:"oldest"`
+}
+
+// Backlog counts the deliveries of all webhooks.
+func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
+	backlog, err := storage.Get[Backlog](ctx, s.db.Reader(), `SELECT
+		(SELECT count(*) FROM webhook_deliveries WHERE NOT dead) AS pending, (SELECT count(*) FROM webhook_deliveries WHERE dead) AS dead,
+		(SELECT count(*) FROM webhooks WHERE disabled_at IS NOT NULL) AS disabled,
+		(SELECT COALESCE(max(events_head.position - webhooks.position), 0) FROM webhooks, events_head WHERE webhooks.disabled_at IS NULL) AS behind,
+		(SELECT happened_at FROM events WHERE position = (SELECT min(position) FROM webhook_deliveries WHERE NOT dead)) AS oldest`)
+
+	return backlog, failure.While(err, "counting the deliveries of webhooks")
+}

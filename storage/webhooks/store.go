@@ -1,0 +1,225 @@
+package webhooks
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store stores webhooks and their deliveries.
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
+
+// Open migrates the tables and returns the store. The tables of package eventlog must exist.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
+	if err := db.Migrate(ctx, "webhooks", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db, keys: keys}, nil
+}
+
+// place is the context to which the sealed content of a webhook is bound.
+func place(id string) string { return "webhook " + id }
+
+// Sealed returns the sealed column, for key rotation.
+func Sealed() storage.SealedColumn {
+	return storage.SealedColumn{Table: "webhooks", Column: "content", Place: place}
+}
+
+// Secrets are the secrets with which messages are signed, in the form whsec_BASE64.
+type Secrets struct {
+	Current secret.String
+	// Previous signs messages, too, until PreviousUntil. It is empty before the first rotation.
+	Previous      secret.String
+	PreviousUntil time.Time
+}
+
+// Webhook is a receiver of events.
+type Webhook struct {
+	ID      string
+	URL     secret.String // may contain a token
+	Secrets Secrets
+	// Filter selects the events.
+	Filter eventlog.Filter
+	// Position is the position of the last event that has been turned into a delivery, or was not selected.
+	Position  int64
+	CreatedAt time.Time
+	// DisabledAt is zero if the webhook is enabled.
+	DisabledAt     time.Time
+	DisabledReason string
+	// DeliveredAt is the time of the last delivery, or zero.
+	DeliveredAt time.Time
+}
+
+// content is the sealed part of a webhook.
+type content struct {
+	URL           string    `json:"url"`
+	Current       string    `json:"current"`
+	Previous      string    `json:"previous,omitempty"`
+	PreviousUntil time.Time `json:"previousUntil,omitzero"`
+}
+
+// row is a row of webhooks.
+type row struct {
+	ID             string       `db:"id"`
+	Content        string       `db:"content"`
+	Types          string       `db:"types"`
+	Account        string       `db:"account"`
+	Position       int64        `db:"position"`
+	CreatedAt      storage.Time `db:"created_at"`
+	DisabledAt     storage.Time `db:"disabled_at"`
+	DisabledReason string       `db:"disabled_reason"`
+	DeliveredAt    storage.Time `db:"delivered_at"`
+}
+
+const columns = `id, content, types, account, position, created_at, disabled_at, disabled_reason, delivered_at`
+
+func (s *Store) webhook(row row) (Webhook, error) {
+	plain, err := s.keys.Open(row.Content, place(row.ID))
+	if err != nil {
+		return Webhook{}, fmt.Errorf("reading webhook %s: %w", row.ID, err)
+	}
+
+	var sealed content
+	if json.Unmarshal(plain, &sealed) != nil {
+		return Webhook{}, fmt.Errorf("the content of webhook %s is invalid", row.ID) // the cause could quote a secret
+	}
+
+	found := Webhook{
+		ID: row.ID, URL: secret.String(sealed.URL), Filter: eventlog.Filter{Account: row.Account}, Position: row.Position,
+		Secrets: Secrets{
+			Current: secret.String(sealed.Current), Previous: secret.String(sealed.Previous), PreviousUntil: sealed.PreviousUntil,
+		},
+		CreatedAt: row.CreatedAt.Time, DisabledAt: row.DisabledAt.Time, DisabledReason: row.DisabledReason, DeliveredAt: row.DeliveredAt.Time,
+	}
+
+	for name := range strings.FieldsSeq(row.Types) {
+		found.Filter.Types = append(found.Filter.Types, eventlog.Type(name))
+	}
+
+	return found, nil
+}
+
+// sealed returns the envelope of the URL and the secrets.
+func (s *Store) sealed(webhook Webhook) (string, error) {
+	plain, err := json.Marshal(content{
+		webhook.URL.Reveal(), webhook.Secrets.Current.Reveal(), webhook.Secrets.Previous.Reveal(), webhook.Secrets.PreviousUntil,
+	})
+	if err != nil {
+		return "", errors.New("encoding a webhook") // the cause could quote a secret
+	}
+
+	return s.keys.Seal(plain, place(webhook.ID)), nil
+}
+
+// Create adds a webhook, which gets the events after the current end of the log.
+func (s *Store) Create(ctx context.Context, tx storage.Tx, webhook Webhook) error {
+	content, err := s.sealed(webhook)
+	if err != nil {
+		return err
+	}
+
+	types := make([]string, 0, len(webhook.Filter.Types))
+	for _, each := range webhook.Filter.Types {
+		types = append(types, string(each))
+	}
+
+	_, err = storage.Exec(ctx, tx, `INSERT INTO webhooks (id, content, types, account, position, created_at, disabled_reason, lease_owner)
+		SELECT ?, ?, ?, ?, position, ?, '', '' FROM events_head WHERE id = 1`,
+		webhook.ID, content, strings.Join(types, " "), webhook.Filter.Account, storage.At(webhook.CreatedAt))
+
+	return failure.While(err, "adding a webhook")
+}
+
+// Get returns a webhook, or storage.ErrNotFound.
+func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Webhook, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM webhooks WHERE id = ?`, id)
+	if err != nil {
+		return Webhook{}, fmt.Errorf("reading webhook %s: %w", id, err)
+	}
+
+	return s.webhook(row)
+}
+
+// Current is Get outside of a transaction.
+func (s *Store) Current(ctx context.Context, id string) (Webhook, error) {
+	return s.Get(ctx, s.db.Reader(), id)
+}
+
+// List returns all webhooks, oldest first.
+func (s *Store) List(ctx context.Context) ([]Webhook, error) {
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM webhooks ORDER BY created_at, id`)
+	if err != nil {
+		return nil, failure.While(err, "listing webhooks")
+	}
+
+	listed := make([]Webhook, 0, len(rows))
+
+	for _, row := range rows {
+		webhook, err := s.webhook(row)
+		if err != nil {
+			return nil, err
+		}
+
+		listed = append(listed, webhook)
+	}
+
+	return listed, nil
+}
+
+// Delete removes a webhook with its deliveries. It reports false if it does not exist.
+func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) (bool, error) {
+	removed, err := storage.Exec(ctx, tx, `DELETE FROM webhooks WHERE id = ?`, id)
+
+	return removed == 1, failure.While(err, "removing webhook %s", id)
+}
+
+// Lock is like Get, and locks the webhook until the transaction ends.
+func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (Webhook, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM webhooks WHERE id = ?`+s.db.ForUpdate(), id)
+	if err != nil {
+		return Webhook{}, fmt.Errorf("reading webhook %s: %w", id, err)
+	}
+
+	return s.webhook(row)
+}
+
+// SetSecrets replaces the secrets of a webhook that the transaction has locked.
+func (s *Store) SetSecrets(ctx context.Context, tx storage.Tx, webhook Webhook) error {
+	content, err := s.sealed(webhook)
+	if err == nil {
+		_, err = storage.Exec(ctx, tx, `UPDATE webhooks SET content = ? WHERE id = ?`, content, webhook.ID)
+	}
+
+	return failure.While(err, "changing the secrets of webhook %s", webhook.ID)
+}
+
+// Enable makes the broker send to the webhook again.
+func (s *Store) Enable(ctx context.Context, tx storage.Tx, id string) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE webhooks SET disabled_at = NULL, disabled_reason = '' WHERE id = ?`, id)
+
+	return failure.While(err, "enabling webhook %s", id)
+}
+
+// Disable stops the deliveries to the webhook until it is enabled.
+func (s *Store) Disable(ctx context.Context, id, reason string, now time.Time) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET disabled_at = ?, disabled_reason = ? WHERE id = ? AND disabled_at IS NULL`,
+		storage.At(now), reason, id)
+
+	return failure.While(err, "disabling webhook %s", id)
+}
