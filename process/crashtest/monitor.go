@@ -29,8 +29,16 @@ type observation struct {
 	ran map[string][]string
 	// holder is the proxy of the replica with the lease, or nil.
 	holder *Proxy
+	// late is a write that released the operation, but is not reported yet although the next claim is. Nil if there is none.
+	late *lateWrite
 	// takeovers counts the claims of an expired lease.
 	takeovers int
+}
+
+// lateWrite identifies a write by the fence and the replica.
+type lateWrite struct {
+	fence int64
+	by    *Proxy
 }
 
 func newMonitor() *monitor { return &monitor{operations: map[string]*observation{}} }
@@ -64,7 +72,10 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 			m.violated("%s was claimed with fence %d after %d", work.Record.Kind, work.Record.Lease.Fence, operation.fence)
 		}
 
-		if (operation.holder != nil) != (work.TakenFrom != "") {
+		// Two replicas can act at the same instant: the one that has released the operation may report its write after this claim.
+		if operation.holder != nil && work.TakenFrom == "" && operation.late == nil {
+			operation.late = &lateWrite{fence: operation.fence, by: operation.holder}
+		} else if (operation.holder != nil) != (work.TakenFrom != "") {
 			m.violated("%s was claimed as taken over from %q; it had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
 		}
 
@@ -76,6 +87,18 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	}
 }
 
+// end reports claims of operations that nobody had released.
+func (m *monitor) end() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+
+	for id, operation := range m.operations {
+		if operation.late != nil {
+			m.violated("operation %s was claimed although fence %d still held it", id, operation.late.fence)
+		}
+	}
+}
+
 // saved checks a successful write. The write must carry the fence of the last claim, come from the replica that made this
 // claim, and keep all finished stages.
 func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
@@ -84,6 +107,12 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 
 	record := progress.Record
 	operation := m.of(record.ID)
+
+	if late := operation.late; late != nil && progress.Release && *late == (lateWrite{record.Lease.Fence, proxy}) {
+		operation.late, operation.finished = nil, slices.Clone(record.FinishedStages)
+
+		return
+	}
 
 	if record.Lease.Fence != operation.fence || proxy != operation.holder {
 		m.violated("%s was written under fence %d instead of the latest fence %d", record.Kind, record.Lease.Fence, operation.fence)

@@ -66,6 +66,8 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], faults *faults) (result 
 
 		result.Upstream = run.env.Upstream()
 
+		run.monitor.end()
+
 		for _, violation := range run.monitor.violations {
 			t.Error(violation)
 		}
