@@ -29,14 +29,14 @@ func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 }
 
 const (
-	// fullScenarios is the share of scenarios that run with every fault if SOAK_DURATION is not set: one in eight.
-	fullScenarios = 8
-	// sampledFaults is the share of faults that run in the other scenarios: one in ten.
-	sampledFaults = 10
+	// fullScenarios is the share of scenarios that run with every fault if SOAK_DURATION is not set: one in fifteen.
+	fullScenarios = 15
+	// sampledFaults is the share of faults that run in the other scenarios: one in twenty.
+	sampledFaults = 20
 )
 
 // matrix runs every scenario with one fault per run. With SOAK_DURATION, which `make soak` sets, every scenario runs with every
-// fault. Otherwise a random eighth of the scenarios runs with every fault, and the other scenarios run with a sample of the
+// fault. Otherwise a random fifteenth of the scenarios runs with every fault, and the other scenarios run with a sample of the
 // faults. TEST_SEED sets the seed of this choice.
 func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
 	t.Helper()
