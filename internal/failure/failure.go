@@ -55,9 +55,9 @@ const (
 	// describes a different runtime.
 	ReasonDirectorNilResponse = "err_director_nil_response"
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
+	// ReasonNotStarted: an upgrade did not start in its maintenance window, or before its deadline.
+	ReasonNotStarted = "err_not_started_in_time"
 	// ReasonReconcilerGaveUp: the Reconciler has given up the installation or the removal of Kyma.
-	// ReasonNotStarted marks an upgrade that did not start in its maintenance window, or before its deadline.
-	ReasonNotStarted       = "err_not_started_in_time"
 	ReasonReconcilerGaveUp = "err_reconciler_gave_up"
 	// ReasonConfiguration: operators have configured something that cannot be used, such as a malformed ConfigMap.
 	ReasonConfiguration = "err_configuration"
@@ -269,6 +269,7 @@ func Reasons() []ReasonMeaning {
 		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries automatically"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
+		{ReasonNotStarted, "an upgrade did not start in its maintenance window or before its deadline, and has changed nothing", "nothing: its orchestration starts it again in the next window before the deadline"},
 		{ReasonReconcilerGaveUp, "the Reconciler has given up the installation or the removal of Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
 		{ReasonConfiguration, "a configuration of operators cannot be used", "correct what the description names; if the operation has failed, retry it"},
 	}
