@@ -33,7 +33,7 @@ type Program[Config any] struct {
 	Commands []Command[Config]
 }
 
-// Command is what a program does instead of its main task, once. All fields are required.
+// Command replaces the main task of a program: it runs once and ends. All fields are required.
 type Command[Config any] struct {
 	Name string
 	// About completes the sentence "The command …".

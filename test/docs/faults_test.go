@@ -20,9 +20,9 @@ var (
 	faultPart = regexp.MustCompile(`\b(?:[45]\d\d|away|slow|no JSON|lost)\b`)
 )
 
-// coverage is what the tests of a row cover.
+// coverage describes the tests of a row.
 type coverage struct {
-	// parts is what the tests name after the row.
+	// parts has the rest of the name of each test, after that of the row, one per line.
 	parts string
 	// shown reports that one of the tests compares what the fault shows with the page.
 	shown bool
