@@ -152,40 +152,7 @@ func (d *Delivery) hold(ctx context.Context) error {
 
 // all sends the messages, at most Calls at the same time. After an error, it begins no other message.
 func (d *Delivery) all(ctx context.Context, due []outbox.Pending) error {
-	var (
-		group  sync.WaitGroup
-		mutex  sync.Mutex
-		failed error
-	)
-
-	slots := make(chan struct{}, d.Calls)
-
-	for _, message := range due {
-		slots <- struct{}{}
-
-		mutex.Lock()
-		stop := failed != nil
-		mutex.Unlock()
-
-		if stop {
-			break
-		}
-
-		group.Go(func() {
-			defer func() { <-slots }()
-
-			if err := d.one(ctx, message); err != nil {
-				mutex.Lock()
-				defer mutex.Unlock()
-
-				failed = err
-			}
-		})
-	}
-
-	group.Wait()
-
-	return failed
+	return lifecycle.Each(d.Calls, due, func(message outbox.Pending) error { return d.one(ctx, message) })
 }
 
 // one sends the message and records the result.

@@ -278,40 +278,7 @@ func (r *run) add(ctx context.Context) (bool, error) {
 
 // all makes one attempt for each delivery, at most calls at the same time. After an error, it begins no other one.
 func (r *run) all(ctx context.Context, due []webhooks.Delivery) error {
-	var (
-		group  sync.WaitGroup
-		mutex  sync.Mutex
-		failed error
-	)
-
-	slots := make(chan struct{}, calls)
-
-	for _, delivery := range due {
-		slots <- struct{}{}
-
-		mutex.Lock()
-		stop := failed != nil
-		mutex.Unlock()
-
-		if stop {
-			break
-		}
-
-		group.Go(func() {
-			defer func() { <-slots }()
-
-			if err := r.one(ctx, delivery); err != nil {
-				mutex.Lock()
-				defer mutex.Unlock()
-
-				failed = err
-			}
-		})
-	}
-
-	group.Wait()
-
-	return failed
+	return lifecycle.Each(calls, due, func(delivery webhooks.Delivery) error { return r.one(ctx, delivery) })
 }
 
 // one makes an attempt and records its result.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
 // concurrency is the number of concurrent calls for the objects of one owner. It bounds the load on the API server of a small cluster.
@@ -166,32 +167,15 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 // applyKind applies objects of one kind, some at the same time. It starts none after a failure, and returns when no call is in progress: a
 // call that is canceled could have an effect after the caller has begun to restore the former content.
 func (w *work) applyKind(ctx context.Context, objects []*unstructured.Unstructured) error {
-	var (
-		group  errgroup.Group
-		failed atomic.Bool
-	)
+	return lifecycle.Each(concurrency, objects, func(object *unstructured.Unstructured) error {
+		if err := w.serverSideApply(ctx, object); err != nil {
+			return err
+		}
 
-	group.SetLimit(concurrency)
+		w.see(object)
 
-	for _, object := range objects {
-		group.Go(func() error {
-			if failed.Load() {
-				return nil
-			}
-
-			if err := w.serverSideApply(ctx, object); err != nil {
-				failed.Store(true)
-
-				return err
-			}
-
-			w.see(object)
-
-			return nil
-		})
-	}
-
-	return group.Wait() //nolint:wrapcheck // it names the object already
+		return nil
+	})
 }
 
 // comparison reports for objects whether applying them would change the cluster.
