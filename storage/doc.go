@@ -1,12 +1,11 @@
 // Package storage opens the database of a service, PostgreSQL or SQLite, migrates its schema, and runs its statements.
 //
-// The stores in the subfolders own the tables:
+// The stores in the subfolders own the tables. ARCHITECTURE.md lists them. These serve both services:
 //
-//   - operations has the tables of the engine, in the databases of both services. It implements process.Store.
-//   - instances, bindings and auditlog have the tables of the broker.
-//   - runtimes has the tables of the Provisioner.
-//   - writecheck has a table in both databases, for the readiness of the service.
-//   - sealcount has a table in both databases, for the age of the key that seals.
+//   - operations has the tables of the engine. It implements process.Store.
+//   - auditlog has the audit log, and reports the results of periodic reports.
+//   - writecheck has a table for the readiness of the service.
+//   - sealcount has a table for the age of the key that seals.
 //
 // Package keyrotation re-encrypts the sealed columns of all stores, and package storagetest opens databases for tests.
 //

@@ -27,7 +27,7 @@ func (s stores) outboxCalls() map[string]call {
 
 			return err
 		},
-		"outbox.GiveBack": func(ctx context.Context) error { return s.outbox.GiveBack(ctx, "replica") },
+		"outbox.ReturnLease": func(ctx context.Context) error { return s.outbox.ReturnLease(ctx, "replica") },
 		"outbox.Due": func(ctx context.Context) error {
 			_, err := s.outbox.Due(ctx, filledAt, page)
 

@@ -90,7 +90,7 @@ func mayScan() map[string]string {
 		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
 		"orchestrations.List ready":       "its total counts all orchestrations, which are few",
 		"outbox.Hold":                     "the table notification_lease has one row",
-		"outbox.GiveBack":                 "the table notification_lease has one row",
+		"outbox.ReturnLease":              "the table notification_lease has one row",
 		"webhooks.List":                   "there are at most 50 webhooks",
 		"webhooks.Create":                 "the table events_head has one row",
 		"webhooks.Backlog":                "it counts what is not delivered, once per scrape",

@@ -62,7 +62,7 @@ func (s stores) webhookCalls() map[string]call {
 
 			return err
 		},
-		"webhooks.GiveBack": func(ctx context.Context) error { return s.webhooks.GiveBack(ctx, "w7", "replica") },
+		"webhooks.ReturnLease": func(ctx context.Context) error { return s.webhooks.ReturnLease(ctx, "w7", "replica") },
 		"webhooks.Count": func(ctx context.Context) error {
 			_, err := s.webhooks.Count(ctx, "w7", false, page)
 

@@ -41,7 +41,7 @@ var errLeaseLost = errors.New("another replica delivers the notifications")
 // Outbox stores the messages. outbox.Store implements it.
 type Outbox interface {
 	Hold(ctx context.Context, owner string, now, until time.Time) (bool, error)
-	GiveBack(ctx context.Context, owner string) error
+	ReturnLease(ctx context.Context, owner string) error
 	Due(ctx context.Context, now time.Time, limit int) ([]outbox.Pending, error)
 	Attempt(ctx context.Context, message outbox.Pending, now time.Time) (outbox.Pending, error)
 	Retry(ctx context.Context, message outbox.Pending, next time.Time) error
@@ -77,7 +77,7 @@ func New(options Options) *Delivery {
 	return &Delivery{Options: options, owner: uuid.NewString()}
 }
 
-// Part returns the background part, which gives back the lease when it stops.
+// Part returns the background part, which returns the lease when it stops.
 func (d *Delivery) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "notifications", Every: checkEvery, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -87,7 +87,7 @@ func (d *Delivery) Part() lifecycle.Part {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 
-		if lost := d.Outbox.GiveBack(limited, d.owner); lost != nil {
+		if lost := d.Outbox.ReturnLease(limited, d.owner); lost != nil {
 			d.Log.WithError(lost).Debug("notifications: another replica takes the lease when it has expired")
 		}
 

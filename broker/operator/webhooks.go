@@ -364,7 +364,7 @@ func (a *api) showWebhook(ctx context.Context, found webhooks.Webhook) (httpserv
 // webhook returns the form of a webhook in the API.
 func (a *api) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.Webhook, error) {
 	shown := operatorapi.Webhook{
-		ID: found.ID, URL: withoutQuery(found.URL), Types: []string{}, Account: found.Filter.Account, CreatedAt: found.CreatedAt,
+		ID: found.ID, URL: shownURL(found.URL), Types: []string{}, Account: found.Filter.Account, CreatedAt: found.CreatedAt,
 		DeliveredAt: found.DeliveredAt, DisabledAt: found.DisabledAt, DisabledReason: found.DisabledReason, Position: found.Position,
 	}
 
@@ -386,12 +386,17 @@ func (a *api) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.
 	return shown, err
 }
 
-// withoutQuery returns a URL without its query, which may contain a token.
-func withoutQuery(address secret.String) string {
+// shownURL returns a URL without its query and without its path after the first segment, which may contain a token.
+func shownURL(address secret.String) string {
 	parsed, err := url.Parse(address.Reveal())
 	if err != nil {
 		return ""
 	}
 
-	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path, RawPath: parsed.RawPath}).String()
+	path := parsed.EscapedPath()
+	if first, rest, more := strings.Cut(strings.TrimPrefix(path, "/"), "/"); more && rest != "" {
+		path = "/" + first + "/…"
+	}
+
+	return parsed.Scheme + "://" + parsed.Host + path
 }

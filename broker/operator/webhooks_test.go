@@ -42,9 +42,9 @@ func TestWebhooks(t *testing.T) {
 		})
 
 		created := read[operatorapi.WebhookSecret](b, b.want("a webhook", b.order("/webhooks",
-			`{"url": "https://example.com/a%2Fb?token=t0ken", "types": ["operation.failed"], "account": "ga"}`), http.StatusOK))
+			`{"url": "https://example.com/a%2Fb/t0ken?token=t0ken", "types": ["operation.failed"], "account": "ga"}`), http.StatusOK))
 		id := created.Webhook.ID
-		want := operatorapi.Webhook{ID: id, URL: "https://example.com/a%2Fb", Types: []string{"operation.failed"}, Account: "ga", CreatedAt: b.clock.Now()}
+		want := operatorapi.Webhook{ID: id, URL: "https://example.com/a%2Fb/…", Types: []string{"operation.failed"}, Account: "ga", CreatedAt: b.clock.Now()}
 
 		if diff := cmp.Diff(want, created.Webhook); diff != "" || !strings.HasPrefix(created.Secret, "whsec_") {
 			t.Errorf("-want +got\n%s", diff)
@@ -67,7 +67,7 @@ func TestWebhooks(t *testing.T) {
 		}
 
 		if len(sent.Secrets) != 2 || sent.Secrets[0].Reveal() != rotated.Secret || sent.Secrets[1].Reveal() != created.Secret ||
-			!strings.Contains(string(sent.Body), `"io.github.environment-broker.webhook.test"`) || sent.URL.Reveal() != "https://example.com/a%2Fb?token=t0ken" {
+			!strings.Contains(string(sent.Body), `"io.github.environment-broker.webhook.test"`) || sent.URL.Reveal() != "https://example.com/a%2Fb/t0ken?token=t0ken" {
 			t.Errorf("sent %s", sent.Body)
 		}
 

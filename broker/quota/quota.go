@@ -109,7 +109,7 @@ func (q *Quota) check() []error {
 
 	for i, dimension := range q.Per {
 		if !slices.Contains(dimensions, dimension) {
-			errs = append(errs, fmt.Errorf("per: %q is none of %s", dimension, strings.Join(dimensions, ", ")))
+			errs = append(errs, fmt.Errorf("per: %q is not one of %s", dimension, strings.Join(dimensions, ", ")))
 		}
 
 		if slices.Contains(q.Per[:i], dimension) {

@@ -66,7 +66,7 @@ func TestParseRejects(t *testing.T) {
 		"same name":        {"quotas: [{name: a, limit: 1}, {name: a, limit: 2}]", "another quota has the same name"},
 		"no limit":         {"quotas: [{name: a}]", "quota a: limit is missing"},
 		"negative limit":   {"quotas: [{name: a, limit: -1}]", "limit must not be negative"},
-		"dimension":        {"quotas: [{name: a, limit: 1, per: [tenant]}]", `"tenant" is none of account, subaccount, plan, region`},
+		"dimension":        {"quotas: [{name: a, limit: 1, per: [tenant]}]", `"tenant" is not one of account, subaccount, plan, region`},
 		"dimension twice":  {"quotas: [{name: a, limit: 1, per: [plan, plan]}]", "plan is listed twice"},
 		"plan":             {"quotas: [{name: a, limit: 1, plans: [awz]}]", `the catalog has no plan "awz"`},
 		"empty region":     {"quotas: [{name: a, limit: 1, regions: ['']}]", "a region is empty"},

@@ -64,8 +64,8 @@ func (m *mortal) Hold(ctx context.Context, id, owner string, now, until time.Tim
 	return held, err
 }
 
-func (m *mortal) GiveBack(ctx context.Context, id, owner string) error {
-	return m.run(func() error { return m.Store.GiveBack(ctx, id, owner) })
+func (m *mortal) ReturnLease(ctx context.Context, id, owner string) error {
+	return m.run(func() error { return m.Store.ReturnLease(ctx, id, owner) })
 }
 
 func (m *mortal) Add(ctx context.Context, webhook webhooks.Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (added bool, err error) {

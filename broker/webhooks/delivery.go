@@ -57,7 +57,7 @@ type Store interface { //nolint:interfacebloat // the crash test kills a replica
 	List(ctx context.Context) ([]webhooks.Webhook, error)
 	Current(ctx context.Context, id string) (webhooks.Webhook, error)
 	Hold(ctx context.Context, id, owner string, now, until time.Time) (bool, error)
-	GiveBack(ctx context.Context, id, owner string) error
+	ReturnLease(ctx context.Context, id, owner string) error
 	Count(ctx context.Context, id string, dead bool, limit int) (int, error)
 	Add(ctx context.Context, webhook webhooks.Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (bool, error)
 	Due(ctx context.Context, id string, now time.Time, limit int) ([]webhooks.Delivery, error)
@@ -104,7 +104,7 @@ func New(options Options) *Deliverer {
 	return &Deliverer{Options: options, owner: uuid.NewString(), active: map[string]bool{}}
 }
 
-// Part returns the background part. When it stops, it waits for the attempts, and gives back the leases.
+// Part returns the background part. When it stops, it waits for the attempts, and returns the leases.
 func (d *Deliverer) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "webhooks", Every: checkEvery, Work: d.Start, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -171,7 +171,7 @@ func (d *Deliverer) deliver(ctx context.Context, to webhooks.Webhook) error {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 
-		if err := d.Store.GiveBack(limited, to.ID, d.owner); err != nil {
+		if err := d.Store.ReturnLease(limited, to.ID, d.owner); err != nil {
 			d.Log.WithError(err).Debug("webhooks: another replica takes the lease when it has expired")
 		}
 	}()

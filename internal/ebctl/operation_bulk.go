@@ -35,7 +35,7 @@ func (s *session) helpSelector() string {
 
 	return s.text("\n\nWith --selector, the command intervenes in the newest operations of all selected instances, as far as their states allow it. ") +
 		"A selector has conditions NAME=VALUE, separated by commas, or is 'all'. All of its conditions must hold. They are " + conditions +
-		"; account, subaccount and region are regular expressions. --dry-run lists the operations. The command goes on after an error, prints " +
+		"; account, subaccount and region are regular expressions. --dry-run lists the operations. The command continues after an error, prints " +
 		"the result of each operation, and fails if one failed."
 }
 

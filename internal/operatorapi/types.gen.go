@@ -1415,7 +1415,7 @@ type Webhook struct {
 	// Types The types of events that the webhook gets. Empty means all.
 	Types []string `json:"types"`
 
-	// URL The URL without its query.
+	// URL The URL without its query, and with the first segment of its path only, because the rest may contain a token.
 	URL string `json:"url"`
 }
 

@@ -96,7 +96,7 @@ func (c Config) check() error {
 			return fmt.Errorf("%sKYMA_INSTALLER=%s needs %sINTEGRATIONS=true", Prefix, c.KymaInstaller, Prefix)
 		}
 	default:
-		return fmt.Errorf("%sKYMA_INSTALLER: %q is none of %s, %s and %s", Prefix, c.KymaInstaller,
+		return fmt.Errorf("%sKYMA_INSTALLER: %q is not one of %s, %s and %s", Prefix, c.KymaInstaller,
 			environment.InstallerProvisioner, environment.InstallerReconciler, environment.InstallerLifecycleManager)
 	}
 

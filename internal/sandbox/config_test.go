@@ -20,7 +20,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		"no port":             {"the error describes a valid address", func(c *Config) { c.StatusAddress = "8071" }, "SANDBOX_STATUS_ADDRESS: must be a host and a port"},
 		"named port":          {"an offset can only be added to a numeric port", func(c *Config) { c.BrokerAddress = "127.0.0.1:http" }, `SANDBOX_BROKER_ADDRESS: "http" is not a port`},
 		"large offset":        {"the offset makes the port too large", func(c *Config) { c.PortOffset = 60_000 }, "SANDBOX_PORT_OFFSET: port 8080 of SANDBOX_BROKER_ADDRESS becomes 68080"},
-		"unknown installer":   {"the error lists the installers", func(c *Config) { c.KymaInstaller = "helm" }, `SANDBOX_KYMA_INSTALLER: "helm" is none of provisioner, reconciler and lifecycle-manager`},
+		"unknown installer":   {"the error lists the installers", func(c *Config) { c.KymaInstaller = "helm" }, `SANDBOX_KYMA_INSTALLER: "helm" is not one of provisioner, reconciler and lifecycle-manager`},
 		"no reconciler": {"the Reconciler is a simulator", func(c *Config) {
 			c.KymaInstaller, c.Integrations = environment.InstallerReconciler, false
 		}, "SANDBOX_KYMA_INSTALLER=reconciler needs SANDBOX_INTEGRATIONS=true"},

@@ -40,11 +40,11 @@ func (s *Store) Hold(ctx context.Context, owner string, now, until time.Time) (b
 	return held == 1, failure.While(err, "taking the lease of the notifications")
 }
 
-// GiveBack ends the lease of the owner, so that another replica can take it at once.
-func (s *Store) GiveBack(ctx context.Context, owner string) error {
+// ReturnLease ends the lease of the owner, so that another replica can take it at once.
+func (s *Store) ReturnLease(ctx context.Context, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notification_lease SET held_until = NULL WHERE id = 1 AND owner = ?`, owner)
 
-	return failure.While(err, "giving back the lease of the notifications")
+	return failure.While(err, "returning the lease of the notifications")
 }
 
 // Due returns at most limit messages that are due, the oldest first, and at most one of each event.

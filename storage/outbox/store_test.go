@@ -267,8 +267,8 @@ func TestLease(t *testing.T) {
 			}
 		}
 
-		for _, owner := range []string{"a", "b"} { // a gives back what it does not have
-			if err := f.store.GiveBack(f.Context(), owner); err != nil {
+		for _, owner := range []string{"a", "b"} { // a returns what it does not have
+			if err := f.store.ReturnLease(f.Context(), owner); err != nil {
 				f.Error(err)
 			}
 

@@ -65,11 +65,11 @@ func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time
 	return held == 1, failure.While(err, "taking the lease of webhook %s", id)
 }
 
-// GiveBack ends the lease of the owner, so that another replica can take it at once.
-func (s *Store) GiveBack(ctx context.Context, id, owner string) error {
+// ReturnLease ends the lease of the owner, so that another replica can take it at once.
+func (s *Store) ReturnLease(ctx context.Context, id, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_until = NULL WHERE id = ? AND lease_owner = ?`, id, owner)
 
-	return failure.While(err, "giving back the lease of webhook %s", id)
+	return failure.While(err, "returning the lease of webhook %s", id)
 }
 
 // Count returns the number of dead letters of the webhook, or of its pending deliveries, at most limit.

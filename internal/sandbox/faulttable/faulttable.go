@@ -18,7 +18,7 @@ const (
 	Shown = "shown"
 	// Retried says after which pause the call is repeated.
 	Retried = "retried"
-	// Ends says when it is repeated no more.
+	// Ends names when the repetitions end.
 	Ends = "ends"
 )
 
