@@ -158,9 +158,9 @@ func (s Status) Explain() string {
 	texts := map[State]string{
 		Internal:    "The label internal reserves the account for the operators. The pool neither claims nor releases it.",
 		Dirty:       "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release " + s.Name,
-		SharedState: fmt.Sprintf("Tenants share the account. %d instances use it.", len(s.Instances)),
+		SharedState: fmt.Sprintf("Tenants share the account. Instances that use it: %d.", len(s.Instances)),
 		Releasing:   "The last instance has released the account. The broker is about to mark it as dirty.",
-		Claimed:     fmt.Sprintf("The tenant %s has claimed the account. %d instances use it.", s.Tenant, len(s.Instances)),
+		Claimed:     fmt.Sprintf("The tenant %s has claimed the account. Instances that use it: %d.", s.Tenant, len(s.Instances)),
 		Labeled: "The account has the label of tenant " + s.Tenant + ", which has no claim. The next instance of the tenant claims it. " +
 			"If the tenant is gone, empty the account and remove the label tenantName.",
 		Free: "A tenant can claim the account.",

@@ -14,9 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// accountsGroup is the name of the group of commands about the account pool.
+const accountsGroup = "accounts"
+
 // newCloudAccountCommand returns the group of commands about the account pool.
 func newCloudAccountCommand(session *session) *cobra.Command {
-	return group("accounts", "Show, clean up and release the cloud accounts of the account pool",
+	return group(accountsGroup, "Show, clean up and release the cloud accounts of the account pool",
 		newCloudAccountListCommand(session),
 		newCloudAccountExplainCommand(session),
 		newCloudAccountCleanupCommand(session),

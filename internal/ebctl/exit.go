@@ -138,6 +138,10 @@ func exitFor(err error) exit {
 // hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation in the error. It
 // returns an empty string if there is no hint.
 func (e exit) hintFor(command *cobra.Command, err error) string {
+	if command.HasParent() && command.Parent().Name() == accountsGroup && (e.code == ExitNotFound || e.code == ExitConflict) {
+		return "See 'ebctl accounts list', and docs/operator/account-pool.md."
+	}
+
 	var operation string
 
 	if timedOut, ok := errors.AsType[*follow.TimedOutError](err); ok {

@@ -65,7 +65,7 @@ func newProcessShowCommand(session *session) *cobra.Command {
 		Use:   "show KIND",
 		Short: "Show the steps of a process in the order in which they run",
 		Long: "Show the steps of a process in the order in which they run.\n\nA step with the condition 'off' is turned off by the " +
-			"configuration. -o wide also shows the pauses between attempts and the objects that a step creates.",
+			"configuration. RETRY has the pauses between attempts, and CREATES the objects that a step creates in the system.",
 		Args: arguments("KIND"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.client()
@@ -96,8 +96,7 @@ func newProcessShowCommand(session *session) *cobra.Command {
 // stepRows returns the steps of a process as a table.
 func stepRows(process operatorapi.Process) output.Rows {
 	table := output.Rows{
-		Head: []string{"STAGE", "STEP", "SYSTEM", "CONDITION", "LIMIT", "AFTER THE LIMIT", "SKIPPABLE", "RETRY", "CREATES"}, WideColumns: 2,
-		IDs: []string{},
+		Head: []string{"STAGE", "STEP", "SYSTEM", "CONDITION", "RETRY", "LIMIT", "AFTER THE LIMIT", "SKIPPABLE", "CREATES"}, IDs: []string{},
 	}
 
 	for _, step := range process.Steps {
@@ -116,7 +115,7 @@ func stepRows(process operatorapi.Process) output.Rows {
 
 		table.IDs = append(table.IDs, step.Step)
 		table.Rows = append(table.Rows, []string{
-			step.Stage, step.Step, step.System, condition, step.Limit, after, skippable, step.Retry, step.Creates,
+			step.Stage, step.Step, step.System, condition, step.Retry, step.Limit, after, skippable, step.Creates,
 		})
 	}
 

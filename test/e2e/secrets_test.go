@@ -3,25 +3,16 @@ package e2e
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/encoding/prototext"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -32,7 +23,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakereconciler"
@@ -147,59 +137,6 @@ func forms(value string) []string {
 	return result
 }
 
-// quoting passes requests on, records their credentials as secrets, and lets one call of each system fail with a response that
-// quotes all secrets.
-type quoting struct {
-	next    http.Handler
-	secrets *secrets
-
-	mutex  sync.Mutex
-	quoted map[string]bool
-}
-
-func (q *quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, password, basic := r.BasicAuth(); basic {
-		q.secrets.add(password, "password in a request")
-	} else if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
-		q.secrets.add(token, "token in a request")
-	}
-
-	quotes := map[string]int{
-		"POST edp": http.StatusInternalServerError, "DELETE avs": http.StatusServiceUnavailable, "PUT ias": http.StatusForbidden,
-		"POST notification": http.StatusInternalServerError, "POST reconciler": http.StatusServiceUnavailable,
-		"PATCH control-plane": http.StatusInternalServerError, "POST cleanup": http.StatusForbidden,
-	}
-	system := r.Method + " " + strings.Split(r.URL.Path, "/")[1]
-
-	q.mutex.Lock()
-	again := q.quoted[system]
-	q.mutex.Unlock()
-
-	if status := quotes[system]; status != 0 && !again && !strings.Contains(r.URL.Path, "token") {
-		q.mutex.Lock()
-		q.quoted[system] = true
-		q.mutex.Unlock()
-
-		body, _ := io.ReadAll(r.Body) // what cannot be read is not quoted
-
-		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"message": "rejected: %s %s %s %s %s", "request": %q}`,
-			r.Header.Get("Authorization"), fakeavs.Password, fakeedp.Secret, fakeias.Secret, secondCredentials, body)
-
-		return
-	}
-
-	q.next.ServeHTTP(w, r)
-}
-
-// count returns the number of systems that have quoted secrets.
-func (q *quoting) count() int {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
-
-	return len(q.quoted)
-}
-
 // lines is a log in memory. It is safe for concurrent use.
 type lines struct {
 	mutex sync.Mutex
@@ -241,87 +178,6 @@ func TestNoSecretInClear(t *testing.T) {
 	}
 }
 
-// kymaSecrets is a case of TestNoSecretInClear.
-type kymaSecrets struct {
-	// installer is the system that installs Kyma, or nil for the Provisioner.
-	installer simulator.System
-	configure func(*broker.Config, *provisioner.Config)
-	// upgrade is the version of an upgrade of Kyma, or empty for none.
-	upgrade string
-}
-
-// use lets the broker reach the installer on the server of the simulators.
-func (k kymaSecrets) use(t *testing.T, config *broker.Config, server string) {
-	t.Helper()
-
-	switch k.installer.(type) {
-	case *fakereconciler.Reconciler:
-		config.Reconciler.URL = server + "/" + k.installer.Name()
-	case *fakecontrolplane.ControlPlane:
-		config.Kyma.KubeconfigPath = filepath.Join(t.TempDir(), "control-plane")
-		if err := os.WriteFile(config.Kyma.KubeconfigPath, fakecontrolplane.Kubeconfig(server+"/"+k.installer.Name()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// add adds the credentials of the kubeconfigs that the installer holds.
-func (k kymaSecrets) add(t *testing.T, known *secrets) {
-	t.Helper()
-
-	switch installer := k.installer.(type) {
-	case *fakereconciler.Reconciler:
-		for _, cluster := range installer.Clusters() {
-			known.addKubeconfig(t, []byte(cluster.Kubeconfig), "kubeconfig of the installer")
-		}
-	case *fakecontrolplane.ControlPlane:
-		for _, object := range installer.Objects("Secret") {
-			encoded, _, _ := unstructured.NestedString(object.Object, "data", "config")
-
-			kubeconfig, err := base64.StdEncoding.DecodeString(encoded)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			known.addKubeconfig(t, kubeconfig, "kubeconfig of the installer")
-		}
-	}
-
-	if k.installer != nil && known.count("kubeconfig of the installer") == 0 {
-		t.Error("the installer has no kubeconfig, so the search proves nothing")
-	}
-}
-
-// usePool turns on the account pool with one account, whose credentials are in the garden.
-func (e env) usePool(hook string) {
-	e.Helper()
-
-	garden, account := e.services.Garden.Client(), poolAccount(0)
-	account.CredentialsRef.Name = "pool-credentials"
-
-	for _, object := range []client.Object{
-		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: account.CredentialsRef.Name, Namespace: account.Namespace},
-			Data:       map[string][]byte{"secretAccessKey": []byte(accountKey)},
-		},
-		account,
-	} {
-		if err := garden.Create(e.Context(), object); err != nil {
-			e.Fatal(err)
-		}
-	}
-
-	rules := filepath.Join(e.TempDir(), "rules.yaml")
-	if err := os.WriteFile(rules, []byte("rule: [aws, azure, azure_lite, gcp, sap-converged-cloud, free, preview, trial]"), 0o600); err != nil {
-		e.Fatal(err)
-	}
-
-	settings := &e.services.Settings
-	settings.AccountPool.RulesFile, settings.AccountPool.Cleanup = rules, fakecleanup.Config(hook)
-	settings.Gardener.Project = fakegarden.DefaultProject
-	settings.Gardener.KubeconfigPath = harness.ServeGarden(e.TB, e.services.Garden)
-}
-
 func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 	t.Helper()
 
@@ -332,7 +188,7 @@ func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 		systems = append(systems, c.installer)
 	}
 
-	quotes := &quoting{next: simulator.NewHandler(systems...), secrets: known, quoted: map[string]bool{}}
+	quotes := &quoting{next: simulator.NewHandler(systems...), secrets: known, quoted: map[string]bool{}, payloads: map[string]string{}}
 	server, collector := httptest.NewServer(quotes), httptest.NewServer(collected)
 	t.Cleanup(server.Close)
 	t.Cleanup(collector.Close)
@@ -377,10 +233,16 @@ func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 
 	databases := []searched{openSearched(t, "broker", services.Settings.Database), openSearched(t, "provisioner", settings)}
 
-	search := func(when string) {
+	kubeconfigs := []string{"private key", "kubeconfig of", "credentials in"}
+	needed := map[string][]string{
+		"reconciler":    append(kubeconfigs, "first credentials", "second credentials"),
+		"control-plane": kubeconfigs,
+	}
+
+	search := func(when string, parameters map[string]string) {
 		t.Helper()
 
-		for place, text := range e.readable(databases, collected, server.URL) {
+		for place, text := range e.readable(databases, collected, server.URL, parameters) {
 			if found := known.in(text); len(found) > 0 {
 				t.Errorf("%s: %s contains %q", when, place, found)
 			}
@@ -390,6 +252,10 @@ func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 			if found := known.in(log.String()); len(found) > 0 || log.String() == "" {
 				t.Errorf("%s: the log of the %s contains %q", when, service, found)
 			}
+		}
+
+		for system, found := range quotes.leaked(needed) {
+			t.Errorf("%s: the payloads for %s contain %q", when, system, found)
 		}
 	}
 
@@ -423,7 +289,7 @@ func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 		t.Error("no sealed column contains the credentials, so the search proves nothing")
 	}
 
-	search("before the deletion")
+	search("before the deletion", map[string]string{"instance_id": "mine", "account_id": "organization-1"})
 	e.Delete("mine", harness.PlanPreview)
 	e.WantGone("mine")
 
@@ -431,7 +297,7 @@ func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 		e.Send(http.MethodPost, "/cloudaccounts/pool-000/cleanup", operatorapi.Justification{Reason: "ticket 4711"}, want)
 	}
 
-	search("after the deletion")
+	search("after the deletion", nil)
 
 	if got := quotes.count(); got != len(systems) {
 		t.Errorf("%d of %d systems have quoted secrets: %v", got, len(systems), quotes.quoted)
@@ -440,109 +306,6 @@ func testNoSecretInClear(t *testing.T, c kymaSecrets) {
 	for _, prefix := range []string{"token in", "password in", "credentials in"} {
 		if known.count(prefix) == 0 {
 			t.Errorf("no secret is known as %q", prefix+" …")
-		}
-	}
-}
-
-// readable returns all texts that operators can read, by place: columns as stored, responses, spans, metrics and pages.
-func (e env) readable(databases []searched, collected *traces, simulators string) map[string]string {
-	e.Helper()
-
-	texts := map[string]string{}
-	get := func(path string) {
-		reply, err := e.Do(harness.Call{Method: http.MethodGet, Path: path})
-		if err != nil || reply.Status != http.StatusOK {
-			e.Fatalf("GET %s: %d, %v", path, reply.Status, err)
-		}
-
-		texts["GET "+path] = reply.Raw
-	}
-
-	for _, path := range []string{"/runtimes", "/operations", "/audit", "/platforms", "/processes", "/cloudaccounts"} {
-		get(path)
-	}
-
-	var list operatorapi.OperationList
-
-	e.decode(texts["GET /operations"], &list)
-
-	for _, operation := range list.Data {
-		get("/operations/" + operation.ID)
-
-		texts["explanation of "+operation.ID] = e.explain(operation.ID)
-	}
-
-	texts["export of the audit log"] = e.ebctl("audit", "export")
-
-	collected.mutex.Lock()
-	for _, span := range collected.spans {
-		texts["spans"] += prototext.Format(span)
-	}
-	collected.mutex.Unlock()
-
-	families, err := e.services.Broker.Metrics.Gather()
-	if err != nil {
-		e.Fatal(err)
-	}
-
-	for _, family := range families {
-		texts["metrics"] += prototext.Format(family)
-	}
-
-	request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, simulators+"/simulators", http.NoBody)
-	if err != nil {
-		e.Fatal(err)
-	}
-
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		e.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-
-	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.Fatal(err)
-	}
-
-	texts["page of the simulators"] = string(page)
-
-	for _, database := range databases {
-		database.read(texts)
-	}
-
-	for place, text := range texts {
-		if text == "" {
-			e.Errorf("%s is empty", place)
-		}
-	}
-
-	return texts
-}
-
-// read adds the values of all columns as they are stored, by service and table.
-func (s searched) read(texts map[string]string) {
-	s.Helper()
-
-	for _, table := range s.tables() {
-		rows, err := s.db.Reader().QueryxContext(s.Context(), `SELECT * FROM `+table)
-		if err != nil {
-			s.Fatal(err)
-		}
-
-		for rows.Next() {
-			row := map[string]any{}
-			if err := rows.MapScan(row); err != nil {
-				s.Fatal(err)
-			}
-
-			for column, value := range row {
-				texts[s.service+" "+table+"."+column] += fmt.Sprintf("%s\n", value)
-			}
-		}
-
-		if err := rows.Close(); err != nil {
-			s.Fatal(err)
 		}
 	}
 }
