@@ -120,9 +120,13 @@ func (s *secrets) in(text string) []string {
 	return found
 }
 
-// forms returns the value as it is, URL-encoded, in JSON, and in base64 at each of the three positions in a group of three bytes.
+// forms returns the value as it is, URL-encoded, in JSON, in JSON that is a text of JSON, in HTML, and in base64 at each of the three
+// positions in a group of three bytes.
 func forms(value string) []string {
-	result := []string{value, url.QueryEscape(value), url.PathEscape(value), strings.ReplaceAll(value, "&", `\u0026`), strings.ReplaceAll(value, "&", "&amp;")}
+	result := []string{
+		value, url.QueryEscape(value), url.PathEscape(value), strings.ReplaceAll(value, "&", `\u0026`), strings.ReplaceAll(value, "&", `\\u0026`),
+		strings.ReplaceAll(value, "&", "&amp;"),
+	}
 
 	for before := range 3 {
 		padded := append(make([]byte, before), value...)
