@@ -201,29 +201,35 @@ func Token(tb testing.TB, config *rest.Config, namespace, account string, roles 
 	return request.Status.Token
 }
 
-// patience is the timeout of Eventually. The API server of the tests shares two cores with other tests.
-const patience = time.Minute
+const (
+	// patience is how long Eventually waits for a change. The API server of the tests shares two cores with other tests.
+	patience = 2 * time.Minute
+	// limit is how long it waits in all.
+	limit = 10 * time.Minute
+)
 
-// Eventually repeats the check until it returns "", and fails the test with the last text after a minute.
+// Eventually repeats the check until it returns "". It fails the test if the text has not changed for two minutes, or after ten minutes.
 func Eventually(tb testing.TB, check func() string) {
 	tb.Helper()
 
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 
-	deadline := time.Now().Add(patience)
+	began := time.Now()
 
-	for {
+	for last, changed := "", began; ; <-ticker.C {
 		problem := check()
 		if problem == "" {
 			return
 		}
 
-		if time.Now().After(deadline) {
-			tb.Fatal(problem)
+		if problem != last {
+			last, changed = problem, time.Now()
 		}
 
-		<-ticker.C
+		if time.Since(changed) > patience || time.Since(began) > limit {
+			tb.Fatal(problem)
+		}
 	}
 }
 

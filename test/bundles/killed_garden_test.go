@@ -35,27 +35,42 @@ func TestKilled(t *testing.T) {
 				points = sampleOf(points, sample, seed, scenario.name)
 			}
 
-			var struck atomic.Int64
+			var counted tally
 
 			t.Run("at", func(t *testing.T) {
 				for _, point := range points {
 					t.Run(point, func(t *testing.T) {
 						t.Parallel()
 
-						if scenario.run(t, point, killed) == nil {
-							struck.Add(1)
-						}
+						counted.add(scenario.run(t, point, killed) == nil)
 					})
 				}
 			})
 
-			t.Logf("killed at %d of %d points", struck.Load(), len(points))
-
-			// The order of concurrent calls varies, so some points do not occur in every run.
-			if int(struck.Load()) < len(points)/2 {
-				t.Errorf("only %d of %d points have occurred", struck.Load(), len(points))
-			}
+			counted.check(t)
 		})
+	}
+}
+
+// tally counts runs, and those in which the point has occurred. The flag -run may select some of the points only.
+type tally struct{ ran, struck atomic.Int64 }
+
+// add counts a run.
+func (c *tally) add(struck bool) {
+	c.ran.Add(1)
+
+	if struck {
+		c.struck.Add(1)
+	}
+}
+
+// check verifies that at least half of the points have occurred: the order of concurrent calls varies, so some do not in every run.
+func (c *tally) check(t *testing.T) {
+	t.Helper()
+	t.Logf("%d of %d points have occurred", c.struck.Load(), c.ran.Load())
+
+	if c.struck.Load() < c.ran.Load()/2 {
+		t.Errorf("only %d of %d points have occurred", c.struck.Load(), c.ran.Load())
 	}
 }
 
