@@ -3,6 +3,7 @@
 package applier_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -112,38 +113,75 @@ func TestTamperedObject(t *testing.T) {
 	f.remove(owner)
 }
 
-// TestScaledReplicas verifies that an apply keeps the number of replicas that a HorizontalPodAutoscaler has set.
+// TestScaledReplicas verifies that an apply keeps the number of replicas that a HorizontalPodAutoscaler has set, and no other one.
 func TestScaledReplicas(t *testing.T) {
 	f := newFixture(t)
-	owner := applier.BundleDeployment("scaled-" + f.namespace)
-	manifest := func(image string) string {
-		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: it}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: it}}\n" +
-			"  template:\n    metadata: {labels: {app: it}}\n    spec: {containers: [{name: c, image: " + image + "}]}\n"
+	manifest := func(name string, replicas int32, image string) string {
+		return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s}\nspec:\n  replicas: %d\n  selector: {matchLabels: {app: it}}\n"+
+			"  template:\n    metadata: {labels: {app: it}}\n    spec: {containers: [{name: c, image: %s}]}\n", name, replicas, image)
 	}
-	f.apply(owner, manifest("one"))
+	scale := func(manager string) func(*appsv1.Deployment) error {
+		return func(found *appsv1.Deployment) error {
+			wanted := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
 
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "it"}}
-	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
-
-	if err := f.SubResource("scale").Update(t.Context(), deployment, client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager")); err != nil {
-		t.Fatal(err)
+			return f.SubResource("scale").Update(t.Context(), found, client.WithSubResourceBody(wanted), client.FieldOwner(manager))
+		}
 	}
 
-	f.apply(owner, manifest("two"))
+	for name, row := range map[string]struct {
+		reason string
+		change func(*appsv1.Deployment) error
+		// repaired and upgraded are the numbers after 2, and then 3 replicas are applied.
+		repaired, upgraded int32
+	}{
+		"autoscaler": {"a HorizontalPodAutoscaler has set the number", scale("kube-controller-manager"), 7, 7},
+		"user":       {"a user has set the number", scale("kubectl"), 2, 3},
+		"controller": {"the controller of the Deployment reports its status", func(found *appsv1.Deployment) error {
+			found.Status.Replicas = 1
 
-	if err := f.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
-		t.Fatal(err)
+			return f.Status().Update(t.Context(), found, client.FieldOwner("kube-controller-manager"))
+		}, 2, 3},
+	} {
+		owner := applier.BundleDeployment(name + "-" + f.namespace)
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+		has := func(replicas int32, image string) {
+			t.Helper()
+
+			if err := f.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+				t.Fatal(err)
+			}
+
+			if got := deployment.Spec; *got.Replicas != replicas || got.Template.Spec.Containers[0].Image != image {
+				t.Errorf("%s: %d replicas of %s, want %d of %s", row.reason, *got.Replicas, got.Template.Spec.Containers[0].Image, replicas, image)
+			}
+		}
+
+		f.apply(owner, manifest(name, 2, "one"))
+		has(2, "one")
+
+		if err := row.change(deployment); err != nil {
+			t.Fatal(err)
+		}
+
+		f.apply(owner, manifest(name, 2, "one"))
+		has(row.repaired, "one")
+		f.apply(owner, manifest(name, 3, "two"))
+		has(row.upgraded, "two")
+
+		before := deployment.ResourceVersion
+		f.apply(owner, manifest(name, 3, "two"))
+		has(row.upgraded, "two")
+
+		if deployment.ResourceVersion != before {
+			t.Errorf("%s: a check without a difference writes", row.reason)
+		}
+
+		if problems, err := f.applier.Unhealthy(t.Context(), f.cluster, owner); err != nil || len(problems) != 1 || !strings.HasPrefix(problems[0], "Deployment "+f.namespace+"/"+name+": ") {
+			t.Errorf("%s: the health without a controller: %v, %v", row.reason, problems, err)
+		}
+
+		f.remove(owner)
 	}
-
-	if *deployment.Spec.Replicas != 7 || deployment.Spec.Template.Spec.Containers[0].Image != "two" {
-		t.Errorf("%d replicas of %s, want 7 of two", *deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers[0].Image)
-	}
-
-	if problems, err := f.applier.Unhealthy(t.Context(), f.cluster, owner); err != nil || len(problems) != 1 || !strings.HasPrefix(problems[0], "Deployment "+f.namespace+"/it: ") {
-		t.Errorf("the health without a controller: %v, %v", problems, err)
-	}
-
-	f.remove(owner)
 }
 
 func TestCompare(t *testing.T) {

@@ -26,19 +26,28 @@ func conditionTypes() []string {
 	return []string{v1alpha1.TypeHasValidBundle, v1alpha1.TypeInstalled, v1alpha1.TypeHealthy}
 }
 
-// begin prepares the status for a pass: each condition exists and describes the current generation. Steps that the pass reaches overwrite
-// them.
+// begin prepares the status for a pass: each condition exists. Steps that the pass reaches overwrite them.
 func (p *pass) begin() {
 	p.status.ObservedGeneration, p.status.Comparison = p.deployment.Generation, nil
 
 	for _, name := range conditionTypes() {
-		if found := meta.FindStatusCondition(p.status.Conditions, name); found != nil {
-			found.ObservedGeneration = p.deployment.Generation
-
-			continue
+		if meta.FindStatusCondition(p.status.Conditions, name) == nil {
+			p.set(name, metav1.ConditionUnknown, v1alpha1.ReasonInstallPending, "not evaluated yet")
 		}
+	}
+}
 
-		p.set(name, metav1.ConditionUnknown, v1alpha1.ReasonInstallPending, "not evaluated yet")
+// end sets the conditions to Unknown that no pass has set for the current generation: what an earlier generation had may not hold for it.
+func (p *pass) end() {
+	reason := v1alpha1.ReasonInstallPending
+	if !p.deployment.DeletionTimestamp.IsZero() {
+		reason = v1alpha1.ReasonUninstalling
+	}
+
+	for _, name := range conditionTypes() {
+		if meta.FindStatusCondition(p.status.Conditions, name).ObservedGeneration != p.deployment.Generation {
+			p.set(name, metav1.ConditionUnknown, reason, "not evaluated yet for this generation")
+		}
 	}
 }
 

@@ -203,6 +203,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 
 // write stores the status if it has changed.
 func (p *pass) write(ctx context.Context) error {
+	p.end()
+
 	if equality.Semantic.DeepEqual(&p.deployment.Status, p.status) {
 		return nil
 	}

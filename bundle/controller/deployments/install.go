@@ -39,7 +39,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	if p.deployment.Spec.Suspend {
 		p.watches.Unfollow(p.deployment.Name)
 		p.memory.bundle = "" // the objects are compared when the suspension ends
-		p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
+		p.suspended()
 
 		return 0, nil
 	}
@@ -66,6 +66,15 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	}
 
 	return p.installBundle(ctx, found)
+}
+
+// suspended sets the conditions while nothing reads or changes the cluster.
+func (p *pass) suspended() {
+	p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
+
+	if p.status.ActiveBundle != "" {
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonSuspended, "suspended: the objects are not watched until spec.suspend is false")
+	}
 }
 
 // setPending sets Installed while the desired Bundle cannot be installed yet.

@@ -3,6 +3,8 @@
 package deployments_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -382,6 +384,7 @@ func TestSuspendAndDryRun(t *testing.T) {
 	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DryRun, found.Spec.Suspend = false, true })
 	f.settle()
 	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "")
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonSuspended, "")
 
 	if f.value(f, "one") != "1" {
 		t.Error("a suspended BundleDeployment is upgraded")
@@ -390,6 +393,7 @@ func TestSuspendAndDryRun(t *testing.T) {
 	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.Suspend = false })
 	f.settle()
 	f.wantInstalled()
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
 }
 
 // TestDependencies verifies the order of BundleDeployments, and that a cycle is reported.
@@ -414,42 +418,74 @@ func TestDependencies(t *testing.T) {
 	second.wantInstalled()
 }
 
-// TestManyLargeUpgrades upgrades a Bundle of several MiB many times. The Bundles and Secrets stay bounded. (Regression 16).
+// TestManyLargeUpgrades installs more than 3 MiB of manifests, which no single object of Kubernetes holds, and upgrades 200 times. What the
+// controller keeps does not grow with the number of upgrades. (Regression 16).
 func TestManyLargeUpgrades(t *testing.T) {
+	const (
+		upgrades = 200
+		large    = 900 << 10
+	)
+
 	f := newFixture(t)
 
-	large := ""
-	var largeSb358 strings.Builder
-	for i := range 4 {
-		largeSb358.WriteString(f.configMap("large-"+string(rune('a'+i)), strings.Repeat("x", 900<<10)))
+	var text strings.Builder
+	for _, name := range []string{"a", "b", "c", "d"} {
+		text.WriteString(f.configMap(name, strings.Repeat(name, large)))
 	}
-	large += largeSb358.String()
 
-	f.create(f.content("0", large))
+	f.create(f.content("0", text.String()))
 	f.settle()
 	f.wantInstalled()
 
-	for i := range 200 {
-		f.upgrade(f.content("n"+string(rune('a'+i%20))+string(rune('a'+i/20)), f.configMap("one", strings.Repeat("y", i+1))))
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if f.value(f, name) != strings.Repeat(name, large) {
+			t.Errorf("the object %s has %d bytes", name, len(f.value(f, name)))
+		}
+	}
+
+	// kept returns the number of Secrets and the size of all that is kept.
+	kept := func() (number, size int) {
+		t.Helper()
+
+		secrets := &corev1.SecretList{}
+		if err := f.List(t.Context(), secrets); err != nil {
+			t.Fatal(err)
+		}
+
+		for _, secret := range secrets.Items {
+			if strings.Contains(secret.Name, f.name) {
+				number++
+				size += secret.Size()
+			}
+		}
+
+		status, err := json.Marshal(f.deployment())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return number, size + len(status)
+	}
+
+	var after int
+
+	for i := range upgrades {
+		f.upgrade(f.content(fmt.Sprintf("n%03d", i), f.configMap("one", strings.Repeat("y", i+1))))
 		f.settle()
+
+		if i == upgrades/10 {
+			_, after = kept()
+		}
 	}
 
 	f.wantInstalled()
 
-	secrets := &corev1.SecretList{}
-	if err := f.List(t.Context(), secrets); err != nil {
-		t.Fatal(err)
+	number, size := kept()
+	if number != 1 || size > after*11/10 || len(f.value(f, "one")) != upgrades || f.value(f, "a") != "" {
+		t.Errorf("%d Secrets; %d bytes are kept, %d after %d upgrades; the last upgrade is %d", number, size, after, upgrades/10, len(f.value(f, "one")))
 	}
 
-	own := 0
-
-	for _, secret := range secrets.Items {
-		if strings.Contains(secret.Name, f.name) {
-			own++
-		}
-	}
-
-	if own != 1 || len(f.value(f, "one")) != 200 {
-		t.Errorf("%d Secrets, and the last upgrade is %d", own, len(f.value(f, "one")))
+	if history := f.deployment().Status.History; len(history) != 10 || history[0].Number != upgrades+1 {
+		t.Errorf("the history has %d versions: %+v", len(history), history)
 	}
 }

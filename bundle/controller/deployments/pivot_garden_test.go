@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
 // TestPivot installs a Bundle, upgrades it and removes it. The former Bundle goes after the new one is installed.
@@ -112,6 +113,31 @@ func TestDeletedBundles(t *testing.T) {
 	f.settle()
 	f.wantInstalled()
 
+	// The provisioner of its class needs time to clean up, so the active Bundle is being deleted for a while.
+	active := f.bundles()[0]
+	active.Finalizers = []string{"example.com/clean-up"}
+
+	if err := f.Update(t.Context(), &active); err != nil {
+		t.Fatal(err)
+	}
+
+	deleteBundle(active.Name)
+	f.settle()
+	f.want(v1alpha1.TypeHasValidBundle, metav1.ConditionTrue, v1alpha1.ReasonUnpackPending, active.Name+" is being deleted and will be created again")
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallPending, active.Name+" stays installed")
+
+	if found := f.bundles(); len(found) != 1 || found[0].UID != active.UID || f.deployment().Status.ActiveBundle != active.Name || f.value(f, "one") != "1" {
+		t.Errorf("while the active Bundle is being deleted, the Bundles are %+v, the status %+v", found, f.deployment().Status)
+	}
+
+	bundletest.Delete(t, f.Client, &active)
+	f.settle()
+	f.wantInstalled()
+
+	if f.bundles()[0].UID == active.UID {
+		t.Error("the Bundle is not created again")
+	}
+
 	// During the pivot, first the desired Bundle goes, then the active one.
 	f.upgrade(f.content("2", f.configMap("one", "2")))
 
@@ -119,9 +145,9 @@ func TestDeletedBundles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	active := f.deployment().Status.ActiveBundle
+	former := f.deployment().Status.ActiveBundle
 	for _, bundle := range f.bundles() {
-		if bundle.Name != active {
+		if bundle.Name != former {
 			deleteBundle(bundle.Name)
 		}
 	}
@@ -130,7 +156,7 @@ func TestDeletedBundles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	deleteBundle(active)
+	deleteBundle(former)
 	f.settle()
 	f.wantInstalled()
 
@@ -154,6 +180,20 @@ func TestDeletedBundles(t *testing.T) {
 	if f.value(f, "three") != "" || f.value(f, "four") != "4" {
 		t.Error("the BundleDeployment has stale content")
 	}
+
+	// Somebody removes one that cannot be installed by force, and creates it again before the controller has seen that: it is another one.
+	f.remove()
+
+	invalid := f.content("5", "apiVersion: v1\nkind: Service\nmetadata: {name: "+f.name+", namespace: default}\nspec: {ports: [{port: 99999}]}\n")
+	f.create(invalid)
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, "rejects Service")
+	bundletest.Delete(t, f.Client, f.deployment())
+
+	f.contents[invalid.HTTP.URL] = f.configMap("five", "5")
+	f.create(invalid)
+	f.settle()
+	f.wantInstalled()
 }
 
 // TestDefinitionAndItsObject installs a definition and an object of its kind in one Bundle, and keeps the definition while an object of
