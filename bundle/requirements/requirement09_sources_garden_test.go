@@ -29,7 +29,9 @@ func TestRequirement09UnsupportedSource(t *testing.T) {
 			t.Errorf("the message is %q", message)
 		}
 		// The next Bundle passes through the same queue, and a label is an event for this one.
-		bundle.Labels = map[string]string{"a": "b"}
+		if err := f.Patch(t.Context(), bundle, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+			t.Fatal(err)
+		}
 		marker := "r9-marker-" + f.class
 		f.sources.set(marker, has(manifest()))
 		f.image(marker)

@@ -239,15 +239,24 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// TestDisabledSource checks that a Bundle with a disabled source fails with a message that names it.
+// TestDisabledSource disables all sources. A Bundle with any of them fails with a message that names it.
 func TestDisabledSource(t *testing.T) {
 	config := settings(t, bundletest.Namespace(t, api))
-	config.Sources.HTTP = false
+	config.Sources.Image, config.Sources.Git, config.Sources.HTTP, config.Sources.ConfigMaps, config.Sources.Upload = false, false, false, false, false
 	start(t, config)
-	name := create(t, config, v1alpha1.BundleSource{Type: v1alpha1.SourceTypeHTTP, HTTP: &v1alpha1.HTTPSource{URL: "https://example.com/a.tgz"}})
-	failed := reaches(t, name, v1alpha1.PhaseFailing)
-	if got := failed.Conditions[0]; got.Reason != v1alpha1.ReasonUnpackFailed || !strings.Contains(got.Message, "source type http is not supported") {
-		t.Errorf("the condition is %+v", got)
+	for _, source := range []v1alpha1.BundleSource{
+		{Type: v1alpha1.SourceTypeImage, Image: &v1alpha1.ImageSource{Ref: "example.com/a:v1"}},
+		{Type: v1alpha1.SourceTypeGit, Git: &v1alpha1.GitSource{Repository: "https://example.com/a", Ref: v1alpha1.GitRef{Branch: "main"}}},
+		{Type: v1alpha1.SourceTypeHTTP, HTTP: &v1alpha1.HTTPSource{URL: "https://example.com/a.tgz"}},
+		{Type: v1alpha1.SourceTypeConfigMaps, ConfigMaps: []v1alpha1.ConfigMapSource{{ConfigMap: v1alpha1.LocalReference{Name: "a"}}}},
+		{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}},
+	} {
+		failed := reaches(t, create(t, config, source), v1alpha1.PhaseFailing)
+		got := failed.Conditions[0]
+		if got.Type != v1alpha1.TypeUnpacked || got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonUnpackFailed ||
+			!strings.Contains(got.Message, "source type "+string(source.Type)+" is not supported") {
+			t.Errorf("%s: the condition is %+v", source.Type, got)
+		}
 	}
 }
 
