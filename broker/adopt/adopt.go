@@ -32,6 +32,8 @@ type Runtimes interface {
 	Adopted(ctx context.Context, tenant, runtimeID string) (provisionerclient.Adopted, error)
 	// Account returns the account to which a runtime belongs, or failure.NotFound.
 	Account(ctx context.Context, runtimeID string) (string, error)
+	// Order returns the order that the Provisioner stores for a runtime, in the form of its operator API.
+	Order(ctx context.Context, runtimeID string) (any, error)
 }
 
 // Adopter takes over instances. All fields are required.
@@ -157,6 +159,15 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 		err = a.checkQuota(ctx, instance)
 	}
 
+	var changes []takeover.Change
+
+	if err == nil {
+		var note string
+		if changes, note, err = a.preview(ctx, instance); note != "" && len(notes) == 0 {
+			notes = append(notes, note)
+		}
+	}
+
 	if err == nil && !dryRun {
 		err = a.store(ctx, each, instance)
 	}
@@ -173,6 +184,7 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 	}
 
 	report.Adopted++
+	report.Previews = append(report.Previews, takeover.Preview{ID: each.ID, Name: instance.ShootName, Changes: changes})
 
 	for _, note := range notes {
 		report.Note("instance %s (%s): %s", each.ID, instance.ShootName, note)

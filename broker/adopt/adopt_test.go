@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/adopt"
@@ -39,7 +40,14 @@ func (r runtimes) Adopted(_ context.Context, tenant, id string) (provisionerclie
 
 	return provisionerclient.Adopted{
 		ShootName: found.Name, Provider: found.Provider, Region: found.Region,
-		Cluster: environment.Cluster{MachineType: found.MachineType, TargetSecret: found.Binding, AutoScalerMin: 4, AutoScalerMax: 11, Zones: found.Zones},
+		Cluster: environment.Cluster{MachineType: found.MachineType, TargetSecret: found.Binding, AutoScalerMin: 4, AutoScalerMax: 11, MaxSurge: 1, Zones: found.Zones},
+	}, nil
+}
+
+// Order returns an order with other administrators, and with limits of the autoscaler beyond those of the plan.
+func (r runtimes) Order(_ context.Context, id string) (any, error) {
+	return map[string]any{
+		"cluster": map[string]any{"machineType": r[id].MachineType, "autoScalerMin": 4, "autoScalerMax": 99}, "administrators": []any{"somebody@example.com"},
 	}, nil
 }
 
@@ -175,6 +183,31 @@ func TestAdoptedInstance(t *testing.T) {
 
 	if report, err := f.run(takeover.Options{}); err != nil || report.Earlier != 1 || report.Adopted != 0 {
 		t.Errorf("repeated: got %+v, %v", report, err)
+	}
+}
+
+// TestPreview checks that the report of a dry run has the fields that the first update of each instance changes.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+
+	each := kymarows.ExampleInstance(kymarows.Example(0))
+	report, err := newFixture(t, each).run(takeover.Options{DryRun: true})
+
+	if err != nil || len(report.Previews) != 1 || report.Previews[0].ID != each.ID || report.Previews[0].Name != each.Cluster.Name {
+		t.Fatalf("got %+v, %v", report, err)
+	}
+
+	var got []string
+	for _, change := range report.Previews[0].Changes {
+		got = append(got, change.String())
+	}
+
+	want := []string{
+		`administrators: ["somebody@example.com"] becomes ["admin-0@example.com","operator@example.com"]`,
+		"gardenerConfig.autoScalerMax: 99 becomes 11", "gardenerConfig.maxSurge: set to 1", "gardenerConfig.maxUnavailable: set to 0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

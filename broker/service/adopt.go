@@ -173,3 +173,10 @@ func (r runtimes) Account(ctx context.Context, runtimeID string) (string, error)
 
 	return found.GlobalAccountID, err
 }
+
+// Order implements adopt.Runtimes.
+func (r runtimes) Order(ctx context.Context, runtimeID string) (any, error) {
+	found, err := r.operator.Runtime(ctx, runtimeID)
+
+	return found.Resolved, err
+}

@@ -22,6 +22,8 @@ type Report struct {
 	ShootsChanged []string `json:"shootsChanged"`
 	// Notes are facts about adopted rows and about objects without a row.
 	Notes []string `json:"notes"`
+	// Previews are the first changes of rows that were adopted, or would be in a dry run.
+	Previews []Preview `json:"previews,omitempty"`
 	// FirstChange lists what the first change of each adopted Shoot will also change.
 	FirstChange []string `json:"firstChange,omitempty"`
 	// LeftBehind lists what no program cleans up after the takeover.
@@ -80,21 +82,40 @@ func (r *Report) Write(output io.Writer, asJSON bool) error {
 		changed = "Shoots to change"
 	}
 
+	previewed := 0
+
+	var previews []string
+
+	for _, each := range r.Previews {
+		if len(each.Changes) == 0 {
+			continue
+		}
+
+		previewed++
+		previews = append(previews, each.ID+" "+each.Name)
+
+		for _, change := range each.Changes {
+			previews = append(previews, "  "+change.String())
+		}
+	}
+
 	for _, part := range []struct {
 		title string
+		count int
 		lines []string
 	}{
-		{"skipped", skipped},
-		{changed, r.ShootsChanged},
-		{"notes", r.Notes},
-		{"the first change of each Shoot also changes", r.FirstChange},
-		{"nobody cleans up", r.LeftBehind},
+		{"skipped", len(skipped), skipped},
+		{changed, len(r.ShootsChanged), r.ShootsChanged},
+		{"notes", len(r.Notes), r.Notes},
+		{"the first change of each Shoot also changes", len(r.FirstChange), r.FirstChange},
+		{"the first change, field by field", previewed, previews},
+		{"nobody cleans up", len(r.LeftBehind), r.LeftBehind},
 	} {
 		if len(part.lines) == 0 {
 			continue
 		}
 
-		fmt.Fprintf(output, "\n%s (%d):\n", part.title, len(part.lines))
+		fmt.Fprintf(output, "\n%s (%d):\n", part.title, part.count)
 
 		for _, line := range part.lines {
 			fmt.Fprintf(output, "  %s\n", line)

@@ -12,6 +12,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/uuid"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -133,6 +134,7 @@ func (a *Adopter) adopt(ctx context.Context, each cluster, dryRun bool, report *
 	}
 
 	report.Adopted++
+	report.Previews = append(report.Previews, takeover.Preview{ID: each.ID, Name: each.Name.String, Changes: found.changes})
 
 	if gardener.ToAdopt(found.shoot, found.binding()) {
 		report.ShootsChanged = append(report.ShootsChanged, each.Name.String)
@@ -170,6 +172,8 @@ type candidate struct {
 	shoot   *gardencorev1beta1.Shoot
 	order   spec.Runtime
 	runtime runtimes.Runtime
+	// changes are those of the first change of the Shoot.
+	changes []takeover.Change
 }
 
 // binding returns the name of the credentials binding in the order.
@@ -215,7 +219,7 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 		return found, err
 	}
 
-	if _, err := a.Build(found.runtime, each.creation.ID); err != nil {
+	if found.changes, err = a.firstChange(found); err != nil {
 		return found, err
 	}
 
@@ -230,6 +234,21 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	}
 
 	return found, nil
+}
+
+// firstChange returns what the first change of the cluster changes in its Shoot, besides the patch of the adoption.
+func (a *Adopter) firstChange(found candidate) ([]takeover.Change, error) {
+	objects, err := a.Build(found.runtime, found.creation.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	patched := found.shoot.DeepCopy()
+	if ptr.Deref(patched.Spec.SecretBindingName, "") != "" { //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
+		patched.Spec.CredentialsBindingName = new(found.binding())
+	}
+
+	return objects.FirstChange(patched)
 }
 
 // store patches the Shoot, and then stores the runtime with its operations. After a failure between both, a repeated run stores the

@@ -3,6 +3,7 @@ package adopt_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,18 @@ type fixture struct {
 	entries *auditlog.Store
 }
 
+// build builds the Shoot of a runtime with one extension.
+func build(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
+	order, err := operation.OrderOf(runtime)
+	if err != nil {
+		return nil, err
+	}
+
+	return shoot.Build(shoot.Runtime{
+		ID: runtime.ID, OperationID: operationID, Tenant: runtime.Tenant, SubAccount: runtime.SubAccount, Config: order.ClusterConfig.GardenerConfig,
+	}, shoot.Options{Namespace: "garden-local", Extensions: []string{shoot.ExtensionOIDC}})
+}
+
 func newFixture(t *testing.T, clusters ...kymarows.Cluster) fixture {
 	t.Helper()
 
@@ -95,7 +108,7 @@ func newFixture(t *testing.T, clusters ...kymarows.Cluster) fixture {
 
 	f.adopter = adopt.Adopter{
 		DB: db, Shoots: f.shoots, Validate: func(spec.Runtime) error { return nil }, Clock: clock.RealClock{},
-		Build: func(runtimes.Runtime, string) (*shoot.Objects, error) { return &shoot.Objects{}, nil },
+		Build: build,
 	}
 	f.adopter.Cipher, err = takeover.NewCipher(kymarows.Key)
 	f.must(err)
@@ -152,6 +165,11 @@ func TestAdoptedRuntime(t *testing.T) {
 
 	if report.Adopted != 1 || len(report.ShootsChanged) != 1 || report.Err() != nil {
 		t.Fatalf("got %+v", report)
+	}
+
+	if len(report.Previews) != 1 || report.Previews[0].Name != each.Name ||
+		!slices.Contains(takeover.Paths(report.Previews[0].Changes), "spec.extensions[shoot-oidc-service].disabled") {
+		t.Errorf("the report must have the first change: got %+v", report.Previews)
 	}
 
 	found, err := f.adopter.Runtimes.Get(t.Context(), f.adopter.DB.Reader(), each.ID)

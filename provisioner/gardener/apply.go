@@ -6,7 +6,6 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -124,7 +123,7 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	}
 
 	for _, each := range configMaps.Items {
-		if each.Name != referred(present) {
+		if present == nil || each.Name != shoot.ReferredAuthentication(present) {
 			err := explain(c.connection().Delete(ctx, &each), "deleting the authentication configuration %q", each.Name)
 			if err != nil && !failure.Is(err, failure.NotFound) {
 				return err
@@ -154,13 +153,4 @@ func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 	slices.Sort(runtimeIDs)
 
 	return slices.Compact(runtimeIDs), nil
-}
-
-// referred returns the name of the ConfigMap that the Shoot refers to, or "".
-func referred(present *gardencorev1beta1.Shoot) string {
-	if present == nil || present.Spec.Kubernetes.KubeAPIServer == nil {
-		return ""
-	}
-
-	return ptr.Deref(present.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication, gardencorev1beta1.StructuredAuthentication{}).ConfigMapName
 }

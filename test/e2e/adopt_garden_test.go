@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -71,22 +73,41 @@ func newAdoption(t *testing.T, clusters int) adoption {
 		cluster := kymarows.Example(number)
 		a.clusters = append(a.clusters, cluster)
 		a.former.Insert(cluster)
-		a.apply(cluster)
 
 		instance := kymarows.ExampleInstance(cluster)
 		a.instances = append(a.instances, instance)
 		a.keb.InsertInstance(instance)
 	}
 
-	for _, each := range a.clusters {
-		harness.Until(a, "the cluster "+each.Name, func() bool {
-			last := a.shoot(each).Status.LastOperation
-
-			return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded
-		})
+	if err := a.applyAll(); err != nil {
+		t.Fatal(err)
 	}
 
+	harness.Progress(a, "clusters of Kyma Provisioner", clusters, func() int {
+		ready := 0
+
+		for _, each := range harness.Shoots(a, a.garden, harness.GardenNamespace()) {
+			if last := each.Status.LastOperation; last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded {
+				ready++
+			}
+		}
+
+		return ready
+	})
+
 	return a
+}
+
+// applyAll applies the Shoots of all clusters, a few at a time.
+func (a adoption) applyAll() error {
+	group, ctx := errgroup.WithContext(a.Context())
+	group.SetLimit(8)
+
+	for _, each := range a.clusters {
+		group.Go(func() error { return a.apply(ctx, each) })
+	}
+
+	return group.Wait()
 }
 
 // bindSecrets creates a SecretBinding and a CredentialsBinding for the Secret of each provider, as an operator does before the adoption.
@@ -114,26 +135,24 @@ func (a adoption) bindSecrets(providers ...string) {
 }
 
 // apply applies the Shoot as Kyma Provisioner did. It retries, because Gardener reads referenced objects from a cache.
-func (a adoption) apply(cluster kymarows.Cluster) {
-	a.Helper()
-
+func (a adoption) apply(ctx context.Context, cluster kymarows.Cluster) error {
 	written, err := cluster.Shoot(harness.GardenNamespace())
 	if err != nil {
-		a.Fatal(err)
+		return err
 	}
 
 	manifest, err := shoot.Manifest(written)
 	if err != nil {
-		a.Fatal(err)
+		return err
 	}
 
-	if !harness.Within(harness.Patience, func() bool {
-		err = a.garden.Apply(a.Context(), client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(kymarows.Manager), client.ForceOwnership)
+	harness.Within(harness.Patience, func() bool {
+		err = a.garden.Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(kymarows.Manager), client.ForceOwnership)
 
-		return err == nil
-	}) {
-		a.Fatal(err)
-	}
+		return err == nil || ctx.Err() != nil
+	})
+
+	return err
 }
 
 func (a adoption) shoot(cluster kymarows.Cluster) *gardencorev1beta1.Shoot {
@@ -185,6 +204,11 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 		t.Errorf("with --only: got %+v", report)
 	}
 
+	previews := map[string][]takeover.Change{}
+	for _, each := range dry.Previews {
+		previews[each.ID] = each.Changes
+	}
+
 	for range 2 {
 		report := a.run(takeover.Options{})
 		if report.Found != 4 || report.Adopted+report.Earlier != 4 || len(report.Skipped) != 0 {
@@ -218,6 +242,8 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 				}
 			}
 
+			adopted := a.shoot(each)
+
 			for _, machines := range []int{7, 8} {
 				tenant.wantSucceeded(tenant.mustSend(upgradeShoot, map[string]any{"id": each.ID, "config": map[string]any{
 					"gardenerConfig": map[string]any{"autoScalerMax": machines}, "administrators": each.Administrators,
@@ -230,6 +256,10 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 
 				if missing := lost(before[each.ID], after); len(missing) > 0 {
 					t.Errorf("lost by a change:\n%s", strings.Join(missing, "\n"))
+				}
+
+				if machines == 7 {
+					wantPredicted(t, previews[each.ID], adopted, after, "spec.provider.workers[cpu-worker-0].maximum")
 				}
 			}
 
@@ -244,6 +274,34 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 
 	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != 0 {
 		t.Errorf("%d Shoots remain", len(remaining))
+	}
+}
+
+// wantPredicted compares the fields that the first change of a Shoot has changed with those of the preview, and the ordered ones.
+func wantPredicted(t *testing.T, preview []takeover.Change, before, after *gardencorev1beta1.Shoot, ordered ...string) {
+	t.Helper()
+
+	had, has := before.DeepCopy(), after.DeepCopy()
+	for _, each := range []*gardencorev1beta1.Shoot{had, has} {
+		delete(each.Annotations, shoot.AnnotationOperationID)
+		delete(each.Annotations, shoot.AnnotationLegacyOperationID)
+		each.ObjectMeta = metav1.ObjectMeta{Labels: each.Labels, Annotations: each.Annotations}
+		each.Status = gardencorev1beta1.ShootStatus{}
+	}
+
+	changes, err := takeover.Changes(had, has, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	changes = slices.DeleteFunc(changes, func(each takeover.Change) bool {
+		return strings.HasPrefix(each.Path, "metadata.labels[extensions.extensions.gardener.cloud/") // Gardener's
+	})
+	predicted := slices.DeleteFunc(takeover.Paths(preview), func(path string) bool { return strings.HasPrefix(path, "ConfigMap ") })
+	want := slices.Compact(slices.Sorted(slices.Values(append(predicted, ordered...))))
+
+	if diff := cmp.Diff(want, takeover.Paths(changes)); diff != "" {
+		t.Errorf("the preview differs from the first change: -preview +change\n%s", diff)
 	}
 }
 

@@ -19,6 +19,11 @@ func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance, ch
 	})
 }
 
+// UpgradeOf returns what UpgradeRuntime sends, without the client data. Its JSON form has the names of the Provisioner.
+func UpgradeOf(instance, changed environment.Instance) any {
+	return newUpgrade(instance.Request.Cluster, changed.Request.Cluster)
+}
+
 // newUpgrade converts the target cluster to the Provisioner's input. The input has all fields that can change,
 // even if their values equal the current ones: an earlier upgrade may have failed halfway. Only an unchanged
 // Kubernetes version is omitted, because Gardener may have upgraded the Shoot in the meantime.

@@ -1,0 +1,56 @@
+package adopt
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+)
+
+// FirstChange returns the fields of the order of a runtime that the first update of its instance changes, if the update has no parameters.
+// order is the order that the Provisioner stores, in the form of its operator API. The note says why the update would be rejected; it is
+// empty if it would not.
+func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (changes []takeover.Change, note string, _ error) {
+	updated, err := plan.Update(instance, json.RawMessage(`{}`))
+	if failure.Is(err, failure.Invalid) {
+		return nil, "an update must correct its parameters: " + failure.Of(err).ForOperators(), nil
+	}
+
+	if err != nil {
+		return nil, "", err
+	}
+
+	target := instance
+	target.Request.Cluster = updated.Cluster
+	present, _ := order.(map[string]any)
+
+	changes, err = takeover.Changes(
+		map[string]any{"gardenerConfig": present["cluster"], "administrators": present["administrators"]},
+		provisionerclient.UpgradeOf(instance, target), func(string) bool { return false },
+	)
+
+	return changes, "", err
+}
+
+// preview returns the first change of an instance with a runtime, or nil.
+func (a *Adopter) preview(ctx context.Context, instance environment.Instance) ([]takeover.Change, string, error) {
+	if instance.RuntimeID == "" || instance.Request.Cluster.Own != nil {
+		return nil, "", nil
+	}
+
+	plan, err := a.Catalog.Plan(instance.ServiceID, instance.PlanID)
+	if err != nil {
+		return nil, "", err
+	}
+
+	order, err := a.Runtimes.Order(ctx, instance.RuntimeID)
+	if err != nil {
+		return nil, "", err
+	}
+
+	return FirstChange(plan, instance, order)
+}

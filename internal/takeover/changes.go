@@ -1,0 +1,179 @@
+package takeover
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Change is a field that a later write changes.
+type Change struct {
+	// Path names the field, such as spec.provider.workers[cpu-worker-0].maximum.
+	Path string `json:"path"`
+	// Present and Wanted are the values as JSON. They are empty if the field is missing before or after the write.
+	Present string `json:"present,omitempty"`
+	Wanted  string `json:"wanted,omitempty"`
+}
+
+// String returns the change as one line.
+func (c Change) String() string {
+	switch {
+	case c.Present == "":
+		return fmt.Sprintf("%s: set to %s", c.Path, c.Wanted)
+	case c.Wanted == "":
+		return fmt.Sprintf("%s: %s is removed", c.Path, c.Present)
+	default:
+		return fmt.Sprintf("%s: %s becomes %s", c.Path, c.Present, c.Wanted)
+	}
+}
+
+// Changes returns the fields of a present object that the wanted one changes, in the order of their paths. Like server-side apply, it
+// merges objects by their fields and lists of objects by the name or type of the items: what only the present object has does not change.
+// Fields for which opaque is true, by their path, are replaced as a whole. Both objects must be convertible to JSON.
+func Changes(present, wanted any, opaque func(path string) bool) ([]Change, error) {
+	had, err := tree(present)
+	if err != nil {
+		return nil, err
+	}
+
+	wants, err := tree(wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	comparison := comparison{opaque: opaque}
+	comparison.compare("", had, wants, false)
+	slices.SortFunc(comparison.found, func(one, other Change) int { return strings.Compare(one.Path, other.Path) })
+
+	return comparison.found, nil
+}
+
+// tree returns the JSON form of a value as maps, lists and plain values.
+func tree(value any) (any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a value to compare: %w", err)
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+
+	var decoded any
+
+	err = decoder.Decode(&decoded)
+
+	return decoded, err
+}
+
+// comparison collects the changes between two trees.
+type comparison struct {
+	opaque func(path string) bool
+	found  []Change
+}
+
+// compare adds the changes below a path. whole reports whether the wanted value replaces the present one as a whole.
+func (c *comparison) compare(path string, had, wanted any, whole bool) {
+	whole = whole || c.opaque(path)
+
+	if list, is := wanted.([]any); !whole && (wanted == nil || is && had == nil && len(list) == 0) {
+		return // null is not written, and an empty list equals a missing one
+	}
+
+	if object, is := wanted.(map[string]any); is {
+		before, _ := had.(map[string]any)
+		c.fields(object, before, whole, func(name string) string { return join(path, name) })
+
+		return
+	}
+
+	if items, keyed := byKey(wanted); keyed {
+		before, _ := byKey(had)
+		c.fields(items, before, whole, func(name string) string { return path + "[" + name + "]" })
+
+		return
+	}
+
+	if !reflect.DeepEqual(had, wanted) {
+		c.found = append(c.found, Change{Path: path, Present: text(had), Wanted: text(wanted)})
+	}
+}
+
+// fields compares the members of two objects, or the items of two lists by their keys.
+func (c *comparison) fields(wanted, had map[string]any, whole bool, pathOf func(name string) string) {
+	for name, value := range wanted {
+		c.compare(pathOf(name), had[name], value, whole)
+	}
+
+	if !whole {
+		return
+	}
+
+	for name := range had {
+		if _, stays := wanted[name]; !stays {
+			c.found = append(c.found, Change{Path: pathOf(name), Present: text(had[name])})
+		}
+	}
+}
+
+// join returns the path of a field. Names with other characters than letters, such as those of annotations, are in brackets.
+func join(path, name string) string {
+	if strings.ContainsAny(name, "./") {
+		return path + "[" + name + "]"
+	}
+
+	return strings.TrimPrefix(path+"."+name, ".")
+}
+
+// byKey returns the items of a list of objects that all have a name or a type, and false for other values.
+func byKey(value any) (map[string]any, bool) {
+	list, _ := value.([]any)
+
+	for _, key := range []string{"name", "type"} {
+		items := map[string]any{}
+
+		for _, each := range list {
+			object, _ := each.(map[string]any)
+			if name, is := object[key].(string); is {
+				items[name] = each
+			}
+		}
+
+		if len(items) > 0 && len(items) == len(list) {
+			return items, true
+		}
+	}
+
+	return nil, false
+}
+
+// text returns a value as JSON, or an empty text for a missing value.
+func text(value any) string {
+	if value == nil {
+		return ""
+	}
+
+	encoded, _ := json.Marshal(value) // a decoded value can be encoded
+
+	return string(encoded)
+}
+
+// Preview is the first change of an adopted row.
+type Preview struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Changes []Change `json:"changes"`
+}
+
+// Paths returns the paths of the changes.
+func Paths(changes []Change) []string {
+	paths := map[string]bool{}
+	for _, each := range changes {
+		paths[each.Path] = true
+	}
+
+	return slices.Sorted(maps.Keys(paths))
+}

@@ -1,0 +1,71 @@
+package takeover_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/takeover"
+)
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+
+	type object = map[string]any
+
+	type list = []any
+
+	cases := map[string]struct {
+		reason          string
+		present, wanted any
+		want            []string
+	}{
+		"Fields": {
+			reason:  "Fields of the wanted object replace others; what it lacks stays.",
+			present: object{"a": 1, "b": true, "other": "x"}, wanted: object{"a": 2, "b": true, "c": object{"d": nil, "e": "new"}},
+			want: []string{"a: 1 becomes 2", `c.e: set to "new"`},
+		},
+		"Names": {
+			reason:  "Items are compared by their names, in any order, and others stay.",
+			present: object{"workers": list{object{"name": "a", "max": 3, "zones": list{"x"}}, object{"name": "other"}}},
+			wanted:  object{"workers": list{object{"name": "b", "max": 1}, object{"name": "a", "max": 4, "zones": list{"x", "y"}}}},
+			want:    []string{"workers[a].max: 3 becomes 4", `workers[a].zones: ["x"] becomes ["x","y"]`, "workers[b].max: set to 1", `workers[b].name: set to "b"`},
+		},
+		"Opaque": {
+			reason:  "An opaque object is replaced as a whole, with its lists.",
+			present: object{"config": object{"a": 1, "zones": list{object{"name": "x", "b": 1}, object{"name": "y"}}}},
+			wanted:  object{"config": object{"zones": list{object{"name": "x"}}}},
+			want:    []string{"config.a: 1 is removed", "config.zones[x].b: 1 is removed", `config.zones[y]: {"name":"y"} is removed`},
+		},
+		"Annotations": {
+			reason:  "Names with dots are in brackets.",
+			present: object{}, wanted: object{"annotations": object{"example.com/id": "1"}},
+			want: []string{`annotations[example.com/id]: set to "1"`},
+		},
+		"Numbers": {
+			reason:  "Numbers of different Go types can be equal.",
+			present: object{"a": int64(3), "b": 12345678901234567}, wanted: object{"a": 3.0, "b": 12345678901234568},
+			want: []string{"b: 12345678901234567 becomes 12345678901234568"},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			found, err := takeover.Changes(tc.present, tc.wanted, func(path string) bool { return path == "config" })
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var got []string
+			for _, each := range found {
+				got = append(got, each.String())
+			}
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

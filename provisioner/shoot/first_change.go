@@ -1,0 +1,66 @@
+package shoot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	"github.com/environment-broker/environment-broker/internal/takeover"
+)
+
+// FirstChange returns the fields that applying the objects changes in the present Shoot. It omits the annotations with the ID of the
+// operation, which every change sets. It does not change its receiver, and needs no Keep before it.
+func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Change, error) {
+	wanted := Objects{Shoot: o.Shoot.DeepCopy(), Authentication: o.Authentication}
+	wanted.Keep(present)
+
+	for _, name := range []string{AnnotationOperationID, AnnotationLegacyOperationID} {
+		delete(wanted.Shoot.Annotations, name)
+	}
+
+	after, err := Manifest(wanted.Shoot)
+	if err != nil {
+		return nil, err
+	}
+
+	before, err := Manifest(present)
+	if err != nil {
+		return nil, err
+	}
+
+	// A Shoot that was read with its type has neither.
+	before.SetAPIVersion(after.GetAPIVersion())
+	before.SetKind(after.GetKind())
+
+	changes, err := takeover.Changes(before.Object, after.Object, isProviderConfig)
+	if err != nil {
+		return nil, fmt.Errorf("comparing Shoots: %w", err)
+	}
+
+	if o.Authentication != nil && o.Authentication.Name != ReferredAuthentication(present) {
+		changes = append(changes, takeover.Change{
+			Path: "ConfigMap " + o.Authentication.Name, Wanted: "the identity provider of the order",
+		})
+	}
+
+	return changes, nil
+}
+
+// isProviderConfig reports whether server-side apply replaces the field at the path as a whole, because it has the form of an extension.
+func isProviderConfig(path string) bool {
+	return slices.ContainsFunc([]string{".infrastructureConfig", ".controlPlaneConfig", ".providerConfig"}, func(suffix string) bool {
+		return strings.HasSuffix(path, suffix)
+	})
+}
+
+// ReferredAuthentication returns the name of the ConfigMap with the authentication configuration of the Shoot, or an empty text.
+func ReferredAuthentication(present *gardencorev1beta1.Shoot) string {
+	server := present.Spec.Kubernetes.KubeAPIServer
+	if server == nil || server.StructuredAuthentication == nil {
+		return ""
+	}
+
+	return server.StructuredAuthentication.ConfigMapName
+}
