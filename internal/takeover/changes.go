@@ -156,7 +156,10 @@ func text(value any) string {
 		return ""
 	}
 
-	encoded, _ := json.Marshal(value) // a decoded value can be encoded
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value) // a decoded value can be encoded
+	}
 
 	return string(encoded)
 }
