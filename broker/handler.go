@@ -87,6 +87,8 @@ type Options struct {
 	AccountMovement bool
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator
+	// Console serves the paths of the console, /console and below. Nil means that there is none.
+	Console http.Handler
 	// Otherwise serves the paths outside of the Open Service Broker API. Nil means 404.
 	Otherwise http.Handler
 }
@@ -117,10 +119,12 @@ func NewHandler(options Options) http.Handler {
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		if first == "v2" || first == "oauth" {
+		switch first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); {
+		case first == "v2" || first == "oauth":
 			osb.ServeHTTP(w, r)
-		} else {
+		case first == "console" && options.Console != nil:
+			options.Console.ServeHTTP(w, r)
+		default:
 			otherwise.ServeHTTP(w, r)
 		}
 	})

@@ -47,7 +47,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 		ServiceID:      sent.required("service_id"),
 		PlanID:         sent.required("plan_id"),
 		PlatformRegion: region,
-		DashboardURL:   strings.ReplaceAll(a.DashboardURL, "{instance_id}", url.QueryEscape(r.instanceID)),
+		DashboardURL:   dashboardOf(a.DashboardURL, r.instanceID),
 		Request: environment.Request{
 			OrganizationGUID: sent.label("organization_guid"),
 			SpaceGUID:        sent.label("space_guid"),
@@ -98,6 +98,20 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	}
 
 	return request, nil
+}
+
+// dashboardOf replaces the placeholder in the address of a dashboard by the ID. In a path, a space is %20 and not a plus sign.
+func dashboardOf(address, instanceID string) string {
+	const placeholder = "{instance_id}"
+
+	path, query, hasQuery := strings.Cut(address, "?")
+
+	path = strings.ReplaceAll(path, placeholder, url.PathEscape(instanceID))
+	if !hasQuery {
+		return path
+	}
+
+	return path + "?" + strings.ReplaceAll(query, placeholder, url.QueryEscape(instanceID))
 }
 
 // tenantOf returns the global account in the context of a request. If the context contains none, the tenant is the

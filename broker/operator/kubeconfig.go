@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -30,15 +31,15 @@ const (
 	textNoKubeconfig = "There is no kubeconfig for this ID: no such instance exists, or it is not ready, is suspended, or is being deleted."
 )
 
-// reachable returns the instance in the path. It rejects instances without a runtime, and instances that are being
+// reachable returns the instance. It rejects instances without a runtime, and instances that are being
 // created, suspended, resumed or deleted. If it fails, it still returns the known fields of the instance, for the log.
-func (a *api) reachable(r *http.Request) (environment.Instance, error) {
-	instance, err := a.instance(r)
+func (o *Options) reachable(ctx context.Context, instanceID string) (environment.Instance, error) {
+	instance, err := o.existing(ctx, instanceID)
 	if err != nil {
 		return instance, err
 	}
 
-	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), instance.ID)
+	past, err := o.Operations.OfInstance(ctx, o.DB.Reader(), instance.ID)
 
 	switch {
 	case err != nil:
@@ -60,7 +61,14 @@ func (a *api) CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error
 		line = line.WithField(logging.RequestID, identity)
 	}
 
-	instance, err := a.reachable(r)
+	id, err := operatorserver.Segment(r, "instance_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	instance, err := a.reachable(r.Context(), id)
 	line = line.WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID})
 
 	var kubeconfig secret.String
@@ -111,33 +119,19 @@ func expiry(kubeconfig secret.String) time.Time {
 	return time.Time{}
 }
 
-// GetKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The request
-// therefore needs no credentials by default, and scripts of other websites may read the response. All of its contents
-// come from the database, so the request calls no other system. Rejections do not reveal whether the instance exists.
+// GetKubeconfig returns the kubeconfig of UserKubeconfig. It contains no secrets. The request
+// therefore needs no credentials by default, and scripts of other websites may read the response.
 func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
-	instance, err := a.reachable(r)
-
-	var endpoint environment.Endpoint
-	if err == nil {
-		endpoint, err = a.Endpoints.Get(r.Context(), instance)
-	}
-
-	if errors.Is(err, storage.ErrNotFound) || err != nil && httpserver.RefusalOf(err).Status == http.StatusNotFound {
-		return httpserver.Response{}, operatorserver.NotFound(textNoKubeconfig)
-	}
-
+	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	oidc := a.OIDC
-	if own := instance.Request.Cluster.OIDC; own != nil {
-		oidc = *own
-	}
+	httpserver.Note(r.Context(), logging.InstanceID, id)
 
-	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, oidc))
+	content, err := a.UserKubeconfig(r.Context(), id)
 	if err != nil {
-		return httpserver.Response{}, fmt.Errorf("encoding a kubeconfig: %w", err)
+		return httpserver.Response{}, err
 	}
 
 	return httpserver.Response{Status: http.StatusOK, Body: content, Header: http.Header{
@@ -145,6 +139,37 @@ func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 		"Content-Disposition":         {`attachment; filename="kubeconfig.yaml"`},
 		"Access-Control-Allow-Origin": {"*"},
 	}}, nil
+}
+
+// UserKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. All of its contents come from the database, so it calls no other
+// system. Its errors do not reveal whether the instance exists.
+func (o *Options) UserKubeconfig(ctx context.Context, instanceID string) ([]byte, error) {
+	instance, err := o.reachable(ctx, instanceID)
+
+	var endpoint environment.Endpoint
+	if err == nil {
+		endpoint, err = o.Endpoints.Get(ctx, instance)
+	}
+
+	if errors.Is(err, storage.ErrNotFound) || err != nil && httpserver.RefusalOf(err).Status == http.StatusNotFound {
+		return nil, operatorserver.NotFound(textNoKubeconfig)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	oidc := o.OIDC
+	if own := instance.Request.Cluster.OIDC; own != nil {
+		oidc = *own
+	}
+
+	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, oidc))
+	if err != nil {
+		return nil, fmt.Errorf("encoding a kubeconfig: %w", err)
+	}
+
+	return content, nil
 }
 
 // userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the token of the user

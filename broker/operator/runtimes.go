@@ -300,7 +300,13 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 
 	httpserver.Note(r.Context(), logging.InstanceID, id)
 
-	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
+	return a.existing(r.Context(), id)
+}
+
+// existing returns the instance with the ID, with its decrypted request. If it fails, the result contains only the ID,
+// for the log.
+func (o *Options) existing(ctx context.Context, id string) (environment.Instance, error) {
+	instance, err := o.Instances.Get(ctx, o.DB.Reader(), id)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
@@ -60,13 +61,14 @@ type Config struct {
 	BTPCheckInterval     time.Duration     `env:"BTP_CHECK_INTERVAL"     help:"interval at which the broker compares the Secret of the SAP BTP service operator in each runtime with the credentials of its instance, and repairs it; 0 turns it off"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
-	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
+	DashboardURL         string            `env:"DASHBOARD_URL"          help:"dashboard of instances on platforms, with the placeholder {instance_id}; if empty, the page of the instance in the console at APP_PUBLIC_URL, or none without a console"`
 	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"replace the dashboard of a new runtime with the console that Director has of it, if any; the Provisioner passes it on"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 	Events               Events            `envPrefix:"EVENT_"`
 	Webhooks             Webhooks          `envPrefix:"WEBHOOK_"`
 	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`
+	Console              session.Config    `envPrefix:"CONSOLE_"`
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
 	JobLimits                 map[string]int           `env:"JOB_LIMITS"                  help:"how many items a run of a job may change without confirmation, as job:number,…; 0 means no limit"`
@@ -78,7 +80,7 @@ type Config struct {
 func (c Config) Check() error {
 	errs := []error{
 		c.Config.Check(), c.CIS.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.Notification.Check(), c.Reconciler.Check(),
-		c.checkAccounts(), c.checkKyma(),
+		c.checkAccounts(), c.checkKyma(), c.Console.Check(c.PublicURL, c.Access.OIDC.IssuerURL),
 	}
 
 	for _, limit := range []struct {
@@ -244,6 +246,7 @@ func DefaultConfig() Config {
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
 		Kubeconfigs:          Kubeconfigs{RateLimit: 10},
+		Console:              session.DefaultConfig(),
 		Events:               Events{Retention: 7 * 24 * time.Hour, Streams: 32},
 		Kyma: Kyma{
 			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,

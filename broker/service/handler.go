@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -16,9 +17,19 @@ import (
 // second.
 const pollEvery = 100 * time.Millisecond
 
+// serve binds the addresses and sets the order of the parts, as replica.Serve does, with the handler of all APIs and of the console.
+func (s *Service) serve(ctx context.Context, config Config, operators operator.Options, requests *httpserver.Load, parts ...lifecycle.Part) error {
+	console, err := s.console(config, operators)
+	if err != nil {
+		return err
+	}
+
+	return s.Serve(ctx, requests.Count(broker.NewHandler(brokerOptions(config, operators, console, requests))), parts...)
+}
+
 // brokerOptions returns the options of the broker's handler. It copies shared dependencies from the options of the
 // operator API, which the handler serves as well.
-func brokerOptions(config Config, operators operator.Options, requests *httpserver.Load) broker.Options {
+func brokerOptions(config Config, operators operator.Options, console http.Handler, requests *httpserver.Load) broker.Options {
 	return broker.Options{
 		DB:           operators.DB,
 		Instances:    operators.Instances,
@@ -39,13 +50,14 @@ func brokerOptions(config Config, operators operator.Options, requests *httpserv
 		Platforms:       operators.Platforms,
 		DefaultRegion:   config.DefaultRequestRegion,
 		Strict:          config.OSBStrict,
-		DashboardURL:    config.DashboardURL,
+		DashboardURL:    config.dashboard(),
 		PublicURL:       config.PublicURL,
 		Periods:         config.ExpirationPeriods,
 		Quotas:          operators.Quotas,
 		AccountMovement: config.SubaccountMovementEnabled,
 		RangesLeftOpen:  operators.RangesLeftOpen,
 		Estimator:       operators.Estimator,
+		Console:         console,
 		Otherwise:       operator.NewHandler(operators),
 	}
 }

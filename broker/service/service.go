@@ -236,13 +236,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	osb := broker.Options{DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{}}
 	runner := s.jobs(config, stores, connected, expirer, cleaner, osb)
 
-	options := brokerOptions(config, s.operatorOptions(config, operated{
+	operators := s.operatorOptions(config, operated{
 		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,
 		recorder: recorder, processes: processes, engine: engine, follow: follow, wake: wake,
 		expirer: expirer, cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
-	}), requests)
+	})
 
-	return s.Serve(ctx, requests.Count(broker.NewHandler(options)), slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{
+	return s.serve(ctx, config, operators, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},

@@ -81,6 +81,10 @@ type Access struct {
 	Authorizer *Authorizer
 	// TLS is the configuration of the API server; nil means plain HTTP.
 	TLS *tls.Config
+	// Passwords returns the current users with passwords, for logins by forms. It is nil if there are none.
+	Passwords func() Users
+	// Tokens verifies the tokens of the issuer. It is nil if no issuer is configured.
+	Tokens *Tokens
 	// Files reloads the certificate files and the file with users. Other packages can add files before Parts run.
 	Files *reload.Watcher
 	// Parts is the background work: watching files and refreshing the keys of the token issuer. The service must run all parts.
@@ -154,6 +158,8 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	case options.Config.UsersFile == "" && fixed.None():
 		return nil, nil
 	case options.Config.UsersFile == "":
+		a.Passwords = func() Users { return fixed }
+
 		return fixed, nil
 	}
 
@@ -170,6 +176,8 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	}
 
 	reload.Watch(a.Files, all, nil)
+
+	a.Passwords = all.Get
 
 	return ReloadedUsers(all.Get), nil
 }
@@ -200,6 +208,7 @@ func (a *Access) tokens(options Options) (Authenticator, error) {
 		return nil, fmt.Errorf("APP_AUTH_OIDC_…: %w", err)
 	}
 
+	a.Tokens = tokens
 	a.Parts = append(a.Parts, tokens.Part(lifecycle.Periodic{Clock: options.Clock, Log: options.Log}))
 
 	return tokens, nil

@@ -13,6 +13,7 @@ import (
 // Descriptions of rejected requests, shown to users.
 const (
 	textUnauthenticated = "The request has no credentials. The header WWW-Authenticate lists the accepted schemes."
+	textWrongPassword   = "The user name or the password is wrong."
 	textUnchecked       = "The credentials cannot be verified at the moment. Try again later."
 	textLoginDelayed    = "Too many failed logins of this user from this address. Check the password and try again later."
 	textRateLimited     = "This client has exceeded its rate limit. Try again later."
@@ -50,6 +51,16 @@ func FromContext(ctx context.Context) Identity {
 	identity, _ := ctx.Value(identityKey{}).(Identity)
 
 	return identity
+}
+
+// Identified returns NewContext, and also shows the identity to CaptureIdentity. It is for handlers that identify clients without an
+// Authorizer.
+func Identified(ctx context.Context, identity Identity) context.Context {
+	if captured, wanted := ctx.Value(capturedKey{}).(*Identity); wanted {
+		*captured = identity
+	}
+
+	return NewContext(ctx, identity)
 }
 
 type capturedKey struct{}
@@ -146,11 +157,21 @@ func forbidden(roles []Role) string {
 // Public is a middleware for endpoints without authentication. It checks origin and host, and applies the rate limit of the
 // client's network.
 func (a *Authorizer) Public(next http.Handler) http.Handler {
+	return a.Guard(a.Limit(next))
+}
+
+// Guard is a middleware that checks origin and host, as Require does, and accepts clients without credentials.
+func (a *Authorizer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.foreign(w, r) {
-			a.limit(next, w, r)
+			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// Limit is a middleware that applies the rate limit of the client in the context of the request or, if there is none, of its network.
+func (a *Authorizer) Limit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }
 
 // foreign responds 403 and returns true if the origin or the host of the request is not accepted.
@@ -216,9 +237,7 @@ func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why strin
 
 // refuse counts the rejection and sends the refusal in the common format of error responses.
 func (a *Authorizer) refuse(w http.ResponseWriter, r *http.Request, reason string, refusal *httpserver.Refusal) {
-	if a.Refused != nil {
-		a.Refused(reason)
-	}
+	a.count(reason)
 
 	httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.Response{}, refusal }).ServeHTTP(w, r)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -169,10 +168,9 @@ func (k *keys) refresh(ctx context.Context) error {
 // fetch reads the issuer's discovery document and then the keys. The document must name the same issuer, and the URL of the keys
 // must use TLS or the loopback interface: an attacker who can replace a key can sign valid tokens.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
-	client := *k.client
-	client.Transport = upstream.Bounded(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))
+	client := k.bounded()
 
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, &client), k.issuer)
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), k.issuer)
 	if err != nil {
 		return nil, fmt.Errorf("fetching the configuration of the issuer: %w", err)
 	}
@@ -185,8 +183,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, fmt.Errorf("reading the configuration of the issuer: %w", err)
 	}
 
-	address, err := url.Parse(described.Keys)
-	if err != nil || !safe(address) {
+	if !safeText(described.Keys) {
 		return nil, errors.New("the URL of the issuer's keys does not use https")
 	}
 
@@ -206,6 +203,14 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 
 	return parseKeys(response.Body)
+}
+
+// bounded returns a client of the issuer that limits the size of responses.
+func (k *keys) bounded() *http.Client {
+	client := *k.client
+	client.Transport = upstream.Bounded(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))
+
+	return &client
 }
 
 // parseKeys decodes a JSON Web Key Set and returns its usable keys.

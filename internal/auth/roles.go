@@ -136,3 +136,22 @@ func (r Rules) roles(attributes map[string][]string) []Role {
 
 	return roles
 }
+
+// relevant returns the values of attributes that a rule names. It returns nil if no rule matches.
+func (r Rules) relevant(attributes map[string][]string) map[string][]string {
+	var found map[string][]string
+
+	for _, rule := range r {
+		if !slices.Contains(attributes[rule.Attribute], rule.Value) || slices.Contains(found[rule.Attribute], rule.Value) {
+			continue
+		}
+
+		if found == nil {
+			found = map[string][]string{}
+		}
+
+		found[rule.Attribute] = append(found[rule.Attribute], rule.Value)
+	}
+
+	return found
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,8 +70,7 @@ func NewTokens(options TokenOptions) (*Tokens, error) {
 
 // check returns an error for the first invalid option.
 func (o TokenOptions) check() error {
-	address, err := url.Parse(o.Issuer)
-	if err != nil || address.Host == "" || !safe(address) {
+	if !safeText(o.Issuer) {
 		return errors.New("the URL of the issuer must use https")
 	}
 
@@ -104,6 +104,13 @@ func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }
 
+// safeText reports whether the text is a URL that is safe.
+func safeText(text string) bool {
+	address, err := url.Parse(text)
+
+	return err == nil && address.Host != "" && safe(address)
+}
+
 // Part returns the background work that fetches the keys of the issuer at an interval. The caller sets the clock and the log.
 func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysInterval, t.keys.refresh
@@ -121,12 +128,16 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 		return Identity{}, ErrNoCredentials
 	}
 
-	token = strings.TrimSpace(token)
+	return t.Identify(r.Context(), strings.TrimSpace(token))
+}
+
+// Identify returns the client that a token identifies. Its errors are those of Authenticate.
+func (t *Tokens) Identify(ctx context.Context, token string) (Identity, error) {
 	if len(token) > maxToken {
 		return Identity{}, reject(fmt.Sprintf("The token is longer than %d KiB.", maxToken>>10))
 	}
 
-	verified, err := t.verify(r.Context(), token)
+	verified, err := t.verify(ctx, token)
 	if err != nil {
 		return Identity{}, rejected(err)
 	}
@@ -188,7 +199,7 @@ func rejected(err error) error {
 	return reject("The token is from a different issuer, is not valid yet, or has no valid signature.")
 }
 
-// textsIn returns the values of all claims that are strings or lists of strings. Issuers put scopes into the claim scope or scp,
+// textsIn returns the values of all claims that are strings, truth values or lists of strings. Issuers put scopes into the claim scope or scp,
 // as a list or separated by spaces; textsIn returns the scopes of both claims under the name scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}
@@ -197,6 +208,8 @@ func textsIn(claims map[string]any) map[string][]string {
 		switch value := value.(type) {
 		case string:
 			found[name] = []string{value}
+		case bool:
+			found[name] = []string{strconv.FormatBool(value)}
 		case []any:
 			for _, each := range value {
 				if text, ok := each.(string); ok {

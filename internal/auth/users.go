@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -183,6 +184,33 @@ func (u Users) Find(name, password string) (Identity, bool) {
 	return found, matched
 }
 
+// Proof returns a value that depends on the password of a user and on the session. A session stores it instead of the password: Proven
+// then reports whether the password is still valid. It does not check the password.
+func Proof(password, session string) []byte {
+	digest := sha256.Sum256([]byte(password))
+
+	return proof(digest, session)
+}
+
+func proof(password [sha256.Size]byte, session string) []byte {
+	mac := hmac.New(sha256.New, password[:])
+	_, _ = mac.Write([]byte(session)) // never fails
+
+	return mac.Sum(nil)
+}
+
+// Proven returns the user with the name if one of the user's passwords matches the proof of the session. It returns false if the user or
+// the password has been removed since Proof was called.
+func (u Users) Proven(name, session string, given []byte) (Identity, bool) {
+	for _, user := range u.entries {
+		if user.identity.Name == name && hmac.Equal(proof(user.password, session), given) {
+			return user.identity, true
+		}
+	}
+
+	return Identity{}, false
+}
+
 // Authenticate implements Authenticator.
 func (u Users) Authenticate(r *http.Request) (Identity, error) {
 	name, password, sent := r.BasicAuth()
@@ -192,7 +220,7 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 
 	identity, matched := u.Find(name, password)
 	if !matched {
-		return Identity{}, reject("The user name or the password is wrong.")
+		return Identity{}, reject(textWrongPassword)
 	}
 
 	return identity, nil

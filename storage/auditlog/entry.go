@@ -52,6 +52,9 @@ const (
 	ActionMove   = "move"
 	// ActionLabel changes the labels of an instance.
 	ActionLabel = "label"
+	// ActionLogin and ActionLogout begin and end a session of the console.
+	ActionLogin  = "login"
+	ActionLogout = "logout"
 	// ActionProtect and ActionUnprotect change the deletion protection of an instance.
 	ActionProtect   = "protect"
 	ActionUnprotect = "unprotect"

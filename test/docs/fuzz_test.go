@@ -36,6 +36,7 @@ func decoders() map[string]string {
 		"storage/runtimes/record.go":                          "reads what it has sealed",
 		"bundle/source/signature_payload.go":                  "bundle/source.FuzzSignature",
 		"bundle/source/image.go":                              "bundle/source.FuzzManifest",
+		"broker/console/session/cookie.go":                    "broker/console/session.FuzzCookie",
 		"broker/catalog/binding.go":                           "test/osb.FuzzBody",
 		"broker/catalog/create_only.go":                       "broker/catalog.FuzzParameters",
 		"broker/catalog/load.go":                              "broker/catalog.FuzzCatalogFile",

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// Config holds the environment variables of the console.
+type Config struct {
+	Enabled bool `env:"ENABLED" help:"serve the console at /console/"`
+
+	OIDCClientID     string        `env:"OIDC_CLIENT_ID"     help:"client ID of the console at the issuer of APP_AUTH_OIDC_ISSUER_URL, with the redirect address APP_PUBLIC_URL/console/login/callback; if empty, users log in with passwords only"`
+	OIDCClientSecret secret.String `env:"OIDC_CLIENT_SECRET" help:"secret of the client; empty for a public client"`
+	OIDCScopes       []string      `env:"OIDC_SCOPES"        help:"scopes that the console requests at the issuer, comma-separated; openid is required"`
+
+	IdleTimeout time.Duration `env:"IDLE_TIMEOUT"     help:"time without a request of the user after which a session ends; live updates of a page do not count"`
+	Lifetime    time.Duration `env:"SESSION_LIFETIME" help:"maximum duration of a session, after which the user logs in again"`
+
+	TenantNameClaim    string `env:"TENANT_NAME_CLAIM"    help:"claim of the ID token that is compared with the administrators of an instance, such as email; if empty, APP_AUTH_OIDC_NAME_CLAIM. A user whose claim is among them sees the instance"`
+	TenantAccountClaim string `env:"TENANT_ACCOUNT_CLAIM" help:"claim of the ID token with the global accounts whose instances the user sees; empty for none"`
+}
+
+// DefaultConfig returns the defaults: a console for users with passwords.
+func DefaultConfig() Config {
+	return Config{
+		Enabled: true, OIDCScopes: []string{"openid", "profile", "email", "groups"}, IdleTimeout: time.Hour, Lifetime: 12 * time.Hour,
+	}
+}
+
+// Check returns an error that names the variables of all invalid settings. publicURL is the value of APP_PUBLIC_URL, and issuer that of
+// APP_AUTH_OIDC_ISSUER_URL.
+func (c Config) Check(publicURL, issuer string) error {
+	var errs []error
+
+	if c.IdleTimeout <= 0 || c.Lifetime <= 0 {
+		errs = append(errs, errors.New("APP_CONSOLE_IDLE_TIMEOUT, APP_CONSOLE_SESSION_LIFETIME: must be positive"))
+	}
+
+	if c.OIDCClientID == "" {
+		return errors.Join(errs...)
+	}
+
+	if issuer == "" {
+		errs = append(errs, errors.New("APP_CONSOLE_OIDC_CLIENT_ID: also set APP_AUTH_OIDC_ISSUER_URL"))
+	}
+
+	if !slices.Contains(c.OIDCScopes, "openid") {
+		errs = append(errs, errors.New("APP_CONSOLE_OIDC_SCOPES: must contain openid"))
+	}
+
+	if address, err := url.Parse(publicURL); err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
+		errs = append(errs, errors.New("APP_CONSOLE_OIDC_CLIENT_ID: also set APP_PUBLIC_URL, to which the issuer sends users back"))
+	}
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,83 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// maxCookie is the maximum length of a cookie's value in bytes. Browsers accept at least 4096 bytes for name, value and attributes.
+const maxCookie = 3800
+
+// cookie is a kind of cookie with a sealed value.
+type cookie struct {
+	// name is the name without the prefix __Host-. It is also the place for which the value is sealed, so a cookie of one kind cannot be used
+	// as another.
+	name string
+	keys *secret.Keyring
+}
+
+// nameFor returns the name of the cookie. Over TLS it has the prefix __Host-: browsers then accept it from this host alone, and not from a
+// page on a subdomain or over plain HTTP.
+func (c cookie) nameFor(secure bool) string {
+	if secure {
+		return "__Host-" + c.name
+	}
+
+	return c.name
+}
+
+// set seals the value and adds the cookie to the response.
+func (c cookie) set(w http.ResponseWriter, secure bool, value any, lifetime time.Duration) error {
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encoding a cookie: %w", err)
+	}
+
+	// The ID of a key may contain characters that are not allowed in cookies.
+	key, sealed, _ := strings.Cut(c.keys.Seal(plain, c.place()), ":")
+
+	text := url.QueryEscape(key) + ":" + sealed
+	if len(text) > maxCookie {
+		return fmt.Errorf("the cookie %s would have %d bytes, and browsers accept %d", c.name, len(text), maxCookie)
+	}
+
+	c.write(w, secure, text, int(lifetime/time.Second))
+
+	return nil
+}
+
+// get reads the value of the cookie. It returns false if the request has no such cookie, or one that is not sealed with one of the keys.
+func (c cookie) get(r *http.Request, secure bool, into any) bool {
+	sent, err := r.Cookie(c.nameFor(secure))
+	if err != nil || len(sent.Value) > maxCookie {
+		return false
+	}
+
+	escaped, sealed, _ := strings.Cut(sent.Value, ":")
+
+	key, err := url.QueryUnescape(escaped)
+	if err != nil {
+		return false
+	}
+
+	plain, err := c.keys.Open(key+":"+sealed, c.place())
+
+	return err == nil && json.Unmarshal(plain, into) == nil
+}
+
+// remove makes the browser delete the cookie.
+func (c cookie) remove(w http.ResponseWriter, secure bool) { c.write(w, secure, "", -1) }
+
+func (c cookie) place() string { return "cookie " + c.name }
+
+func (c cookie) write(w http.ResponseWriter, secure bool, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS, browsers would not send a secure cookie
+		Name: c.nameFor(secure), Value: value, Path: "/", MaxAge: maxAge, Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}

@@ -1,0 +1,44 @@
+package session
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// Home is the path of the first page.
+const Home = "/console/"
+
+// maxReturn is the maximum length of an address to which a login returns, in bytes.
+const maxReturn = 1024
+
+// returnTo returns the address if it is a page of the console, and Home otherwise. A login must not lead to another site, nor to the login
+// itself. The comparison uses the cleaned path, because browsers also resolve dots and treat backslashes as slashes.
+func returnTo(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || len(address) > maxReturn || strings.ContainsAny(address, "\\\t\r\n\x00") {
+		return Home
+	}
+
+	clean := path.Clean(parsed.Path)
+
+	switch {
+	case parsed.Scheme != "" || parsed.Host != "" || parsed.User != nil || parsed.Opaque != "" || !strings.HasPrefix(address, Home):
+		return Home
+	case clean+"/" != Home && !strings.HasPrefix(clean, Home), clean == pathLogout, clean == pathLogin, strings.HasPrefix(clean, pathLogin+"/"):
+		return Home
+	default:
+		return address
+	}
+}
+
+// loginFor returns the address of the login that returns to the page of the request.
+func loginFor(r *http.Request) string {
+	page := returnTo(r.URL.RequestURI())
+	if page == Home {
+		return pathLogin
+	}
+
+	return pathLogin + "?" + url.Values{"return": {page}}.Encode()
+}

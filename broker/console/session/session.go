@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+)
+
+// Tenant says which instances a user without a role sees.
+type Tenant struct {
+	// Name is compared with the administrators of an instance. It is empty if the token has no such claim.
+	Name string `json:"n,omitempty"`
+	// Accounts are the global accounts of the user.
+	Accounts []string `json:"a,omitempty"`
+}
+
+// Owns reports whether the user sees an instance of the account with the administrators.
+func (t Tenant) Owns(account string, administrators []string) bool {
+	return t.Name != "" && slices.Contains(administrators, t.Name) || account != "" && slices.Contains(t.Accounts, account)
+}
+
+// Session is the session of a request.
+type Session struct {
+	// Tenant is zero for users with passwords and client certificates.
+	Tenant Tenant
+	// Expires is when the session ends if the user sends no more requests. It is zero if the client needs no login. Responses that
+	// last must end by then.
+	Expires time.Time
+	// CanLogOut reports whether the client has logged in.
+	CanLogOut bool
+}
+
+type sessionKey struct{}
+
+// FromContext returns the session of the request.
+func FromContext(ctx context.Context) Session {
+	session, _ := ctx.Value(sessionKey{}).(Session)
+
+	return session
+}
+
+// stored is the content of the cookie.
+type stored struct {
+	ID    string     `json:"i"`
+	Name  string     `json:"u"`
+	Means auth.Means `json:"m"`
+	// Proof shows that a password is still valid; see auth.Proof.
+	Proof []byte `json:"p,omitempty"`
+	// Claims are the claims of the token that grant roles.
+	Claims map[string][]string `json:"c,omitempty"`
+	Tenant Tenant              `json:"t,omitzero"`
+	// Begun is when the user logged in, and Seen when the cookie was last renewed.
+	Begun time.Time `json:"b"`
+	Seen  time.Time `json:"s"`
+}
+
+// newID returns an unpredictable ID of a session or of a login.
+func newID() string { return rand.Text() }
+
+// identity returns the user of the session with the current roles. It returns false if a password or the login at the issuer is no longer accepted.
+func (s *Sessions) identity(session stored) (auth.Identity, bool) {
+	switch {
+	case session.Means == auth.ByPassword && s.Access.Passwords != nil:
+		return s.Access.Passwords().Proven(session.Name, session.ID, session.Proof)
+	case session.Means == auth.ByToken && s.Access.Tokens != nil && s.Config.OIDCClientID != "":
+		return auth.Identity{
+			Name: session.Name, Means: auth.ByToken, Roles: s.Access.Tokens.Roles(session.Claims), Attributes: session.Claims,
+		}, true
+	default:
+		return auth.Identity{}, false
+	}
+}
+
+// expires returns when the session ends without another request.
+func (s *Sessions) expires(session stored) time.Time {
+	idle, end := session.Seen.Add(s.Config.IdleTimeout), session.Begun.Add(s.Config.Lifetime)
+	if idle.Before(end) {
+		return idle
+	}
+
+	return end
+}
+
+// client returns the client of the request and its session. It returns false for clients that must log in.
+func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity, Session, bool) {
+	var session stored
+
+	if s.sessions.get(r, s.secure(r), &session) && s.Clock.Now().Before(s.expires(session)) {
+		if identity, valid := s.identity(session); valid {
+			s.renew(w, r, &session)
+
+			return identity, Session{Tenant: session.Tenant, Expires: s.expires(session), CanLogOut: true}, true
+		}
+	}
+
+	// Client certificates, and services without authentication, need no login. Passwords and tokens in a header are for the APIs.
+	request := r.Clone(r.Context())
+	request.Header.Del("Authorization")
+
+	identity, err := s.Access.Authorizer.Authenticator.Authenticate(request)
+
+	return identity, Session{}, err == nil
+}
+
+// renew postpones the end of a session that the user uses. It changes the cookie at most every twentieth of the idle time-out. Requests that
+// a page sends by itself do not count: an unattended page would keep its session forever.
+func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored) {
+	const steps = 20
+
+	now := s.Clock.Now()
+	if automatic(r) || now.Sub(session.Seen) < s.Config.IdleTimeout/steps {
+		return
+	}
+
+	session.Seen = now
+	if err := s.sessions.set(w, s.secure(r), session, s.expires(*session).Sub(now)); err != nil {
+		s.Log.WithError(err).Warn("renewing a session of the console failed")
+	}
+}
+
+// automatic reports whether the page sent the request without an action of the user.
+func automatic(r *http.Request) bool {
+	return r.Header.Get("Accept") == "text/event-stream" || r.Header.Get("X-Console-Live") != ""
+}
+
+// begin starts a session: it sets a cookie with a new ID, which replaces the one of an earlier session.
+func (s *Sessions) begin(w http.ResponseWriter, r *http.Request, session stored) error {
+	session.Begun = s.Clock.Now()
+	session.Seen = session.Begun
+
+	return s.sessions.set(w, s.secure(r), session, s.expires(session).Sub(session.Begun))
+}

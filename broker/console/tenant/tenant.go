@@ -1,0 +1,148 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/gorilla/mux"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/console/plain"
+	"github.com/environment-broker/environment-broker/broker/console/session"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/bounds"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+// codeOtherTenant is the code of an audit entry about a request for the instance of another tenant. The response does not reveal it.
+const codeOtherTenant = "OtherTenant"
+
+// Texts for users.
+const (
+	textNotFound    = "There is no such page, or it is not yours."
+	textUnavailable = "The page cannot be shown at the moment. Try again later."
+)
+
+// Instances has the instances; *instances.Store implements it.
+type Instances interface {
+	Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error)
+	List(ctx context.Context, filter instances.Filter) ([]instances.Listed, error)
+}
+
+// Operations has the operations of instances; *operations.Store implements it.
+type Operations interface {
+	OfInstance(ctx context.Context, tx storage.Tx, instanceID string) ([]process.Record, error)
+}
+
+// Options are the dependencies of the pages. All fields are required.
+type Options struct {
+	DB         *storage.DB
+	Instances  Instances
+	Operations Operations
+	// Describe returns the description of an operation of a plan for its users, and the percentage of its work that is done, or 0 if that is
+	// unknown.
+	Describe func(record process.Record, plan string) (text string, percent int)
+	// Kubeconfig returns the kubeconfig of an instance for its users, which contains no credentials.
+	Kubeconfig func(ctx context.Context, instanceID string) ([]byte, error)
+	Clock      clock.PassiveClock
+	Log        logrus.FieldLogger
+}
+
+// Pages serves the pages. It is safe for concurrent use.
+type Pages struct {
+	Options
+
+	home, instance, problem plain.Template
+}
+
+// New returns the handler of the pages. Package session must protect it.
+func New(options Options) http.Handler {
+	pages := &Pages{Options: options, home: plain.Parse(homeHTML), instance: plain.Parse(instanceHTML), problem: plain.Parse(problemHTML)}
+
+	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
+	router.NotFoundHandler = http.HandlerFunc(pages.notFound)
+	router.Use(httpserver.Trace)
+
+	for path, serve := range map[string]http.HandlerFunc{
+		session.Home:                                        pages.showHome,
+		session.Home + "instances/{instance_id}":            pages.showInstance,
+		session.Home + "instances/{instance_id}/kubeconfig": pages.download,
+	} {
+		router.Handle(path, httpserver.Methods{http.MethodGet: serve})
+	}
+
+	return router
+}
+
+// owned returns the instance in the path if the user may see it. Otherwise it returns storage.ErrNotFound, and marks a request for the instance of another
+// tenant for the audit log.
+func (p *Pages) owned(r *http.Request) (environment.Instance, error) {
+	ctx := r.Context()
+
+	id, err := url.PathUnescape(mux.Vars(r)["instance_id"])
+	if err != nil || !storage.IsText(id) || len(id) > bounds.ID {
+		return environment.Instance{}, storage.ErrNotFound
+	}
+
+	httpserver.Note(ctx, logging.InstanceID, id)
+
+	instance, err := p.Instances.Get(ctx, p.DB.Reader(), id)
+	if err != nil {
+		return environment.Instance{}, err //nolint:wrapcheck // named by the caller
+	}
+
+	if auth.FromContext(ctx).Has(auth.RoleViewer) ||
+		session.FromContext(ctx).Tenant.Owns(instance.GlobalAccountID, instance.Request.Cluster.Administrators) {
+		return instance, nil
+	}
+
+	audit.Mark(ctx, codeOtherTenant)
+
+	return environment.Instance{}, storage.ErrNotFound
+}
+
+// download sends the kubeconfig.
+func (p *Pages) download(w http.ResponseWriter, r *http.Request) {
+	instance, err := p.owned(r)
+	if err != nil {
+		p.fail(w, r, err)
+
+		return
+	}
+
+	content, err := p.Kubeconfig(r.Context(), instance.ID)
+	if err != nil {
+		p.fail(w, r, err)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Disposition", `attachment; filename="kubeconfig.yaml"`)
+	_, _ = w.Write(content) // an error means that the client has disconnected
+}
+
+func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
+	p.problem.Write(w, r, http.StatusNotFound, problemPage{page: p.page(r, "Not found"), Problem: textNotFound})
+}
+
+// fail shows an error. A missing instance and a missing kubeconfig are the same to the user.
+func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if refusal, ok := errors.AsType[*httpserver.Refusal](err); errors.Is(err, storage.ErrNotFound) || ok && refusal.Status == http.StatusNotFound {
+		p.notFound(w, r)
+
+		return
+	}
+
+	p.Log.WithError(err).Error("showing a page of the console failed")
+	p.problem.Write(w, r, httpserver.RefusalOf(err).Status, problemPage{page: p.page(r, "Not available"), Problem: textUnavailable})
+}

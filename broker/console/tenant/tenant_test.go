@@ -1,0 +1,397 @@
+package tenant_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/console/session"
+	"github.com/environment-broker/environment-broker/broker/console/tenant"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeoidc"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a text that would run in a browser if a page did not escape it.
+const script = `"'><script>alert(1)</script><img src=x onerror=alert(1)>`
+
+// fixture is a broker's console with pages of tenants and of operators.
+type fixture struct {
+	*testing.T
+
+	db         *storage.DB
+	instances  *instances.Store
+	operations *operations.Store
+	entries    *auditlog.Store
+	issuer     *fakeoidc.Issuer
+	server     *httptest.Server
+	// text describes all operations. failure is the error of all requests for kubeconfigs.
+	text    string
+	failure error
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+
+	f := &fixture{T: t, db: storagetest.SQLite(t), text: "Creating the cluster: 40 %"}
+
+	var (
+		handler http.Handler
+		err     error
+	)
+
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	t.Cleanup(f.server.Close)
+
+	if f.issuer, err = fakeoidc.New("console", f.server.URL+"/console/login/callback", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(f.issuer.Close)
+
+	keys := storagetest.Keys(t)
+
+	var errs [4]error
+
+	f.entries, errs[0] = auditlog.Open(t.Context(), f.db, time.Hour)
+	f.instances, errs[1] = instances.Open(t.Context(), f.db, keys)
+	f.operations, errs[2] = operations.Open(t.Context(), f.db, keys)
+
+	config := auth.Default()
+	config.OIDC.IssuerURL, config.OIDC.Audience = f.issuer.URL, []string{"environment-broker"}
+
+	access, err := auth.New(auth.Options{
+		Address: "127.0.0.1:1", Users: "viewer:v:viewer,operator:o:operator,admin:a:admin,osb:o:osb", Config: config, Clock: clock.RealClock{},
+		Log: logging.Discard(), Metrics: prometheus.NewRegistry(),
+	})
+	errs[3] = err
+
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+
+	settings := session.DefaultConfig()
+	settings.OIDCClientID, settings.TenantNameClaim, settings.TenantAccountClaim = "console", "email", "account"
+
+	sessions, err := session.New(session.Options{
+		Config: settings, Keys: keys, Access: access, NameClaim: "sub", PublicURL: f.server.URL, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Recorder: audit.NewRecorder(f.entries, f.db, clock.RealClock{}, logging.Discard()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	pages := tenant.New(tenant.Options{
+		DB: f.db, Instances: f.instances, Operations: f.operations, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Describe:   func(process.Record, string) (string, int) { return f.text, 40 },
+		Kubeconfig: func(_ context.Context, id string) ([]byte, error) { return []byte("kubeconfig of " + id), f.failure },
+	})
+
+	handler = sessions.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "operators") }), pages)
+
+	return f
+}
+
+// add stores an instance of the account with the administrators, and an operation that creates it.
+func (f *fixture) add(id, account string, state process.State, administrators ...string) {
+	f.Helper()
+
+	instance := environment.Instance{
+		ID: id, PlanID: "plan", PlanName: "aws", GlobalAccountID: account, Name: "name of " + id, ShootName: "c-" + uuid.NewString()[:8], Region: "eu-central-1",
+		RuntimeID: "runtime", CreatedAt: time.Now(), UpdatedAt: time.Now(),
+	}
+	instance.Request.Cluster.Administrators = administrators
+
+	operationID := uuid.NewString()
+
+	if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+		if err := storagetest.Insert(f.Context(), tx, f.instances, instance); err != nil {
+			return err
+		}
+
+		return f.operations.Accept(f.Context(), tx, process.New{
+			ID: operationID, Kind: environment.KindProvision, InstanceID: id, Tenant: account, Payload: json.RawMessage(`{}`), At: time.Now(),
+		})
+	}); err != nil {
+		f.Fatal(err)
+	}
+
+	claimed := storagetest.Claim(f, f.operations, process.Claim{
+		Owner: "replica", Limit: 1, Now: time.Now(), Until: time.Now().Add(time.Hour),
+	}, environment.KindProvision)
+	if len(claimed) != 1 {
+		f.Fatalf("claimed %d operations", len(claimed))
+	}
+
+	progress := process.Progress{Record: claimed[0].Record, Now: time.Now(), Release: state.Terminal()}
+	progress.Record.State, progress.Record.NextRun = state, time.Now().Add(time.Hour)
+
+	if state.Terminal() {
+		progress.Record.FinishedAt = time.Now()
+	}
+
+	if _, err := f.operations.Save(f.Context(), progress); err != nil {
+		f.Fatal(err)
+	}
+}
+
+type client struct {
+	*fixture
+
+	http.Client
+}
+
+// client returns a browser that follows redirects. A user name without claims logs in with its first letter as password; claims log in at the
+// issuer; neither is a client without a login.
+func (f *fixture) client(user string, claims map[string]any) client {
+	f.Helper()
+
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	c := client{f, http.Client{Jar: jar, Timeout: time.Minute}}
+
+	switch {
+	case claims != nil:
+		f.issuer.Claims = claims
+		c.get("/console/login/oidc")
+	case user != "":
+		request, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.server.URL+"/console/login",
+			strings.NewReader(url.Values{"user": {user}, "password": {user[:1]}}.Encode()))
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Origin", f.server.URL)
+		c.do(request)
+	}
+
+	return c
+}
+
+func (c client) get(path string) (status int, body string) {
+	c.Helper()
+
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, c.server.URL+path, http.NoBody)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	request.Header.Set("Sec-Fetch-Dest", "empty") // no redirect to the login
+	if strings.Contains(path, "/login") {
+		request.Header.Del("Sec-Fetch-Dest")
+	}
+
+	return c.do(request)
+}
+
+func (c client) do(request *http.Request) (status int, body string) {
+	c.Helper()
+
+	response, err := c.Do(request)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	return response.StatusCode, string(content)
+}
+
+// TestAccess requests each page as each kind of user. An operator gets the pages of operators at all paths.
+func TestAccess(t *testing.T) {
+	f := newFixture(t)
+	f.add("mine", "ga1", process.Succeeded, "joe@example.com", "olga@example.com")
+	f.add("other", "ga2", process.Succeeded, "bob@example.com")
+	f.add("nobody", "", process.Succeeded)
+
+	const (
+		ok, missing, login, denied, operators = "200", "404", "401", "403", "operators"
+	)
+
+	paths := []string{
+		"/console/", "/console/instances/mine", "/console/instances/mine/kubeconfig", "/console/instances/other", "/console/instances/other/kubeconfig",
+		"/console/instances/nobody", "/console/instances/none", "/console/instances/none/kubeconfig", "/console/instances", "/console/operations/one",
+		"/console/audit", "/console/instances/mine/cancel", "/console/instances/%00", "/console/live",
+	}
+
+	for _, user := range []struct {
+		reason, name string
+		claims       map[string]any
+		want         []string
+	}{
+		{"without a login", "", nil, []string{login, login, login, login, login, login, login, login, login, login, login, login, login, login}},
+		{"a platform", "osb", nil, []string{login, login, login, login, login, login, login, login, login, login, login, login, login, login}},
+		{"a viewer", "viewer", nil, []string{
+			operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators,
+		}},
+		{"an operator", "operator", nil, []string{
+			operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators,
+		}},
+		{"an admin", "admin", nil, []string{
+			operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators,
+		}},
+		{"an administrator of the instance", "", map[string]any{"sub": "1", "email": "olga@example.com"}, []string{
+			ok, ok, ok, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing,
+		}},
+		{"a user of the account", "", map[string]any{"sub": "2", "account": []string{"ga0", "ga1"}}, []string{
+			ok, ok, ok, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing,
+		}},
+		{"a user of another account", "", map[string]any{"sub": "3", "email": "bob@example.com", "account": "ga3"}, []string{
+			ok, missing, missing, ok, ok, missing, missing, missing, missing, missing, missing, missing, missing, missing,
+		}},
+		{"an administrator by a claim that does not count", "", map[string]any{"sub": "olga@example.com", "name": "olga@example.com", "account": "olga@example.com"}, []string{
+			ok, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing,
+		}},
+		{"an unverified address of mail", "", map[string]any{"sub": "4", "email": "olga@example.com", "email_verified": false}, []string{
+			ok, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing,
+		}},
+		{"a user without claims", "", map[string]any{"sub": "5", "account": ""}, []string{
+			ok, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing, missing,
+		}},
+		{"a role at the issuer", "", map[string]any{"sub": "6", "groups": "runtimeViewer"}, []string{
+			operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators, operators,
+		}},
+	} {
+		c := f.client(user.name, user.claims)
+
+		for i, path := range paths {
+			status, body := c.get(path)
+			got := map[int]string{200: ok, 404: missing, 401: login, 403: denied}[status]
+
+			if body == operators {
+				got = operators
+			}
+
+			if got != user.want[i] {
+				t.Errorf("%s, %s: want %s, got %d %s", user.reason, path, user.want[i], status, body)
+			}
+
+			if got == missing && strings.Contains(body, "name of") {
+				t.Errorf("%s, %s: the page names the instance: %s", user.reason, path, body)
+			}
+		}
+	}
+}
+
+func TestMissingAndForeignLookTheSame(t *testing.T) {
+	f := newFixture(t)
+	f.add("other", "ga2", process.Succeeded, "bob@example.com")
+
+	c := f.client("", map[string]any{"sub": "olga"})
+	_, missing := c.get("/console/instances/none")
+	_, foreign := c.get("/console/instances/other")
+
+	if missing != foreign {
+		t.Errorf("the pages differ: %s and %s", missing, foreign)
+	}
+
+	found, err := f.entries.List(t.Context(), auditlog.Filter{InstanceID: "other", Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(found) != 1 || found[0].Code != "OtherTenant" || found[0].Status != http.StatusNotFound || found[0].By.User != "olga" {
+		t.Errorf("the audit log has %+v", found)
+	}
+}
+
+func TestInstancePage(t *testing.T) {
+	f := newFixture(t)
+	f.add("running", "ga1", process.InProgress)
+	f.add("ready", "ga1", process.Succeeded)
+	f.add("failed", "ga1", process.Failed)
+
+	c := f.client("", map[string]any{"sub": "olga", "account": "ga1"})
+
+	for path, test := range map[string]struct{ contains, lacks []string }{
+		"/console/": {contains: []string{`<a href="/console/instances/ready">name of ready</a>`, "olga"}},
+		"/console/instances/running": {
+			contains: []string{`data-refresh="2"`, "Creating the cluster: 40 %", `value="40"`, "creating", "aws", "eu-central-1"}, lacks: []string{"kubeconfig"},
+		},
+		"/console/instances/ready":  {contains: []string{"active", `href="/console/instances/ready/kubeconfig"`}, lacks: []string{"data-refresh", "<progress"}},
+		"/console/instances/failed": {contains: []string{"creation failed", "Creating the cluster: 40 %"}, lacks: []string{"data-refresh", "kubeconfig"}},
+	} {
+		_, body := c.get(path)
+
+		for _, text := range test.contains {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s lacks %q: %s", path, text, body)
+			}
+		}
+
+		for _, text := range test.lacks {
+			if strings.Contains(body, text) {
+				t.Errorf("%s has %q: %s", path, text, body)
+			}
+		}
+	}
+}
+
+func TestTextsAreEscaped(t *testing.T) {
+	f := newFixture(t)
+	f.text = script
+	f.add(script, "ga1", process.Failed, script)
+	f.add("two"+script, "ga1", process.InProgress)
+
+	c := f.client("", map[string]any{"sub": script, "account": "ga1"})
+
+	for _, path := range []string{"/console/", tenant.Address(script), tenant.Address("two" + script), "/console/" + url.PathEscape(script)} {
+		status, body := c.get(path)
+		if strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") || status != http.StatusOK && !strings.HasPrefix(path, "/console/%22") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	f := newFixture(t)
+	f.add("a/b", "ga1", process.Succeeded)
+
+	c := f.client("", map[string]any{"sub": "olga", "account": "ga1"})
+
+	if status, body := c.get("/console/instances/a%2Fb/kubeconfig"); status != http.StatusOK || body != "kubeconfig of a/b" {
+		t.Errorf("the kubeconfig is %d %s", status, body)
+	}
+
+	f.failure = httpserver.Refuse(http.StatusNotFound, "not ready")
+	if status, _ := c.get("/console/instances/a%2Fb/kubeconfig"); status != http.StatusNotFound {
+		t.Errorf("without a kubeconfig: %d", status)
+	}
+
+	f.failure = errors.New("secret cause")
+	if status, body := c.get("/console/instances/a%2Fb/kubeconfig"); status != http.StatusInternalServerError || strings.Contains(body, "secret") {
+		t.Errorf("after a failure: %d %s", status, body)
+	}
+}

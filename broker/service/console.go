@@ -1,0 +1,51 @@
+package service
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/console/session"
+	"github.com/environment-broker/environment-broker/broker/console/tenant"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// console returns the handler of the console, or nil if it is turned off.
+func (s *Service) console(config Config, operators operator.Options) (http.Handler, error) {
+	if !config.Console.Enabled {
+		return nil, nil
+	}
+
+	sessions, err := session.New(session.Options{
+		Config: config.Console, Keys: s.Keys, Access: s.Access, NameClaim: config.Access.OIDC.NameClaim, PublicURL: config.PublicURL,
+		Recorder: operators.Recorder, Clock: clock.RealClock{}, Log: s.Log, Metrics: s.HTTP,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	pages := tenant.New(tenant.Options{
+		DB: operators.DB, Instances: operators.Instances, Operations: operators.Operations, Kubeconfig: operators.UserKubeconfig,
+		Clock: operators.Clock, Log: s.Log,
+		Describe: func(record process.Record, plan string) (string, int) {
+			now := operators.Clock.Now()
+			forecast := operators.Estimator.Forecast(record, plan, now)
+
+			return broker.OperationText(record, forecast, now), forecast.Percent
+		},
+	})
+
+	return sessions.Handler(pages, pages), nil
+}
+
+// dashboard returns the address of the dashboard of instances, with the placeholder {instance_id}, or an empty text.
+func (c Config) dashboard() string {
+	if c.DashboardURL != "" || !c.Console.Enabled || c.PublicURL == "" {
+		return c.DashboardURL
+	}
+
+	return strings.TrimSuffix(c.PublicURL, "/") + session.Home + "instances/{instance_id}"
+}

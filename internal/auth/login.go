@@ -1,0 +1,97 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// DelayedError reports that a password was not compared because of earlier failed logins. Wait is the time until the next attempt.
+type DelayedError struct{ Wait time.Duration }
+
+// Error returns the text for the user.
+func (*DelayedError) Error() string { return textLoginDelayed }
+
+// Password returns the user whose name and password a form has sent with the request. It delays logins after failed ones exactly as Require
+// does, and both count together. The error is a *DelayedError or a *Rejection.
+func (a *Authorizer) Password(r *http.Request, users Users, name, password string) (Identity, error) {
+	attempt := r.Clone(r.Context())
+	attempt.SetBasicAuth(name, password)
+
+	if wait := a.logins.begin(attempt); wait > 0 {
+		a.count(LoginDelayed)
+
+		return Identity{}, &DelayedError{Wait: wait}
+	}
+
+	identity, matched := users.Find(name, password)
+	a.logins.end(attempt, !matched)
+
+	if !matched {
+		a.count(Unauthenticated)
+
+		return Identity{}, reject(textWrongPassword)
+	}
+
+	return identity, nil
+}
+
+// count counts a rejected request.
+func (a *Authorizer) count(reason string) {
+	if a.Refused != nil {
+		a.Refused(reason)
+	}
+}
+
+// For returns an authenticator for tokens of the same issuer with another audience, such as the client ID of a login in a browser. Both share
+// the keys of the issuer.
+func (t *Tokens) For(audience string) *Tokens {
+	other := *t
+	other.options.Audiences = []string{audience}
+
+	return &other
+}
+
+// Roles returns the roles that the rules grant to the claims.
+func (t *Tokens) Roles(claims map[string][]string) []Role { return t.options.Rules.roles(claims) }
+
+// Relevant returns the values of claims that grant roles. Roles returns the same for them as for all claims.
+func (t *Tokens) Relevant(claims map[string][]string) map[string][]string {
+	return t.options.Rules.relevant(claims)
+}
+
+// Endpoint returns the addresses at which browsers log in and at which the service exchanges codes for tokens. It reads the configuration of
+// the issuer.
+func (t *Tokens) Endpoint(ctx context.Context) (oauth2.Endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
+
+	provider, err := oidc.NewProvider(t.ClientContext(ctx), t.options.Issuer)
+	if err != nil {
+		return oauth2.Endpoint{}, fmt.Errorf("fetching the configuration of the issuer: %w", err)
+	}
+
+	endpoint := provider.Endpoint()
+	for _, text := range []string{endpoint.AuthURL, endpoint.TokenURL} {
+		if !safeText(text) {
+			return oauth2.Endpoint{}, errors.New("the addresses for logins at the issuer do not use https")
+		}
+	}
+
+	return endpoint, nil
+}
+
+// ClientContext returns a context with which oauth2 and oidc reach the issuer. The client limits the duration and the size of responses, and
+// follows no redirects.
+func (t *Tokens) ClientContext(ctx context.Context) context.Context {
+	client := t.keys.bounded()
+	client.Timeout = keysTimeout
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+	return oidc.ClientContext(ctx, client)
+}
