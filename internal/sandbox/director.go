@@ -38,32 +38,32 @@ const (
 const directorCredentials = "director-credentials.yaml"
 
 // startDirector starts a listener for a simulated Director on a free loopback port and writes the credentials file. It returns
-// the Director's address and two parts to run: the Director, and the agents that connect to it. The credentials file has the
+// the Director, its address and two parts to run: the Director, and the agents that connect to it. The credentials file has the
 // format of the Secret that the Provisioner reads in production. It contains the address, which changes with each start, so every
 // start rewrites it.
 func startDirector(ctx context.Context, config Config, api client.WithWatch, log logrus.FieldLogger,
-) (address string, parts []lifecycle.Part, err error) {
-	director, err := fakedirector.New(fakedirector.Options{File: filepath.Join(config.Dir, "director.json")})
+) (director *fakedirector.Director, address string, parts []lifecycle.Part, err error) {
+	director, err = fakedirector.New(fakedirector.Options{File: filepath.Join(config.Dir, "director.json")})
 	if err != nil {
-		return "", nil, err
+		return nil, "", nil, err
 	}
 
 	server, err := httpserver.Listen(ctx, "127.0.0.1:0", director, 0)
 	if err != nil {
-		return "", nil, fmt.Errorf("starting the simulated Director: %w", err)
+		return nil, "", nil, fmt.Errorf("starting the simulated Director: %w", err)
 	}
 
 	credentials := fmt.Sprintf("data:\n  client_id: %s\n  client_secret: %s\n  tokens_endpoint: http://%s%s\n",
 		fakedirector.DefaultClientID, fakedirector.DefaultClientSecret, server.Address(), fakedirector.TokenPath)
 
 	if err := atomicfile.Write(filepath.Join(config.Dir, directorCredentials), []byte(credentials)); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("writing the credentials for the simulated Director: %w", err), server.Close())
+		return nil, "", nil, errors.Join(fmt.Errorf("writing the credentials for the simulated Director: %w", err), server.Close())
 	}
 
 	clusters := clusteraccess.New(gardener.New(api, gardenlet.Namespace(fakegarden.DefaultProject)))
 	simulated := agents{director: director, clusters: clusters, log: log.WithField("service", "agents")}
 
-	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: simulated.run}}, nil
+	return director, server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: simulated.run}}, nil
 }
 
 // agents runs a simulated runtime agent for each cluster whose runtime has a one-time token. In production, Kyma installs the

@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecis"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
@@ -31,12 +32,14 @@ type outside struct {
 	simulators string
 }
 
-// startSimulators starts a listener for the simulated systems of the broker on a free loopback port. The systems keep their objects
-// in memory: after a restart of the sandbox, the broker finds none of the objects that it has recorded, which counts as removed.
-func startSimulators(ctx context.Context) (address string, part lifecycle.Part, err error) {
-	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(
+// startSimulators starts a listener for the simulated systems of the broker, and for the page that also shows others, on a free
+// loopback port. The systems keep their objects in memory: after a restart of the sandbox, the broker finds none of the objects that it
+// has recorded, which counts as removed.
+func startSimulators(ctx context.Context, others ...simulator.System) (address string, part lifecycle.Part, err error) {
+	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(append([]simulator.System{
 		fakeavs.New(), fakecis.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
-		fakecontrolplane.New()), 0)
+		fakecontrolplane.New(),
+	}, others...)...), 0)
 	if err != nil {
 		return "", lifecycle.Part{}, fmt.Errorf("starting the simulated systems: %w", err)
 	}
@@ -46,23 +49,29 @@ func startSimulators(ctx context.Context) (address string, part lifecycle.Part, 
 
 // startSystems starts the simulated systems that the configuration turns on. The parts are valid even if it fails.
 func startSystems(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (systems outside, parts []lifecycle.Part, err error) {
+	var others []simulator.System
+
+	if config.Director {
+		var director *fakedirector.Director
+
+		director, systems.director, parts, err = startDirector(ctx, config, garden, log)
+		if err != nil {
+			return systems, parts, err
+		}
+
+		others = append(others, fakedirector.System{Director: director})
+	}
+
 	if config.Integrations {
 		var part lifecycle.Part
-		if systems.simulators, part, err = startSimulators(ctx); err != nil {
-			return systems, nil, err
+		if systems.simulators, part, err = startSimulators(ctx, others...); err != nil {
+			return systems, parts, err
 		}
 
 		parts = append(parts, part)
 	}
 
-	if config.Director {
-		var directorParts []lifecycle.Part
-
-		systems.director, directorParts, err = startDirector(ctx, config, garden, log)
-		parts = append(parts, directorParts...)
-	}
-
-	return systems, parts, err
+	return systems, parts, nil
 }
 
 // configure connects the broker to the simulated systems. Files that the broker reads are written to dir.

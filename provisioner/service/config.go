@@ -44,6 +44,8 @@ type Director struct {
 	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the Secret is used"`
 	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, the system's authorities"`
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to Director, per replica"`
+
+	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of a call to Director, or to its token endpoint"`
 }
 
 // OAuth configures how the Provisioner authenticates to Director. The Secret is read only if Director.OAuthPath is empty.
@@ -102,7 +104,7 @@ func DefaultConfig() Config {
 		Config:                shared,
 		APIEndpoint:           "/graphql",
 		PlaygroundAPIEndpoint: "/graphql",
-		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16},
+		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16, Timeout: 30 * time.Second},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		ProvisioningTimeout: ProvisioningTimeout{
 			ClusterDomains:         10 * time.Minute,
@@ -147,6 +149,7 @@ func (c Config) check() error {
 			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: set only one of them, because authorities are not used without verification",
 		},
 		{c.Director.Calls < 1, "APP_DIRECTOR_CALLS: must be at least 1"},
+		{c.Director.Timeout <= 0, "APP_DIRECTOR_TIMEOUT: must be positive"},
 		{c.Gardener.KubeconfigValidity < 10*time.Minute, "APP_GARDENER_KUBECONFIG_VALIDITY: Gardener requires at least 10m"},
 		{c.Gardener.Calls < 1, "APP_GARDENER_CALLS: must be at least 1"},
 	} {

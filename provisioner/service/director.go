@@ -46,7 +46,7 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 	})
 
 	client, err := director.New(director.Options{
-		URL: config.Director.URL, Credentials: credentials, Transport: transport,
+		URL: config.Director.URL, Credentials: credentials, Transport: transport, Timeout: config.Director.Timeout,
 		WrapTransport: system.Transport, WrapTokenTransport: tokens.Transport,
 	})
 	if err != nil {

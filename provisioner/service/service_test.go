@@ -432,6 +432,7 @@ func TestRefusedConfiguration(t *testing.T) {
 		"unchecked": {"skipping verification contradicts a file of authorities", func(c *service.Config) {
 			c.Director.CAFile, c.OAuth.SkipDirectorCertVerification = credentials, true
 		}, "set only one of them"},
+		"director time":  {"a call needs time", func(c *service.Config) { c.Director.Timeout = 0 }, "APP_DIRECTOR_TIMEOUT"},
 		"director calls": {"the limit of calls must be positive", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
 		"no poll": {
 			"a wait must be positive: without it an existing cluster would be recorded as deleted",

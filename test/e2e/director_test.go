@@ -65,5 +65,8 @@ func newDirector(t *testing.T) (*fakedirector.Director, provisioner.Director) {
 		t.Fatal(err)
 	}
 
-	return director, provisioner.Director{Enabled: true, URL: server.URL + fakedirector.GraphQLPath, OAuthPath: credentials, Calls: 16}
+	settings := provisioner.DefaultConfig().Director
+	settings.Enabled, settings.URL, settings.OAuthPath = true, server.URL+fakedirector.GraphQLPath, credentials
+
+	return director, settings
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeedp"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeias"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
@@ -17,31 +19,62 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDeletionLeavesNothing compares what the simulated upstreams hold before the creation of two instances, during their lives, and
-// after their deletions.
+// TestDeletionLeavesNothing compares what the simulated upstreams hold before the creation of three instances of a tenant, during their
+// lives, and after their deletions. In each case, another system installs Kyma.
 func TestDeletionLeavesNothing(t *testing.T) {
+	for name, c := range kymaInstallers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testDeletionLeavesNothing(t, c)
+		})
+	}
+}
+
+func testDeletionLeavesNothing(t *testing.T, c kymaInstaller) {
+	t.Helper()
+
 	monitoring, platform, identity := fakeavs.New(), fakeedp.New(), fakeias.New()
-	systems := []simulator.System{monitoring, platform, identity}
+	systems := []simulator.System{monitoring, platform, identity, fakecleanup.New()}
+	holding := systems[:3:3]
+
+	if c.installer != nil {
+		systems, holding = append(systems, c.installer), append(holding, c.installer)
+	}
+
 	server := httptest.NewServer(simulator.NewHandler(systems...))
 	t.Cleanup(server.Close)
 
-	e := harness.Start(t, harness.Options{ClusterCreation: 100 * time.Millisecond, Configure: func(c *service.Config, _ *provisioner.Config) {
-		c.AvS = fakeavs.Config(server.URL + "/avs")
-		c.AvS.Tags.Enabled = true
-		c.Gardener.ShootDomain = "example.com"
-		c.EDP.AuthURL, c.EDP.AdminURL, c.EDP.Namespace, c.EDP.Secret = server.URL+"/edp", server.URL+"/edp", fakeedp.Namespace, fakeedp.Secret
-		c.IAS.URL, c.IAS.UserID, c.IAS.UserSecret = server.URL+"/ias", fakeias.User, fakeias.Secret
-	}})
-	client := harness.Client{TB: t, Endpoint: e.Broker.Endpoint}
+	director, directorSettings := newDirector(t)
+	e := prepare(t, harness.SQLite, 100*time.Millisecond, c.configure, func(config *service.Config, p *provisioner.Config) {
+		c.use(t, config, server.URL)
+		useUpstreams(config, server.URL)
 
-	plans := map[string]string{"paid": harness.PlanAWS, "trial": harness.PlanTrial}
+		if c.installer != nil { // the Provisioner waits for an agent after an installation
+			p.Director = directorSettings
+		}
+	})
+	e.usePool(server.URL + "/cleanup")
+
+	account := poolAccount(1) // of the trial
+	account.Labels[gardenclient.LabelType], account.Provider.Type = "azure", "azure"
+
+	if err := e.services.Garden.Client().Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+
+	e.startBroker()
+
+	plans := map[string]string{"paid": harness.PlanAWS, "kyma": harness.PlanPreview, "trial": harness.PlanTrial}
 	for id, plan := range plans {
 		identity.Add(id) // as the Kyma Environment Broker did
-		client.Create(id, plan)
-		client.WantSucceeded(id)
+		e.Create(id, plan)
 	}
 
 	got := map[string]int{}
+
+	for id := range plans {
+		e.WantSucceeded(id)
+	}
 
 	for _, definition := range monitoring.Evaluations() {
 		parts := strings.Split(definition.Name, "-")
@@ -49,24 +82,46 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	}
 
 	// The fake garden has no seeds.
-	if diff := cmp.Diff(map[string]int{"int of paid": 2, "ext of paid": 0, "int of trial": 2}, got); diff != "" {
+	want := map[string]int{"int of paid": 2, "ext of paid": 0, "int of kyma": 2, "ext of kyma": 0, "int of trial": 2}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tags of the evaluations: -want +got\n%s", diff)
 	}
 
-	for _, system := range systems {
+	for _, system := range holding {
 		if len(system.Holds()) == 0 {
 			t.Errorf("%s holds nothing, so the deletion proves nothing", system.Name())
 		}
 	}
 
+	if clusters, runtimes := len(e.shoots()), len(director.Runtimes()); clusters != len(plans) || c.installer != nil && runtimes != len(plans) {
+		t.Errorf("Gardener has %d clusters and Director %d runtimes, so the deletion proves nothing", clusters, runtimes)
+	}
+
 	for id, plan := range plans {
-		client.Delete(id, plan)
-		client.WantGone(id)
+		e.Delete(id, plan)
+	}
+
+	for id := range plans {
+		e.WantGone(id)
 	}
 
 	for _, system := range systems {
 		if left := system.Holds(); len(left) > 0 {
 			t.Errorf("%s still holds %v", system.Name(), left)
 		}
+	}
+
+	if clusters, runtimes := e.shoots(), director.Runtimes(); len(clusters) > 0 || len(runtimes) > 0 {
+		t.Errorf("Gardener still has %d clusters, and Director the runtimes %v", len(clusters), runtimes)
+	}
+
+	for _, account := range poolAccounts(t, e.services.Garden.Client()) {
+		if account.Labels[gardenclient.LabelDirty] != "true" {
+			t.Errorf("the account %s waits for no cleanup: %v", account.Name, account.Labels)
+		}
+	}
+
+	if left := strings.TrimSpace(e.ebctl("instance", "list", "--leftovers")); left != "Nothing is left over." {
+		t.Errorf("leftovers: %s", left)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecontrolplane"
@@ -119,17 +120,39 @@ func (q *quoting) count() int {
 	return len(q.quoted)
 }
 
-// kymaSecrets is a case of TestNoSecretInClear.
-type kymaSecrets struct {
-	// installer is the system that installs Kyma, or nil for the Provisioner.
+// kymaInstaller is a system that installs Kyma.
+type kymaInstaller struct {
+	// installer is its simulator, or nil for the Provisioner.
 	installer simulator.System
 	configure func(*broker.Config, *provisioner.Config)
 	// upgrade is the version of an upgrade of Kyma, or empty for none.
 	upgrade string
 }
 
+// kymaInstallers returns a case for each system that can install Kyma. Its simulator is new.
+func kymaInstallers() map[string]kymaInstaller {
+	return map[string]kymaInstaller{
+		"Provisioner": {configure: withReleases("1.0.0"), upgrade: "1.1.0"},
+		"Reconciler": {installer: fakereconciler.New().Quick(), upgrade: "1.1.0", configure: func(c *broker.Config, _ *provisioner.Config) {
+			c.Kyma.Version, c.Kyma.Installer = "1.0.0", environment.InstallerReconciler
+		}},
+		"Lifecycle Manager": {installer: fakecontrolplane.New(), configure: func(c *broker.Config, _ *provisioner.Config) {
+			c.LifecycleManager.Enabled, c.Kyma.Version, c.Kyma.OnDemandVersion = true, "", false
+		}},
+	}
+}
+
+// useUpstreams lets the broker reach the simulators of AvS, EDP and IAS on the server of the simulators.
+func useUpstreams(config *broker.Config, server string) {
+	config.AvS = fakeavs.Config(server + "/avs")
+	config.AvS.Tags.Enabled = true
+	config.Gardener.ShootDomain = "example.com"
+	config.EDP.AuthURL, config.EDP.AdminURL, config.EDP.Namespace, config.EDP.Secret = server+"/edp", server+"/edp", fakeedp.Namespace, fakeedp.Secret
+	config.IAS.URL, config.IAS.UserID, config.IAS.UserSecret = server+"/ias", fakeias.User, fakeias.Secret
+}
+
 // use lets the broker reach the installer on the server of the simulators.
-func (k kymaSecrets) use(t *testing.T, config *broker.Config, server string) {
+func (k kymaInstaller) use(t *testing.T, config *broker.Config, server string) {
 	t.Helper()
 
 	switch k.installer.(type) {
@@ -144,7 +167,7 @@ func (k kymaSecrets) use(t *testing.T, config *broker.Config, server string) {
 }
 
 // add adds the credentials of the kubeconfigs that the installer holds.
-func (k kymaSecrets) add(t *testing.T, known *secrets) {
+func (k kymaInstaller) add(t *testing.T, known *secrets) {
 	t.Helper()
 
 	switch installer := k.installer.(type) {

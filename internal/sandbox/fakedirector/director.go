@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
 //go:embed schema.graphql
@@ -71,7 +72,7 @@ type Director struct {
 	unknownTenants map[string]bool
 	tokens         map[string]time.Time
 	faults         []Fault
-	calls          []string
+	calls          []simulator.Call
 }
 
 // New returns a Director with the runtimes from Options.File. A missing file is not an error, but an unreadable file is.
@@ -146,7 +147,12 @@ func (d *Director) Calls() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
-	return slices.Clone(d.calls)
+	names := make([]string, len(d.calls))
+	for i, call := range d.calls {
+		names[i] = call.Operation
+	}
+
+	return names
 }
 
 // Forget makes a tenant unknown: requests for this tenant fail with TenantNotFound. Runtimes still returns the tenant's runtimes.
@@ -172,7 +178,9 @@ func (d *Director) RevokeTokens() {
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	granted := request.PostFormValue("grant_type") // reads the whole body; otherwise net/http does not detect a disconnect
 
-	fault := d.faultOf(TokenOperation)
+	fault, w, done := d.begin(TokenOperation, w, request)
+	defer done()
+
 	if fault.answer(w, request) {
 		return
 	}

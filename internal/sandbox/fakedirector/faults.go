@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
 // TokenOperation is the name of the token endpoint in faults and calls. All other operations have the names in the schema.
@@ -18,8 +21,8 @@ type Fault struct {
 	Operation string
 	// Code, if set, is the error_code of the response. The operation is not executed.
 	Code ErrorCode
-	// Status, if set, is the HTTP status of the response. The operation is not executed.
-	Status int
+	// Status, if set, is the HTTP status of the response. The operation is not executed. RetryAfter is its header, in seconds.
+	Status, RetryAfter int
 	// Body, if set, is the body of the response. The operation is not executed.
 	Body string
 	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
@@ -45,14 +48,28 @@ func (d *Director) Inject(faults ...Fault) {
 	}
 }
 
-// faultOf records a call and returns its fault, or the zero value if there is none. It consumes the fault, so a fault that is
-// injected once affects only one of two concurrent calls.
-func (d *Director) faultOf(operation string) Fault {
+// begin records a call. It returns the fault of the call, or the zero value if there is none, and the writer for the response. done
+// records the status of the response. begin consumes the fault, so a fault that is injected once affects only one of two concurrent
+// calls.
+func (d *Director) begin(operation string, w http.ResponseWriter, request *http.Request) (fault Fault, recorded http.ResponseWriter, done func()) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
-	d.calls = append(d.calls, operation)
+	response, number := &recording{ResponseWriter: w}, len(d.calls)
+	d.calls = append(d.calls, simulator.Call{At: d.options.Now(), Operation: operation, Method: request.Method, Path: request.URL.Path})
 
+	done = func() {
+		d.mutex.Lock()
+		defer d.mutex.Unlock()
+
+		d.calls[number].Status = response.status
+	}
+
+	return d.take(operation), response, done
+}
+
+// take returns the fault of a call and counts it. The caller must hold the mutex.
+func (d *Director) take(operation string) Fault {
 	for i := range d.faults {
 		fault := &d.faults[i]
 		if fault.Operation != "" && fault.Operation != operation {
@@ -88,6 +105,10 @@ func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	case f.Unsent:
 		panic(http.ErrAbortHandler) // net/http closes the connection
 	case f.Status != 0:
+		if f.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+		}
+
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	case f.Body != "":
 		_, _ = w.Write([]byte(f.Body))

@@ -27,7 +27,9 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 
-	fault := d.faultOf(field.Name)
+	fault, w, done := d.begin(field.Name, w, request)
+	defer done()
+
 	if fault.answer(w, request) {
 		return
 	}

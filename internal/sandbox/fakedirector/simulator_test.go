@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
 func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) string {
@@ -164,5 +165,59 @@ func TestConnector(t *testing.T) {
 
 	if err := again.Connect(t.Context(), fakedirector.DefaultConnectorURL, given[0].Token); err == nil {
 		t.Error("a restarted Director accepted a spent token")
+	}
+}
+
+// TestPage shows a Director on the page of the simulated systems, with a fault that the page has injected.
+func TestPage(t *testing.T) {
+	d, err := fakedirector.New(fakedirector.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	pages := simulator.NewHandler(fakedirector.System{Director: d})
+	send := func(method, path, body string) (int, string) {
+		answer := httptest.NewRecorder()
+		pages.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+
+		return answer.Code, answer.Body.String()
+	}
+
+	token, _ := login(t, d, fakedirector.DefaultClientSecret, "client_credentials")
+	register := `mutation { result: registerRuntime(in: {name: "first", labels: {}}) { id } }`
+
+	ask(t, d, "tenant-1", token, register)
+	id := d.Runtimes()[0].ID
+	ask(t, d, "tenant-1", token, `mutation { result: requestOneTimeTokenForRuntime(id: "`+id+`") { token } }`)
+
+	if status, body := send(http.MethodPost, "/simulators/director/faults", `{"operation": "registerRuntime", "status": 503, "times": 2}`); status != http.StatusNoContent {
+		t.Errorf("injecting a fault: %d %s", status, body)
+	}
+
+	if got := ask(t, d, "tenant-1", token, register); !strings.Contains(got, "Service Unavailable") {
+		t.Errorf("the injected fault: %s", got)
+	}
+
+	_, page := send(http.MethodGet, "/simulators", "")
+	for _, want := range []string{
+		"<h2>director</h2>", "runtime " + id + " (first) of tenant tenant-1: INITIAL, 1 one-time tokens", "registerRuntime: status 503, 1 calls left",
+		"<td>registerRuntime</td><td>POST /graphql</td><td>200</td>", "<td>registerRuntime</td><td>POST /graphql</td><td>503</td>",
+		"<td>token</td><td>POST /oauth/token</td><td>200</td>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not contain %q:\n%s", want, page)
+		}
+	}
+
+	if issued := d.Runtimes()[0].OneTimeTokens[0].Token; strings.Contains(page, issued) || strings.Contains(page, token) {
+		t.Error("the page shows a token")
+	}
+
+	if status, _ := send(http.MethodDelete, "/simulators/director/faults", ""); status != http.StatusNoContent {
+		t.Errorf("withdrawing the faults: %d", status)
+	}
+
+	if got := ask(t, d, "tenant-1", token, register); !strings.Contains(got, `"id"`) {
+		t.Errorf("without the fault: %s", got)
 	}
 }
