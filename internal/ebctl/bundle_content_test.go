@@ -129,7 +129,7 @@ func (s *contentServer) run(t *testing.T, token string, wantCode int, args ...st
 		},
 		Terminal: func() (follow.Size, bool) { return follow.Size{}, false },
 		Clock:    newFakeClock(time.Now()),
-	}.Run(t.Context(), append([]string{"bundle"}, append(args, "--ca-file", caFile)...))
+	}.Run(t.Context(), append([]string{"bundle", "--ca-file=" + caFile}, args...))
 
 	if code != wantCode {
 		t.Fatalf("%q: exit code %d, want %d\n%s%s", args, code, wantCode, stdout.String(), stderr.String())
@@ -194,6 +194,7 @@ func TestBundleContentErrors(t *testing.T) {
 		"Busy":        {func(s *contentServer) { s.busy = 9 }, []string{"addon"}, ebctl.ExitError, "responds 503"},
 		"Redirect":    {func(s *contentServer) { s.redirect = "https://other.example.com/" }, []string{"addon"}, ebctl.ExitError, "responds 307"},
 		"Token":       {func(*contentServer) {}, []string{"addon", "--token", "wrong"}, ebctl.ExitError, "bundle-reader"},
+		"Authority":   {func(*contentServer) {}, []string{"addon", "--ca-file="}, ebctl.ExitError, "set --ca-file"},
 		"Missing":     {func(*contentServer) {}, []string{"other"}, ebctl.ExitNotFound, "ebctl bundle list"},
 	} {
 		t.Run(name, func(t *testing.T) {

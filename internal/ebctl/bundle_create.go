@@ -3,6 +3,7 @@ package ebctl
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -65,7 +66,8 @@ func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 	flags.StringVar(&o.directory, "directory", "", "the folder of the Git repository (default the root)")
 	flags.StringVar(&o.http, "http", "", "the URL of an archive")
 	flags.StringVar(&o.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")
-	flags.StringArrayVar(&o.configMaps, "config-map", nil, "a ConfigMap in the provisioner's namespace; can be repeated")
+	flags.StringArrayVar(&o.configMaps, "config-map", nil,
+		"NAME[:FOLDER]: a ConfigMap in the provisioner's namespace, and the folder of its files in the bundle, such as content:manifests; can be repeated")
 }
 
 // addBundleClass adds the flag --bundle-class.
@@ -136,8 +138,9 @@ func (o bundleOrder) source() (v1alpha1.BundleSource, error) {
 		return v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}}, nil
 	default:
 		source := v1alpha1.BundleSource{Type: v1alpha1.SourceTypeConfigMaps}
-		for _, name := range o.configMaps {
-			source.ConfigMaps = append(source.ConfigMaps, v1alpha1.ConfigMapSource{ConfigMap: v1alpha1.LocalReference{Name: name}})
+		for _, given := range o.configMaps {
+			name, folder, _ := strings.Cut(given, ":")
+			source.ConfigMaps = append(source.ConfigMaps, v1alpha1.ConfigMapSource{ConfigMap: v1alpha1.LocalReference{Name: name}, Path: folder})
 		}
 
 		return source, nil

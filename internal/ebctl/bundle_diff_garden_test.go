@@ -89,7 +89,10 @@ func TestBundleDiff(t *testing.T) {
 	out, _ = diff(ebctl.ExitDifferent, "-f", bundle, "-o", "name")
 	wantTexts(t, out, "ConfigMap "+running.namespace+"/other\n")
 
-	// The ConfigMap has no folder manifests.
+	out, _ = diff(ebctl.ExitDifferent, "--config-map", "content:manifests", "-o", "name")
+	wantTexts(t, out, "ConfigMap "+running.namespace+"/other\n")
+
+	// The file of the ConfigMap is not in the folder manifests.
 	_, problems = diff(ebctl.ExitOperationFailed, "--config-map", "content")
 	wantTexts(t, problems, name+" failed (UnpackFailed)", "manifests")
 

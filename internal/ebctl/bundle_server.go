@@ -2,6 +2,7 @@ package ebctl
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -132,6 +133,10 @@ func send(ctx context.Context, client *http.Client, target *url.URL, upload *os.
 	request.ContentLength = size
 
 	response, err := client.Do(request)
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return nil, fmt.Errorf("calling the content server: %w: set --ca-file to a file with that authority", err)
+	}
+
 	if err != nil {
 		return nil, fmt.Errorf("calling the content server: %w", err)
 	}
