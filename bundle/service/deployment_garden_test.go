@@ -76,6 +76,9 @@ func TestDeployment(t *testing.T) {
 		t.Errorf("the active Bundle is %q in phase %q: %v", active.Name, active.Status.Phase, err)
 	}
 
+	hasEvent(t, v1alpha1.KindBundle, active.Name, "Normal UnpackSuccessful the content is unpacked: sha256:")
+	hasEvent(t, v1alpha1.KindBundleDeployment, deployment.Name, "Normal InstallationSucceeded Bundle "+active.Name+" is installed")
+
 	if err := cluster.Delete(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}

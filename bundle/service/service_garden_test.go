@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -243,7 +246,7 @@ func TestUpload(t *testing.T) {
 func TestDisabledSource(t *testing.T) {
 	config := settings(t, bundletest.Namespace(t, api))
 	config.Sources.Image, config.Sources.Git, config.Sources.HTTP, config.Sources.ConfigMaps, config.Sources.Upload = false, false, false, false, false
-	start(t, config)
+	replica := start(t, config)
 	for _, source := range []v1alpha1.BundleSource{
 		{Type: v1alpha1.SourceTypeImage, Image: &v1alpha1.ImageSource{Ref: "example.com/a:v1"}},
 		{Type: v1alpha1.SourceTypeGit, Git: &v1alpha1.GitSource{Repository: "https://example.com/a", Ref: v1alpha1.GitRef{Branch: "main"}}},
@@ -251,13 +254,65 @@ func TestDisabledSource(t *testing.T) {
 		{Type: v1alpha1.SourceTypeConfigMaps, ConfigMaps: []v1alpha1.ConfigMapSource{{ConfigMap: v1alpha1.LocalReference{Name: "a"}}}},
 		{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}},
 	} {
-		failed := reaches(t, create(t, config, source), v1alpha1.PhaseFailing)
-		got := failed.Conditions[0]
+		name := create(t, config, source)
+		got := reaches(t, name, v1alpha1.PhaseFailing).Conditions[0]
 		if got.Type != v1alpha1.TypeUnpacked || got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonUnpackFailed ||
 			!strings.Contains(got.Message, "source type "+string(source.Type)+" is not supported") {
 			t.Errorf("%s: the condition is %+v", source.Type, got)
 		}
+		hasEvent(t, v1alpha1.KindBundle, name, "Warning UnpackFailed "+got.Message)
 	}
+	_, text := status(t, replica, "/metrics")
+	for _, source := range []string{"image", "git", "http", "configMaps", "upload"} {
+		if want := `environment_broker_bundle_unpacks_total{result="rejected",source="` + source + `"} 1`; !strings.Contains(text, want) {
+			t.Errorf("a Bundle that cannot be unpacked is tried again: no %s in %s", want, text)
+		}
+	}
+
+	before := passes(t, replica)
+	reaches(t, create(t, config, v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}}), v1alpha1.PhaseFailing)
+	if after := passes(t, replica); after-before > 20 { // the new Bundle needs a few
+		t.Errorf("the controller has made %d passes while one Bundle was new", after-before)
+	}
+}
+
+// passes returns the number of passes of all Bundle controllers of this process.
+func passes(t *testing.T, replica *service.Service) (sum int) {
+	t.Helper()
+	_, text := status(t, replica, "/metrics/controllers")
+	for _, found := range regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="bundles",.*\} (\d+)$`).FindAllStringSubmatch(text, -1) {
+		count, err := strconv.Atoi(found[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += count
+	}
+	if sum == 0 {
+		t.Fatalf("no passes in %s", text)
+	}
+	return sum
+}
+
+// hasEvent waits for an event with a type, a reason and a note.
+func hasEvent(t *testing.T, kind, name, want string) {
+	t.Helper()
+	cluster := bundletest.Client(t, api)
+	bundletest.Eventually(t, func() string {
+		list := &eventsv1.EventList{}
+		if err := cluster.List(t.Context(), list); err != nil {
+			return err.Error()
+		}
+		var found []string
+		for _, each := range list.Items {
+			if each.Regarding.Kind == kind && each.Regarding.Name == name {
+				found = append(found, each.Type+" "+each.Reason+" "+each.Note)
+			}
+		}
+		if !slices.ContainsFunc(found, func(text string) bool { return strings.HasPrefix(text, want) }) {
+			return "no event " + want + " among " + strings.Join(found, ", ")
+		}
+		return ""
+	})
 }
 
 func TestInvalidConfiguration(t *testing.T) {
