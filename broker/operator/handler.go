@@ -21,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
@@ -138,6 +139,8 @@ type Options struct {
 	Quotas quota.Checker
 	// Differences compares the instances with the runtimes of the Provisioner.
 	Differences operatorserver.Differences
+	// Settings is the configuration of the service.
+	Settings []program.Setting
 	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be
 	// loaded.
 	Catalog *catalog.Catalog
@@ -156,6 +159,7 @@ func NewHandler(options Options) http.Handler {
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
 		Engine: options.Engine, Subjects: subjects{options.Instances},
 		Accounts: accounts{options.Instances, options.Leftovers, options.Objects, options.EventLog}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		Settings: options.Settings,
 		UserText: options.UserText,
 		Forecast: func(ctx context.Context, record process.Record) process.Forecast {
 			return options.Estimator.Forecast(record, options.planOf(ctx, record.InstanceID), options.Clock.Now())

@@ -68,6 +68,7 @@ func TestRoles(t *testing.T) {
 		"Jobs":        {"viewers may read", "GET", "/jobs", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"RunJob":      {"operators may run jobs", "POST", "/jobs/x/run", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"Settings":    {"only admins see the configuration", "GET", "/configuration", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 200}},
 		"Kubeconfig":  {"users of runtimes need no account", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
 		"Description": {"the description is public", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},
 		"Method":      {"a 405 lists the allowed methods", "DELETE", "/runtimes", map[string]int{"admin": 405}},

@@ -26,6 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
@@ -71,6 +72,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
+		Settings:  program.Settings(program.Prefix, DefaultConfig(), config),
 		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer, Quotas: stores.quotas,
 		RangesLeftOpen: func() bool { return parts.follow.Kind() == provisionerclient.KindKyma },
 		Clock:          clock.RealClock{}, Log: s.Log, Metrics: s.HTTP, Tracing: s.Tracing,

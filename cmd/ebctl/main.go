@@ -40,6 +40,7 @@ func run() int {
 		Colors:       func() bool { return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())) },
 		Interactive:  func() bool { return term.IsTerminal(int(os.Stdin.Fd())) },
 		ReadPassword: readPassword,
+		Keys:         keys,
 		Clock:        clock.RealClock{},
 		NewID:        uuid.NewString,
 		PollInterval: time.Second,
@@ -64,4 +65,32 @@ func readPassword() (string, error) {
 	password, err := term.ReadPassword(int(os.Stdin.Fd()))
 
 	return string(password), err
+}
+
+// keys switches standard input to raw mode, so that each key arrives at once and is not echoed. The goroutine that reads them ends with the
+// process, because a read of a terminal cannot be interrupted.
+func keys() (<-chan byte, func(), error) {
+	input := int(os.Stdin.Fd())
+
+	former, err := term.MakeRaw(input)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	pressed := make(chan byte)
+
+	go func() {
+		defer close(pressed)
+
+		var key [1]byte
+		for {
+			if _, err := os.Stdin.Read(key[:]); err != nil {
+				return
+			}
+
+			pressed <- key[0]
+		}
+	}()
+
+	return pressed, func() { _ = term.Restore(input, former) }, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // App is the ebctl program with everything that it needs from the process and the operating system. Tests replace these fields to
-// run commands without a terminal, real time or random IDs. All fields except Colors are required.
+// run commands without a terminal, real time or random IDs. All fields except Colors and Keys are required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -29,7 +29,10 @@ type App struct {
 	Interactive func() bool
 	// ReadPassword reads a line from the terminal In without echoing it.
 	ReadPassword func() (string, error)
-	Clock        follow.Clock
+	// Keys returns the keys that the user presses, without waiting for Enter, and a function that restores the terminal In. Nil means that
+	// commands cannot read keys.
+	Keys  func() (keys <-chan byte, restore func(), err error)
+	Clock follow.Clock
 	// NewID returns a new UUID for an instance, a binding or a request.
 	NewID func() string
 	// PollInterval is the minimum time between two polls of an operation.

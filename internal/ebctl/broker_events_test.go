@@ -23,6 +23,12 @@ func (b *fakeBroker) listEvents(w http.ResponseWriter, r *http.Request) {
 
 	after, _ := strconv.Atoi(given) // 0 if absent
 
+	if after > len(b.scenario.Events) {
+		refuse(w, http.StatusGone, "Gone", "the position does not exist")
+
+		return
+	}
+
 	var types []string
 	if text := r.URL.Query().Get("types"); text != "" {
 		types = strings.Split(text, ",")

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
@@ -91,6 +92,14 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	})
 	broker.routes.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.Status{Version: cmp.Or(scenario.Version, "v1.2.3"), Systems: scenario.Systems})
+	})
+	broker.routes.HandleFunc("GET /configuration", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.Configuration{Data: scenario.Configuration})
+	})
+	broker.routes.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "environment_broker_build_info 1\n") })
+	broker.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	broker.routes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
 	})
 	broker.routes.HandleFunc("GET /audit", broker.listAudit)
 	broker.routes.HandleFunc("GET /audit/{id}", broker.auditEntry)
@@ -444,7 +453,7 @@ func (b *fakeBroker) restore(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
-	if !acceptsOnly(w, r.URL.Query(), "instance_id", "kind", "state", "account", "region") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "kind", "state", "account", "region", "stuck", "since") {
 		return
 	}
 
@@ -465,6 +474,14 @@ func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
 
 		operation := frame.operation
 		operation.Timeline, operation.Why, operation.Attempt = nil, "", 0
+
+		if since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since")); err == nil && operation.CreatedAt.Before(since) {
+			continue
+		}
+
+		if r.URL.Query().Get("stuck") == "true" && operation.Problem.Message == "" {
+			continue
+		}
 
 		if matches(r.URL.Query(), map[string]string{
 			"instance_id": operation.InstanceID, "kind": operation.Kind, "state": string(operation.State),

@@ -112,6 +112,16 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 
 // provisionerStatus returns the checks of the Provisioner, or nil if no credentials for the Provisioner are configured.
 func (s *session) provisionerStatus(ctx context.Context) []check {
+	provisioner, settings, configured := s.behind()
+	if !configured {
+		return nil
+	}
+
+	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
+}
+
+// behind returns a session and the settings of the Provisioner behind the broker, or false if no credentials for it are configured.
+func (s *session) behind() (*session, Settings, bool) {
 	configured := *s.globals
 	configured.flags = Settings{} // the flags apply to the broker
 
@@ -119,11 +129,8 @@ func (s *session) provisionerStatus(ctx context.Context) []check {
 	provisioner.globals, provisioner.provisioner = &configured, true
 
 	settings, err := Resolve(provisioner.sources())
-	if err != nil || settings.Username == "" && settings.Token == "" {
-		return nil
-	}
 
-	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
+	return &provisioner, settings, err == nil && (settings.Username != "" || settings.Token != "")
 }
 
 // status compares the version of the service with that of ebctl, and returns this check and one for each system that the service

@@ -46,7 +46,7 @@ func newProvisionerCommand(session *session) *cobra.Command {
 		group("account", "Erase the data of accounts from the Provisioner's database",
 			newAccountEraseCommand(&provisioner),
 		),
-		newReconcileCommand(&provisioner),
+		newReconcileCommand(&provisioner), newTopCommand(&provisioner),
 	)
 	command.Long = "Show the runtimes of the Provisioner, and intervene in its operations.\n\n" +
 		"A runtime is named by its ID or by the name of its Shoot. Address and credentials come from --address, --username, --password and " +

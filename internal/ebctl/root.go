@@ -67,6 +67,7 @@ func newRootCommand(session *session) *cobra.Command {
 		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),
 		newCloudAccountCommand(session), newCredentialsCommand(session), newLeftoverCommand(session), newReconcileCommand(session),
 		newProvisionerCommand(session), newBundleCommand(session),
+		newTopCommand(session), newSupportBundleCommand(session),
 		newVersionCommand(session),
 		newManualCommand(),
 	)

@@ -43,6 +43,8 @@ type scenario struct {
 	Version string `json:"version"`
 	// Systems are the systems that the broker calls.
 	Systems []operatorapi.System `json:"systems"`
+	// Configuration is the configuration of the broker.
+	Configuration []operatorapi.Setting `json:"configuration"`
 	// Kubeconfig is the admin kubeconfig of all runtimes.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions lists the allowed interventions. The response to all others is 409.

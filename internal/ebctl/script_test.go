@@ -113,7 +113,7 @@ func runAndExpect(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // run is the main function of ebctl in scripts. It uses a fake clock and predictable IDs. If EBCTL_TEST_TERMINAL is set, it has a
-// terminal; if EBCTL_TEST_INTERACTIVE is set, it asks for confirmation.
+// terminal; if EBCTL_TEST_INTERACTIVE is set, it asks for confirmation. EBCTL_TEST_KEYS are the keys that the user presses.
 func run() {
 	ids := 0
 
@@ -128,6 +128,7 @@ func run() {
 		Colors:       func() bool { return os.Getenv("EBCTL_TEST_COLORS") != "" },
 		Interactive:  func() bool { return os.Getenv("EBCTL_TEST_INTERACTIVE") != "" },
 		ReadPassword: func() (string, error) { return os.Getenv("EBCTL_TEST_PASSWORD"), nil },
+		Keys:         pressedKeys,
 		Clock:        newFakeClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
 		NewID: func() string {
 			ids++
@@ -137,4 +138,14 @@ func run() {
 		PollInterval: time.Second,
 		Version:      "v1.2.3",
 	}.Run(context.Background(), os.Args[1:]))
+}
+
+// pressedKeys returns the keys of EBCTL_TEST_KEYS. The function that restores the terminal prints a line, so that scripts can check it.
+func pressedKeys() (<-chan byte, func(), error) {
+	keys := make(chan byte, len(os.Getenv("EBCTL_TEST_KEYS")))
+	for _, key := range []byte(os.Getenv("EBCTL_TEST_KEYS")) {
+		keys <- key
+	}
+
+	return keys, func() { fmt.Fprintln(os.Stderr, "terminal restored") }, nil
 }

@@ -445,6 +445,11 @@ type CloudEventList struct {
 	More bool `json:"more"`
 }
 
+// Configuration The configuration of a service.
+type Configuration struct {
+	Data []Setting `json:"data"`
+}
+
 // Credential A kubeconfig of a runtime in another system, without its content.
 type Credential struct {
 	InstanceID string `json:"instanceID"`
@@ -1316,6 +1321,21 @@ type RuntimeStatus struct {
 
 	// Suspended Whether the runtime was removed while the instance was kept, regardless of the newest operation.
 	Suspended bool `json:"suspended,omitempty,omitzero"`
+}
+
+// Setting An environment variable of a service.
+type Setting struct {
+	// Changed Whether the value differs from the default.
+	Changed bool `json:"changed,omitempty,omitzero"`
+
+	// Name Example: APP_WORKERS
+	Name string `json:"name"`
+
+	// Secret Whether the variable is a secret. changed is set if it has a value other than the default.
+	Secret bool `json:"secret,omitempty,omitzero"`
+
+	// Value The value in use. Absent for secrets and empty values. Credentials in URLs are masked.
+	Value string `json:"value,omitempty,omitzero"`
 }
 
 // Status The version of a service, and the systems that its responding replica calls.

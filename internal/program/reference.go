@@ -16,6 +16,8 @@ type Variable struct {
 	// Default is the default in the notation of ReadSettings. It is empty for secrets, even if the default is well known.
 	Default string
 	Help    string
+	// Secret reports whether the type of the variable hides its value.
+	Secret bool
 }
 
 // Variables lists the variables of a configuration struct in the order of its fields. The values of the struct are the defaults.
@@ -44,6 +46,7 @@ func variables(prefix string, config reflect.Value) []Variable {
 			Name:    prefix + field.Tag.Get("env"),
 			Default: show(config.Field(i)),
 			Help:    field.Tag.Get("help"),
+			Secret:  field.Type == reflect.TypeFor[secret.String](),
 		})
 	}
 

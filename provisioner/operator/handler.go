@@ -38,7 +38,7 @@ func NewHandler(options Options) http.Handler {
 
 // Paths returns the patterns of http.ServeMux under which the API is served.
 func Paths() []string {
-	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/auditchain", "/accounts/", "/differences", "/differences/", "/status", "/openapi.yaml"}
+	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/auditchain", "/accounts/", "/differences", "/differences/", "/status", "/configuration", "/openapi.yaml"}
 }
 
 // subjects gives package operatorserver access to the runtimes. It implements operatorserver.Subjects.

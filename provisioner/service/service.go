@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
@@ -264,6 +265,7 @@ func (a *assembly) handler() http.Handler {
 		DB: a.DB, Operations: a.operations, Recorder: recorder, Entries: a.entries, Authorizer: a.Access.Authorizer,
 		Clock: clock.RealClock{}, Log: a.Log, Metrics: a.HTTP, Tracing: a.Tracing, Engine: a.engine, Wake: a.wake,
 		Stages: operatorserver.StagesOf(a.processes), Systems: a.systems, Differences: a.comparer(recorder),
+		Settings: program.Settings(program.Prefix, DefaultConfig(), a.config),
 	}})
 
 	mux := http.NewServeMux()

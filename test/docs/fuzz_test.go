@@ -71,6 +71,7 @@ func decoders() map[string]string {
 		"internal/ebctl/orchestration_start.go":               "decodes a file that the user chose into a type of the operator API",
 		"storage/webhooks/store.go":                           "decodes what it has sealed",
 		"internal/ebctl/output/format.go":                     "reads what it has encoded",
+		"internal/ebctl/supportbundle/bundle.go":              "reads what it has encoded",
 		"internal/ebctl/parameters.go":                        "internal/ebctl.FuzzParameters",
 		"internal/environment/data.go":                        "internal/environment.FuzzData",
 		"internal/environment/operation.go":                   "internal/environment.FuzzData",

@@ -54,6 +54,7 @@ func sharedRows() []roleRow {
 		{name: "GET /differences", roles: operating},
 		{name: "POST /differences/restore", roles: admin},
 		{name: "GET /status", roles: reading},
+		{name: "GET /configuration", roles: admin},
 		{name: "GET /openapi.yaml", roles: anyone},
 	}
 }

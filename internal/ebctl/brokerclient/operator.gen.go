@@ -99,6 +99,14 @@ func (c *Client) ReleaseCloudAccount(ctx context.Context, cloudAccount string, b
 	})
 }
 
+// GetConfiguration calls GET /configuration: get the configuration of the service without secrets.
+func (c *Client) GetConfiguration(ctx context.Context) (operatorapi.Configuration, error) {
+	return callFor[operatorapi.Configuration](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/configuration",
+	})
+}
+
 // ListCredentials calls GET /credentials: list the kubeconfigs that other systems have of runtimes.
 func (c *Client) ListCredentials(ctx context.Context, params operatorapi.ListCredentialsParams) (operatorapi.CredentialList, error) {
 	query := url.Values{}

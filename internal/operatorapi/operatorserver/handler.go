@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
@@ -93,6 +94,8 @@ type Options struct {
 	// Systems are the upstream systems. The API reports their state as this replica sees it, because each replica has its own
 	// circuit breakers.
 	Systems []*upstream.System
+	// Settings is the configuration of the service.
+	Settings []program.Setting
 	// Forecast predicts the end of an operation. Nil means no predictions.
 	Forecast func(ctx context.Context, record process.Record) process.Forecast
 	// UserText returns the text that the platform shows to its users about an operation. Nil means that operations have no such text.

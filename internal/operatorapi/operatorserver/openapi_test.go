@@ -84,7 +84,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		t.Errorf("routes of the broker alone: -want +got\n%s", diff)
 	}
 
-	if !slices.Contains(both, "POST /operations/{operation_id}/retry operator") || len(both) != 16 {
+	if !slices.Contains(both, "POST /operations/{operation_id}/retry operator") || len(both) != 17 {
 		t.Errorf("routes of both: %v", both)
 	}
 }

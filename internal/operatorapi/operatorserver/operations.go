@@ -280,6 +280,18 @@ func (a *API) GetStatus(*http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown), nil
 }
 
+// GetConfiguration returns the configuration of this replica, without secrets.
+func (a *API) GetConfiguration(*http.Request) (httpserver.Response, error) {
+	shown := operatorapi.Configuration{Data: []operatorapi.Setting{}}
+	for _, setting := range a.Settings {
+		shown.Data = append(shown.Data, operatorapi.Setting{
+			Name: setting.Name, Value: setting.Value, Changed: setting.Changed, Secret: setting.Secret,
+		})
+	}
+
+	return httpserver.OK(shown), nil
+}
+
 // system returns the status of the upstream system with the component, or a zero System if there is none.
 func (a *API) system(component string) operatorapi.System {
 	for _, called := range a.Systems {

@@ -20,6 +20,8 @@ type Handlers interface {
 	GetAuditEntry(r *http.Request) (httpserver.Response, error)
 	// GetAuditChain handles GET /auditchain: get the hash chain of the audit log with the rows that it covers.
 	GetAuditChain(r *http.Request, query Query) (httpserver.Response, error)
+	// GetConfiguration handles GET /configuration: get the configuration of the service without secrets.
+	GetConfiguration(r *http.Request) (httpserver.Response, error)
 	// ListDifferences handles GET /differences: list differences between the services and the systems behind them.
 	ListDifferences(r *http.Request, query Query) (httpserver.Response, error)
 	// RestoreDifferences handles POST /differences/restore: restore missing rows.
@@ -183,6 +185,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/cloudaccounts/{cloud_account}/release", Role: "operator",
 			serve: to.ReleaseCloudAccount,
+		},
+		{
+			Method: http.MethodGet, Path: "/configuration", Role: "admin",
+			serve: to.GetConfiguration,
 		},
 		{
 			Method: http.MethodGet, Path: "/credentials", Role: "viewer",
@@ -429,6 +435,10 @@ func ProvisionerRoutes(to Handlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/auditchain", Role: "admin",
 			serve: withQuery(to.GetAuditChain, "position"),
+		},
+		{
+			Method: http.MethodGet, Path: "/configuration", Role: "admin",
+			serve: to.GetConfiguration,
 		},
 		{
 			Method: http.MethodGet, Path: "/differences", Role: "operator",

@@ -1,0 +1,306 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/supportbundle"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// Numbers of entries in a support bundle.
+const (
+	bundleStuck      = 20  // stuck operations with their timelines
+	bundleFailed     = 5   // newest failed operations with their timelines
+	bundleOperations = 10  // newest operations of the instance with their timelines
+	bundleEntries    = 100 // entries of a list
+)
+
+// bundleCollector adds the documents of one service to a support bundle.
+type bundleCollector struct {
+	*supportbundle.Bundle
+
+	session *session
+	client  *brokerclient.Client
+	// folder is the folder of the service in the archive.
+	folder string
+}
+
+// bundleSubject is the instance and the operation that a support bundle is about. Both may be empty.
+type bundleSubject struct {
+	operationID, instanceID string
+	// runtimeID is the ID of the instance's runtime in the Provisioner, or empty.
+	runtimeID string
+}
+
+func (b bundleSubject) text() string {
+	switch {
+	case b.operationID != "":
+		return "operation " + b.operationID
+	case b.instanceID != "":
+		return "instance " + b.instanceID
+	default:
+		return ""
+	}
+}
+
+// resolve returns the instance and the operation that the flags name. If they do not exist, it returns an error, because the user needs to
+// correct the flags. If the broker does not respond, they are used as IDs, and the manifest lists the missing files.
+func (b *bundleCollector) resolve(ctx context.Context, given bundleRequest) (bundleSubject, error) {
+	var subject bundleSubject
+
+	switch {
+	case given.operation != "":
+		operation, _, err := b.client.Operation(ctx, given.operation)
+		if answered(http.StatusNotFound)(err) {
+			return subject, fmt.Errorf("reading operation %s: %w", given.operation, err)
+		}
+
+		subject = bundleSubject{operationID: given.operation, instanceID: operation.InstanceID}
+	case given.instance != "":
+		id, err := instanceID(ctx, b.client, given.instance)
+		if is[*notFoundError](err) || is[*usageError](err) {
+			return subject, err
+		}
+
+		subject.instanceID = cmp.Or(id, given.instance)
+	}
+
+	return subject, nil
+}
+
+// add adds a document to the folder of the service.
+func (b *bundleCollector) add(ctx context.Context, name, content string, get func(ctx context.Context) (any, error)) bool {
+	return b.Add(ctx, b.folder+"/"+name, content, get)
+}
+
+// collect adds the result of a generated call without parameters.
+func collect[T any](ctx context.Context, b *bundleCollector, name, content string, call func(ctx context.Context) (T, error)) {
+	b.add(ctx, name, content, func(ctx context.Context) (any, error) { return call(ctx) })
+}
+
+// general adds the version of ebctl and the checks of 'ebctl doctor'.
+func (b *bundleCollector) general(ctx context.Context) {
+	b.Add(ctx, "ebctl/version.json", "the version of ebctl", func(context.Context) (any, error) {
+		return version{Version: b.session.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}, nil
+	})
+	b.Add(ctx, "ebctl/doctor.json", "the checks of 'ebctl doctor'", func(ctx context.Context) (any, error) { return b.session.diagnose(ctx) })
+}
+
+// shared adds what both services have. The instance selects the entries of the audit log, unless it is empty.
+func (b *bundleCollector) shared(ctx context.Context, instanceID string) {
+	collect(ctx, b, "status.json", "the version, and the systems that the service calls", b.client.GetStatus)
+	b.listed(ctx, "stuck.json", "stuck operations", operatorapi.ListOperationsParams{
+		State: operatorapi.OperationStateInProgress, Stuck: true,
+	}, bundleStuck)
+	b.listed(ctx, "failed.json", "the newest failed operations", operatorapi.ListOperationsParams{State: operatorapi.OperationStateFailed}, bundleFailed)
+	b.listed(ctx, "pending.json", "the newest pending operations", operatorapi.ListOperationsParams{State: operatorapi.OperationStatePending}, 0)
+	collect(ctx, b, "configuration.json", "the configuration without secrets", b.client.GetConfiguration)
+	b.add(ctx, "audit.json", "the newest entries of the audit log", func(ctx context.Context) (any, error) {
+		return b.client.ListAudit(ctx, operatorapi.ListAuditParams{InstanceID: instanceID, PageSize: bundleEntries})
+	})
+}
+
+// broker adds the documents of the broker. It sets the runtime of the subject.
+func (b *bundleCollector) broker(ctx context.Context, subject *bundleSubject) {
+	b.subject(ctx, subject)
+	b.shared(ctx, subject.instanceID)
+	b.add(ctx, "events.json", "the newest events", func(ctx context.Context) (any, error) {
+		return newestEvents(ctx, b.client, subject.instanceID)
+	})
+	collect(ctx, b, "processes.json", "the processes of all kinds of operations", b.client.ListProcesses)
+	collect(ctx, b, "catalog.json", "the catalog", b.client.GetCatalog)
+	collect(ctx, b, "jobs.json", "the periodic jobs", b.client.ListJobs)
+	collect(ctx, b, "cloudaccounts.json", "the accounts of the pool", b.client.ListCloudAccounts)
+	b.add(ctx, "leftovers.json", "what deletions could not remove", func(ctx context.Context) (any, error) {
+		return b.client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Leftovers: true, PageSize: bundleEntries})
+	})
+	b.add(ctx, "orchestrations.json", "the newest orchestrations", func(ctx context.Context) (any, error) {
+		return b.client.ListOrchestrations(ctx, operatorapi.ListOrchestrationsParams{PageSize: bundleEntries})
+	})
+	b.add(ctx, "quotas.json", "the quotas", func(ctx context.Context) (any, error) {
+		return b.client.ListQuotas(ctx, operatorapi.ListQuotasParams{})
+	})
+}
+
+// provisioner adds the documents of the Provisioner.
+func (b *bundleCollector) provisioner(ctx context.Context, subject bundleSubject) {
+	b.subject(ctx, &bundleSubject{instanceID: subject.runtimeID})
+	b.shared(ctx, subject.runtimeID)
+}
+
+// subject adds the instance, or the runtime in the Provisioner, and its newest operations. It sets the runtime of the subject.
+func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
+	if subject.operationID != "" {
+		b.operation(ctx, subject.operationID)
+	}
+
+	if subject.instanceID == "" {
+		return
+	}
+
+	b.add(ctx, b.session.noun()+".json", "the "+b.session.noun(), func(ctx context.Context) (any, error) {
+		found, err := b.client.GetRuntime(ctx, subject.instanceID)
+		subject.runtimeID = found.RuntimeID
+
+		return found, err
+	})
+	b.listed(ctx, "operations.json", "its newest operations", operatorapi.ListOperationsParams{InstanceID: subject.instanceID}, bundleOperations)
+}
+
+// listed adds a page of operations, and the first of them with their timelines and explanations.
+func (b *bundleCollector) listed(ctx context.Context, name, content string, params operatorapi.ListOperationsParams, explained int) {
+	var list operatorapi.OperationList
+
+	params.PageSize = bundleEntries
+	b.add(ctx, name, content, func(ctx context.Context) (any, error) {
+		var err error
+		list, err = b.client.ListOperations(ctx, params)
+
+		return list, err
+	})
+
+	for _, operation := range list.Data[:min(len(list.Data), explained)] {
+		b.operation(ctx, operation.ID)
+	}
+}
+
+// operation adds an operation with its timeline, and its explanation, unless the bundle has them.
+func (b *bundleCollector) operation(ctx context.Context, id string) {
+	name := "operations/" + strings.NewReplacer("/", "_", "..", "_").Replace(id)
+	if b.Has(b.folder + "/" + name + ".json") {
+		return
+	}
+
+	var operation operatorapi.Operation
+
+	found := b.add(ctx, name+".json", "an operation with its timeline", func(ctx context.Context) (any, error) {
+		var err error
+		operation, _, err = b.client.Operation(ctx, id)
+
+		return operation, err
+	})
+	if !found {
+		return
+	}
+
+	b.add(ctx, name+".txt", "the explanation of the operation", func(context.Context) (any, error) {
+		var text strings.Builder
+
+		err := b.session.explanation(operation).WriteText(&text)
+
+		return text.String(), err
+	})
+}
+
+// newestEvents returns the newest events, or those of an instance. A page begins with the oldest event, so without an instance it searches
+// for the last position: positions have no gaps, and the broker rejects those after the last one.
+func newestEvents(ctx context.Context, client *brokerclient.Client, instanceID string) (operatorapi.CloudEventList, error) {
+	params := operatorapi.ListEventsParams{InstanceID: instanceID, PageSize: eventPage}
+
+	list, err := client.ListEvents(ctx, params)
+	if err != nil || !list.More {
+		return list, err
+	}
+
+	if instanceID == "" {
+		last, err := lastPosition(ctx, client, list.After)
+		if err != nil {
+			return list, err
+		}
+
+		params.After = max(last-eventPage, list.After)
+
+		return client.ListEvents(ctx, params)
+	}
+
+	newest := list.Data
+
+	for list.More {
+		params.After = list.After
+		if list, err = client.ListEvents(ctx, params); err != nil {
+			return list, err
+		}
+
+		newest = append(newest, list.Data...)
+		newest = slices.Clone(newest[max(0, len(newest)-eventPage):])
+	}
+
+	list.Data, list.Count = newest, len(newest)
+
+	return list, nil
+}
+
+// lastPosition returns the last position of the event log, which is at least the given one.
+func lastPosition(ctx context.Context, client *brokerclient.Client, exists int64) (int64, error) {
+	has := func(position int64) (bool, error) {
+		_, err := client.ListEvents(ctx, operatorapi.ListEventsParams{After: position, PageSize: 1})
+		if answered(http.StatusGone)(err) {
+			return false, nil
+		}
+
+		return err == nil, err
+	}
+
+	missing := exists + 1
+
+	for step := int64(1); ; step *= 2 {
+		found, err := has(missing)
+		if err != nil {
+			return 0, err
+		}
+
+		if !found {
+			break
+		}
+
+		exists, missing = missing, missing+step
+	}
+
+	for missing-exists > 1 {
+		middle := exists + (missing-exists)/2
+
+		found, err := has(middle)
+		if err != nil {
+			return 0, err
+		}
+
+		if found {
+			exists = middle
+		} else {
+			missing = middle
+		}
+	}
+
+	return exists, nil
+}
+
+// errNoStatusAddress explains why metrics are missing.
+var errNoStatusAddress = errors.New("no --status-address was given")
+
+// status adds the metrics and the health of each replica. timeout limits each request.
+func (b *bundleCollector) status(ctx context.Context, addresses []statusAddress, timeout time.Duration) {
+	if len(addresses) == 0 {
+		b.Miss("metrics.txt", "the metrics and the health of the services", errNoStatusAddress.Error())
+	}
+
+	for _, address := range addresses {
+		for _, file := range []struct{ path, name, content string }{
+			{"/healthz", "healthz.txt", "whether the process runs"},
+			{"/readyz", "readyz.txt", "whether the service can serve requests"},
+			{"/metrics", "metrics.txt", "the metrics"},
+		} {
+			b.Add(ctx, address.folder+"/"+file.name, file.content, func(ctx context.Context) (any, error) {
+				return brokerclient.Text(ctx, address.url+file.path, timeout)
+			})
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package supportbundle
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// minSecret is the length of the shortest known secret that is masked wherever it occurs. Shorter ones would mask parts of words.
+const minSecret = 4
+
+// Redactor masks secrets and replaces people by pseudonyms. Learn must have seen all documents before Value and Text are called, because
+// texts may name people whom another document identifies. It is not safe for concurrent use.
+type Redactor struct {
+	known   []string
+	people  map[string]string
+	counted map[string]int
+	names   *strings.Replacer
+	words   *regexp.Regexp
+}
+
+// NewRedactor returns a redactor that masks the known secrets everywhere, in addition to what it recognizes by its form.
+func NewRedactor(known ...string) *Redactor {
+	known = slices.DeleteFunc(slices.Clone(known), func(text string) bool { return len(text) < minSecret })
+
+	return &Redactor{known: known, people: map[string]string{}, counted: map[string]int{}}
+}
+
+// pseudonyms maps keys of documents that identify people to the prefix of their pseudonyms.
+func pseudonyms(key string) string {
+	switch key {
+	case "orderedBy", "createdBy", "originator", "user", "users", "administrators":
+		return "person"
+	case "address", "remoteAddress":
+		return "address"
+	default:
+		return ""
+	}
+}
+
+// Learn collects the people whom a decoded JSON document identifies.
+func (r *Redactor) Learn(value any) { r.learn("", value) }
+
+func (r *Redactor) learn(key string, value any) {
+	switch typed := value.(type) {
+	case map[string]any:
+		for name, each := range typed {
+			r.learn(name, each)
+		}
+	case []any:
+		for _, each := range typed {
+			r.learn(key, each)
+		}
+	case string:
+		if prefix := pseudonyms(key); prefix != "" && typed != "" {
+			r.pseudonym(prefix, typed)
+		}
+	}
+}
+
+// pseudonym returns the pseudonym of a person or an address. The same text always has the same one.
+func (r *Redactor) pseudonym(prefix, text string) string {
+	if r.people[text] == "" {
+		r.counted[prefix]++
+		r.people[text] = prefix + "-" + strconv.Itoa(r.counted[prefix])
+		r.names, r.words = nil, nil
+	}
+
+	return r.people[text]
+}
+
+// Value returns a decoded JSON document without secrets.
+func (r *Redactor) Value(value any) any { return r.value("", value, false) }
+
+// value masks a value by its key. free reports whether the value is below a field with free content, such as the parameters of an order.
+func (r *Redactor) value(key string, value any, free bool) any {
+	switch typed := value.(type) {
+	case map[string]any:
+		masked := make(map[string]any, len(typed))
+
+		for name, each := range typed {
+			switch {
+			case secretKey(name) && holdsText(each):
+				masked[r.Text(name)] = secret.Mask
+			default:
+				masked[r.Text(name)] = r.value(name, each, free || freeContent(name))
+			}
+		}
+
+		return masked
+	case []any:
+		masked := make([]any, 0, len(typed))
+		for _, each := range typed {
+			masked = append(masked, r.value(key, each, free))
+		}
+
+		return masked
+	case string:
+		switch prefix := pseudonyms(key); {
+		case typed == "":
+			return ""
+		case prefix != "":
+			return r.pseudonym(prefix, typed)
+		case free && !harmless(key):
+			return secret.Mask
+		default:
+			return r.Text(typed)
+		}
+	default:
+		return value
+	}
+}
+
+// holdsText reports whether the value is or contains a text. Numbers and flags below the name of a secret are settings.
+func holdsText(value any) bool {
+	switch value.(type) {
+	case string, map[string]any, []any:
+		return true
+	default:
+		return false
+	}
+}
+
+// secretKey reports whether a field with the name contains a secret.
+func secretKey(name string) bool {
+	folded := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
+
+	return slices.ContainsFunc([]string{
+		"password", "passwd", "passphrase", "secret", "token", "kubeconfig", "apikey", "accesskey", "privatekey", "keydata", "certificatedata",
+		"credential", "authorization", "cookie", "salt",
+	}, func(word string) bool { return strings.Contains(folded, word) })
+}
+
+// freeContent reports whether the field has content that tenants define.
+func freeContent(name string) bool {
+	return slices.Contains([]string{"parameters", "resolved", "before", "after", "labels"}, name)
+}
+
+// harmless reports whether texts of the field may be shown although tenants define them: they come from lists of allowed values.
+func harmless(name string) bool {
+	return slices.Contains([]string{
+		"machineType", "region", "zones", "purpose", "version", "kubernetesVersion", "kymaVersion", "profile", "plan", "state", "kind",
+		"volumeSizeGb", "autoScalerMin", "autoScalerMax", "role", "maintenanceVersion", "networkFilter", "provider",
+	}, name)
+}
+
+// Patterns of secrets in texts.
+var (
+	pemBlock   = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|\z)`)
+	jsonToken  = regexp.MustCompile(`\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*`)
+	authScheme = regexp.MustCompile(`(?i)\b(bearer|basic) +([\w+/=.~-]{6,})`)
+	userInfo   = regexp.MustCompile(`://[^/\s@"]*@`)
+	assignment = regexp.MustCompile(`(?i)([\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|key-data|` +
+		`certificate-data|authorization|credential|cookie)[\w.-]*\\?["']?\s*[:=]\s*\\?["']?)([^\s"',;&}\\]+)`)
+	keyMaterial = regexp.MustCompile(`[\w+/-]{40,}={0,2}`)
+	mail        = regexp.MustCompile(`[\w.%+-]+@[\w-]+(\.[\w-]+)+`)
+)
+
+// Text returns the text without secrets and people.
+func (r *Redactor) Text(text string) string {
+	text = pemBlock.ReplaceAllString(text, secret.Mask)
+
+	for _, known := range r.known {
+		text = strings.ReplaceAll(text, known, secret.Mask)
+	}
+
+	text = jsonToken.ReplaceAllString(text, secret.Mask)
+	text = userInfo.ReplaceAllString(text, "://"+secret.Mask+"@")
+	text = authScheme.ReplaceAllStringFunc(text, func(found string) string {
+		scheme, credentials, _ := strings.Cut(found, " ")
+		if strings.EqualFold(scheme, "basic") && !strings.ContainsAny(credentials, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=") {
+			return found // a word, as in "basic authentication"
+		}
+
+		return scheme + " " + secret.Mask
+	})
+	text = assignment.ReplaceAllString(text, "${1}"+secret.Mask)
+	text = keyMaterial.ReplaceAllStringFunc(text, func(found string) string {
+		if mixed(found) {
+			return secret.Mask
+		}
+
+		return found
+	})
+	text = mail.ReplaceAllStringFunc(text, func(found string) string { return r.pseudonym("person", found) })
+
+	return r.anonymous(text)
+}
+
+// mixed reports whether the text has digits, small and capital letters, as encoded keys have. Names and hexadecimal digests have not.
+func mixed(text string) bool {
+	return strings.ContainsAny(text, "0123456789") && strings.ToLower(text) != text && strings.ToUpper(text) != text
+}
+
+// anonymous replaces the names of people whom documents identify. A name that is a plain word is replaced only after "by", as in "canceled
+// by alice", because it may have another meaning elsewhere.
+func (r *Redactor) anonymous(text string) string {
+	if r.names == nil {
+		var pairs, words []string
+
+		for name := range r.people {
+			if regexp.MustCompile(`^[a-z]+$`).MatchString(name) {
+				words = append(words, regexp.QuoteMeta(name))
+			} else {
+				pairs = append(pairs, name)
+			}
+		}
+
+		// The longest first, because one name may begin with another.
+		slices.SortFunc(pairs, func(a, b string) int { return len(b) - len(a) })
+
+		var old []string
+		for _, name := range pairs {
+			old = append(old, name, r.people[name])
+		}
+
+		slices.Sort(words)
+
+		r.names = strings.NewReplacer(old...)
+		r.words = regexp.MustCompile(`\bby (` + strings.Join(words, "|") + `)\b`)
+	}
+
+	text = r.names.Replace(text)
+
+	return r.words.ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.TrimPrefix(found, "by ")
+		if name == "" {
+			return found
+		}
+
+		return "by " + r.people[name]
+	})
+}
