@@ -28,6 +28,9 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
+// StartTimeout is how long the start of an API server may take: some tests start theirs while the machine compiles others.
+const StartTimeout = 4 * time.Minute
+
 // Main starts an API server, stores its configuration in config, runs the tests of a package and stops the API server. It returns
 // the exit code.
 func Main(m *testing.M, config **rest.Config) int {
@@ -41,6 +44,7 @@ func Main(m *testing.M, config **rest.Config) int {
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: filepath.Join(root, ".bin"),
 		CRDDirectoryPaths:     []string{filepath.Join(root, "resources", "crds")}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: StartTimeout, ControlPlaneStopTimeout: StartTimeout,
 	}
 
 	started, err := environment.Start()
@@ -72,7 +76,9 @@ func Target(tb testing.TB) *rest.Config {
 		tb.Fatal(err)
 	}
 
-	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join(root, ".bin")}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: filepath.Join(root, ".bin"), ControlPlaneStartTimeout: StartTimeout, ControlPlaneStopTimeout: StartTimeout,
+	}
 
 	started, err := environment.Start()
 	if err != nil {

@@ -31,7 +31,12 @@ var api *rest.Config
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", ".bin")}
+	// Some tests start their API server while the machine compiles others.
+	const patience = 4 * time.Minute
+
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: filepath.Join("..", "..", ".bin"), ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
+	}
 
 	config, err := environment.Start()
 	if err != nil {

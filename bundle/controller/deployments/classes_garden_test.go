@@ -84,6 +84,9 @@ func (f *fixture) start() {
 	f.Cleanup(func() { cancel(); running.Wait() })
 }
 
+// patience is how long await waits.
+const patience = 4 * time.Minute
+
 // await polls until the condition holds.
 func (f *fixture) await(reason string, holds func() bool) {
 	f.Helper()
@@ -91,7 +94,7 @@ func (f *fixture) await(reason string, holds func() bool) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(time.Minute); !holds(); <-ticker.C {
+	for deadline := time.Now().Add(patience); !holds(); <-ticker.C {
 		if time.Now().After(deadline) {
 			f.Fatalf("%s: %+v, %d Bundles", reason, f.deployment().Status, len(f.bundles()))
 		}

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
 )
 
@@ -49,6 +50,7 @@ func run(m *testing.M) int {
 	binaries := filepath.Join("..", "..", "..", ".bin")
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: binaries, CRDDirectoryPaths: []string{filepath.Join("..", "..", "..", "resources", "crds")}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: bundletest.StartTimeout, ControlPlaneStopTimeout: bundletest.StartTimeout,
 	}
 
 	started, err := environment.Start()
@@ -59,7 +61,7 @@ func run(m *testing.M) int {
 	}
 	defer environment.Stop()
 
-	second := &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver"), EtcdURL: environment.ControlPlane.Etcd.URL}
+	second := &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver"), EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: bundletest.StartTimeout}
 	second.Configure().Set("etcd-prefix", "/target")
 
 	if err := second.Start(); err != nil {

@@ -83,7 +83,7 @@ func (f *fixture) awaitCondition(name, condition string, status metav1.Condition
 	defer ticker.Stop()
 
 	for ; !meta.IsStatusConditionPresentAndEqual(found.Status.Conditions, condition, status); <-ticker.C {
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > patience {
 			f.Fatalf("%s is not %s %s: %+v", condition, name, status, found.Status)
 		}
 

@@ -1,0 +1,64 @@
+//go:build garden
+
+package deployments_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+)
+
+var errAway = errors.New("the hub is away")
+
+// TestRequirement05Unevaluated interrupts the first pass of a new generation at calls to the hub. What the conditions said about the former
+// generation may not hold for the new one, so they must not be true for it.
+func TestRequirement05Unevaluated(t *testing.T) {
+	for call, broken := range map[string]interceptor.Funcs{
+		"listing the Bundles": {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errAway }},
+		"creating a Bundle":   {Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return errAway }},
+		"deleting a Bundle":   {Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return errAway }},
+	} {
+		t.Run(call, func(t *testing.T) {
+			f := newFixture(t)
+			f.create(f.content("1", f.configMap("one", "1")))
+			f.settle()
+
+			// More Bundles than the controller keeps, so that it deletes one.
+			for i := range 4 {
+				f.upgrade(f.content("bad-"+strconv.Itoa(i), ""))
+				f.settle()
+			}
+
+			f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+
+			working, direct := f.options.Client, f.watching()
+			f.options.Client = interceptor.NewClient(direct, broken)
+			f.restart()
+			f.upgrade(f.content("2", f.configMap("one", "2")))
+
+			if _, err := f.pass(); !errors.Is(err, errAway) {
+				t.Fatalf("the pass is not interrupted: %v", err)
+			}
+
+			for _, condition := range f.deployment().Status.Conditions {
+				former := condition.Status == metav1.ConditionTrue &&
+					(condition.Type != v1alpha1.TypeInstalled || condition.Reason == v1alpha1.ReasonInstallationSucceeded)
+				if former || condition.ObservedGeneration != f.deployment().Generation {
+					t.Errorf("nothing is known of the new generation: %+v", condition)
+				}
+			}
+
+			f.options.Client = working
+			f.restart()
+			f.settle()
+			f.wantInstalled()
+		})
+	}
+}
