@@ -23,6 +23,10 @@ func TestEngines(t *testing.T) {
 			}
 		}
 
+		if program == "sandbox" {
+			checkSandbox(t, packages)
+		}
+
 		for _, name := range packages {
 			for _, unwanted := range []string{
 				"helm.sh/helm/v3/pkg/action", "helm.sh/helm/v3/pkg/kube", "helm.sh/helm/v3/pkg/registry", "helm.sh/helm/v3/pkg/storage",
@@ -34,5 +38,23 @@ func TestEngines(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// checkSandbox verifies that the sandbox contains nothing of the bundle provisioner but its API: what it contains delays the first start, which
+// compiles it.
+func checkSandbox(t *testing.T, packages []string) {
+	t.Helper()
+
+	const module = "github.com/environment-broker/environment-broker/"
+
+	for _, name := range packages {
+		if strings.HasPrefix(name, module+"bundle/") && name != module+"bundle/api/v1alpha1" {
+			t.Errorf("the sandbox contains %s", name)
+		}
+	}
+
+	if !slices.Contains(packages, module+"internal/sandbox/fakehub") {
+		t.Error("the sandbox has no API server for Bundles")
 	}
 }
