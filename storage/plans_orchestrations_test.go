@@ -75,8 +75,30 @@ func (s stores) orchestrationCalls() map[string]call {
 	maps.Copy(calls, s.planCalls(id))
 	maps.Copy(calls, s.waveCalls(id))
 	maps.Copy(calls, s.windowCalls(id, target))
+	maps.Copy(calls, s.undoCalls(id))
 
 	return calls
+}
+
+// undoCalls returns the calls for the undo of an orchestration.
+func (s stores) undoCalls(id string) map[string]call {
+	return map[string]call{
+		"orchestrations.Upgraded": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Upgraded(ctx, tx, "o6")
+
+			return err
+		}),
+		"orchestrations.UpgradeOf": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.UpgradeOf(ctx, tx, id, "i4")
+
+			return err
+		}),
+		"orchestrations.UnfinishedUndo": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.UnfinishedUndo(ctx, tx, id)
+
+			return err
+		}),
+	}
 }
 
 // waveCalls returns the calls for waves and failure gates.

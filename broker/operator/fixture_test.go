@@ -193,6 +193,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	options.Orchestrator = orchestration.Orders{
 		DB: b.db, Orchestrations: options.Orchestrations, Operations: b.operations, Recorder: options.Recorder, Wake: options.Wake, Clock: b.clock,
 		Planner: orchestration.Planner{
+			Upgraded: options.Orchestrations.Upgraded,
 			Upgrader: upgrade.Upgrader{DB: b.db, Instances: b.instances, Operations: b.operations, Catalog: offer, Clock: b.clock, Wake: options.Wake},
 			StateOf:  operator.StateOf,
 		},

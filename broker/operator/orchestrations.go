@@ -43,6 +43,7 @@ type Orchestrator interface {
 	Pause(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string) error
 	Retry(ctx context.Context, id string, operationIDs []string) (orchestration.Retried, error)
+	Undo(ctx context.Context, id string, plan bool) (undoID string, err error)
 }
 
 // OrchestrateKyma starts an orchestration that upgrades Kyma.
@@ -104,7 +105,7 @@ func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestrati
 	response := operatorapi.Orchestration{
 		OrchestrationID: shown.ID, Type: shown.Kind, State: string(shown.State), Description: shown.Description,
 		CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt, Parameters: shown.Parameters, OrderedBy: shown.OrderedBy,
-		AppliedBy: shown.AppliedBy, AppliedAt: shown.AppliedAt, Wave: shown.Wave, SoakUntil: shown.SoakUntil,
+		Undoes: shown.Undoes, AppliedBy: shown.AppliedBy, AppliedAt: shown.AppliedAt, Wave: shown.Wave, SoakUntil: shown.SoakUntil,
 	}
 
 	if shown.State == environment.OrchestrationPlanned {

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	textUndo  = `The body is invalid. Send {"dryRun": true} as JSON, or nothing.`
 	textApply = `The body is invalid. Send {"strict": true} as JSON, or nothing.`
 	// maxChanged is the maximum number of changed instances in a response. The targets that were left out have all of them.
 	maxChanged = 100
@@ -64,4 +65,22 @@ func (a *api) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 	}
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: applied}, nil
+}
+
+// UndoOrchestration rolls back the upgrades of an orchestration.
+func (a *api) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	var wanted operatorapi.OrchestrationUndo
+	if err := operatorserver.ReadStrictly(r.Body, &wanted, textUndo); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	undoID, err := a.Orchestrator.Undo(r.Context(), id, wanted.DryRun)
+	a.logOrchestration(r, id, fmt.Sprintf("undo %q of an orchestration accepted, dry run: %t", undoID, wanted.DryRun), err)
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: undoID}}, err
 }

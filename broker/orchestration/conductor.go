@@ -210,7 +210,12 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 		order.Planned = &upgrade.Versions{From: target.FromVersion, To: target.ToVersion}
 	}
 
-	_, err := c.Planner.Upgrader.Accept(ctx, tx, order)
+	var err error
+	if order.RollsBack, err = c.rollsBack(ctx, tx, orchestration, target); err != nil {
+		return target, err
+	}
+
+	_, err = c.Planner.Upgrader.Accept(ctx, tx, order)
 
 	refused, isRefusal := errors.AsType[*failure.Error](err)
 

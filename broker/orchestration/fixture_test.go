@@ -88,7 +88,7 @@ func newFixture(t *testing.T, db *storage.DB, clock clock.PassiveClock) *fixture
 	}
 
 	upgrader := upgrade.Upgrader{DB: db, Instances: rows, Operations: f.operations, Catalog: plans, Clock: clock, Wake: func() {}}
-	planner := orchestration.Planner{Upgrader: upgrader, StateOf: operator.StateOf, ShootWindows: store.ShootWindows}
+	planner := orchestration.Planner{Upgrader: upgrader, StateOf: operator.StateOf, ShootWindows: store.ShootWindows, Upgraded: store.Upgraded}
 	f.Conductor = orchestration.Conductor{DB: db, Orchestrations: store, Planner: planner, Clock: clock}
 	f.Orders = orchestration.Orders{
 		DB: db, Orchestrations: store, Operations: f.operations, Planner: planner, Recorder: audit.NewRecorder(f.entries, db, clock, logging.Discard()),

@@ -32,6 +32,8 @@ type Planner struct {
 	StateOf func(newest process.Record) string
 	// ShootWindows returns the stored maintenance windows of Shoots by instance. Those that are not known are missing.
 	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
+	// Upgraded returns the targets of an orchestration whose upgrades have succeeded or failed.
+	Upgraded func(ctx context.Context, tx storage.Tx, orchestrationID string) ([]environment.Target, error)
 }
 
 // targets returns the selected instances with their waves.
@@ -92,13 +94,24 @@ func (p Planner) all(ctx context.Context, orchestration environment.Orchestratio
 		filter   = instances.Filter{Limit: planPage}
 	)
 
+	undone, err := p.undone(ctx, orchestration)
+	if err != nil {
+		return nil, err
+	}
+
+	selects := func(candidate fleet.Candidate) bool {
+		_, upgraded := undone[candidate.InstanceID]
+
+		return upgraded || undone == nil && selector.Selects(candidate)
+	}
+
 	for {
 		page, err := p.Upgrader.Instances.List(ctx, filter)
 		if err != nil {
 			return nil, err
 		}
 
-		selected, err := p.selected(ctx, orchestration, selector, page)
+		selected, err := p.selected(ctx, orchestration, selects, undone, page)
 		if err != nil {
 			return nil, err
 		}
@@ -114,8 +127,9 @@ func (p Planner) all(ctx context.Context, orchestration environment.Orchestratio
 	}
 }
 
-// selected returns the targets of a page of instances.
-func (p Planner) selected(ctx context.Context, orchestration environment.Orchestration, selector fleet.Selector, page []instances.Listed,
+// selected returns the targets of a page of instances. undone has the upgrades to roll back, or is nil.
+func (p Planner) selected(ctx context.Context, orchestration environment.Orchestration, selects func(fleet.Candidate) bool,
+	undone map[string]environment.Target, page []instances.Listed,
 ) ([]environment.Target, error) {
 	candidates, err := p.candidates(ctx, orchestration.Parameters.Targets, page)
 	if err != nil {
@@ -140,7 +154,7 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 	}
 
 	for i, listed := range page {
-		if !selector.Selects(candidates[i]) {
+		if !selects(candidates[i]) {
 			continue
 		}
 
@@ -156,18 +170,30 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 		targets = append(targets, target)
 	}
 
+	return targets, p.addVersionsOf(ctx, orchestration, undone, targets, pending)
+}
+
+// addVersionsOf completes the pending targets, whose IDs are given, or leaves them out if they cannot be upgraded or rolled back.
+func (p Planner) addVersionsOf(ctx context.Context, orchestration environment.Orchestration, undone map[string]environment.Target,
+	targets []environment.Target, pending []string,
+) error {
 	complete, unreadable, err := p.Upgrader.Instances.GetAll(ctx, p.reader(), pending)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	for i := range targets {
-		if targets[i].State == environment.TargetPending {
-			p.addVersions(&targets[i], orchestration, complete, unreadable)
+		if target := &targets[i]; target.State == environment.TargetPending && addReadable(target, complete, unreadable) {
+			upgraded, undo := undone[target.InstanceID]
+			if !undo {
+				p.addVersions(target, orchestration, complete[target.InstanceID])
+			} else if err := p.addRollback(ctx, target, complete[target.InstanceID], upgraded); err != nil {
+				return err
+			}
 		}
 	}
 
-	return targets, nil
+	return nil
 }
 
 // addWindow adds the maintenance window and its next occurrence to the target, or leaves the target out if it cannot start in one.
@@ -205,22 +231,30 @@ func occurrence(window fleet.Window, now time.Time) (notBefore, notAfter time.Ti
 	return begin, end
 }
 
-// addVersions adds the versions to the target, or leaves the target out if the upgrade would be rejected.
-func (p Planner) addVersions(target *environment.Target, orchestration environment.Orchestration, complete map[string]environment.Instance, unreadable map[string]error) {
-	instance, found := complete[target.InstanceID]
-
-	versions, err := p.Upgrader.Preview(instance, upgrade.Order{Kind: orchestration.Kind, Version: version(orchestration)})
+// addReadable reports whether the instance of the target can be read. If not, it leaves the target out.
+func addReadable(target *environment.Target, complete map[string]environment.Instance, unreadable map[string]error) bool {
+	_, found := complete[target.InstanceID]
 
 	switch {
 	case unreadable[target.InstanceID] != nil:
 		target.State, target.Description = environment.TargetLeftOut, "The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
 	case !found:
 		target.State, target.Description = environment.TargetLeftOut, textGone
-	case err != nil:
-		target.State, target.Description = environment.TargetLeftOut, failure.Of(err).Text
-	default:
-		target.FromVersion, target.ToVersion = versions.From, versions.To
 	}
+
+	return target.State == environment.TargetPending
+}
+
+// addVersions adds the versions to the target, or leaves the target out if the upgrade would be rejected.
+func (p Planner) addVersions(target *environment.Target, orchestration environment.Orchestration, instance environment.Instance) {
+	versions, err := p.Upgrader.Preview(instance, upgrade.Order{Kind: orchestration.Kind, Version: version(orchestration)})
+	if err != nil {
+		target.State, target.Description = environment.TargetLeftOut, failure.Of(err).Text
+
+		return
+	}
+
+	target.FromVersion, target.ToVersion = versions.From, versions.To
 }
 
 // candidates returns the fields of the instances that the targets match. It reads labels, and decrypts versions, only if a target matches

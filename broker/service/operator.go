@@ -120,7 +120,10 @@ func (s *Service) conductor(stores stores, plans *catalog.Catalog, wake func()) 
 
 // planner returns the part that selects the targets of orchestrations.
 func (s stores) planner(plans *catalog.Catalog, wake func()) orchestration.Planner {
-	return orchestration.Planner{Upgrader: s.upgrader(plans, wake), StateOf: operator.StateOf, ShootWindows: s.orchestrations.ShootWindows}
+	return orchestration.Planner{
+		Upgrader: s.upgrader(plans, wake), StateOf: operator.StateOf, ShootWindows: s.orchestrations.ShootWindows,
+		Upgraded: s.orchestrations.Upgraded,
+	}
 }
 
 // orders returns the part that accepts orchestrations.

@@ -41,6 +41,8 @@ type Order struct {
 	// Version is the version after the upgrade. Empty means that of the plan for a cluster, and that of the account or else the
 	// default for Kyma.
 	Version string
+	// RollsBack is the ID of the upgrade of Kyma that this one rolls back, or empty. Version is then ignored.
+	RollsBack string
 	// DryRun only describes the upgrade.
 	DryRun bool
 	// Planned has the versions that were planned. Nil means that there was no plan.
@@ -134,7 +136,14 @@ func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accep
 		return Accepted{}, err
 	}
 
-	upgrade, accepted, err := u.resolve(instance, order)
+	resolve := u.resolve
+	if order.RollsBack != "" {
+		resolve = func(instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
+			return u.resolveRollback(ctx, tx, instance, past, order)
+		}
+	}
+
+	upgrade, accepted, err := resolve(instance, order)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -293,6 +302,10 @@ func newOperation(ctx context.Context, instance environment.Instance, order Orde
 
 	if order.DryRun {
 		entry.After["dryRun"] = true
+	}
+
+	if order.RollsBack != "" {
+		entry.After["rollsBack"] = order.RollsBack
 	}
 
 	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Traceparent(ctx)

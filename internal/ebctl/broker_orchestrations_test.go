@@ -64,6 +64,11 @@ func (b *fakeBroker) routeOrchestrations() {
 		})
 	}
 
+	b.routes.HandleFunc("POST /orchestrations/{id}/undo", func(w http.ResponseWriter, r *http.Request) {
+		if b.findOrchestration(w, r) != nil {
+			answer(w, http.StatusAccepted, operatorapi.AcceptedOrchestration{OrchestrationID: "undo"})
+		}
+	})
 	b.routes.HandleFunc("POST /orchestrations/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
 		if b.findOrchestration(w, r) != nil {
 			answer(w, http.StatusAccepted, b.scenario.Retried)

@@ -30,6 +30,7 @@ func newOrchestrationCommand(session *session) *cobra.Command {
 		newOrchestrationResumeCommand(session),
 		newOrchestrationCancelCommand(session),
 		newOrchestrationRetryCommand(session),
+		newOrchestrationUndoCommand(session),
 	)
 }
 
@@ -250,6 +251,7 @@ func orchestrationText(shown operatorapi.Orchestration, now time.Time) output.Te
 		{Name: "Type", Value: shown.Type},
 		{Name: "State", Value: shown.State},
 		{Name: "Description", Value: shown.Description},
+		{Name: "Undoes", Value: shown.Undoes},
 		{Name: "Progress", Value: output.Progress(shown.Percent, shown.EstimatedEnd.Sub(now), shown.LatestEnd.Sub(now))},
 		{Name: "Ordered by", Value: shown.OrderedBy},
 		{Name: "Applied by", Value: shown.AppliedBy},

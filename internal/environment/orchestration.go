@@ -57,6 +57,8 @@ type Orchestration struct {
 	// OrderedBy is the name of the user who ordered it.
 	OrderedBy            string
 	CreatedAt, UpdatedAt time.Time
+	// Undoes is the ID of the orchestration whose upgrades this one rolls back, or empty.
+	Undoes string
 	// AppliedBy is the name of the user who applied the plan, at AppliedAt. Both are zero for plans that were not applied, and for
 	// orchestrations without a plan.
 	AppliedBy string

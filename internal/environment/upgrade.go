@@ -11,6 +11,10 @@ type Upgrade struct {
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
 	// NotAfter is when the operation must have started: the end of a maintenance window or a deadline. Zero means no limit.
 	NotAfter time.Time `json:"notAfter,omitzero"`
+	// RollsBack is the ID of the upgrade of Kyma that the operation rolls back, or empty. Former is then the Kyma before that upgrade, and
+	// Version is its version.
+	RollsBack string `json:"rollsBack,omitempty"`
+	Former    *Kyma  `json:"former,omitempty"`
 	// DryRun reports that the operation only describes the upgrade.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Preempted reports that the operation has ended early, because the runtime of the instance is being removed or was removed.

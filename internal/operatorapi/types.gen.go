@@ -892,8 +892,11 @@ type Orchestration struct {
 	SoakUntil time.Time `json:"soakUntil,omitempty,omitzero"`
 
 	// State planned: the plan is not applied. expired: it was not applied in time, and its targets were removed. failed: at least one operation failed. retrying: failed operations are about to be repeated. paused: stopped by an operator. gated: stopped by the failure gate.
-	State     string    `json:"state"`
-	Type      string    `json:"type"`
+	State string `json:"state"`
+	Type  string `json:"type"`
+
+	// Undoes The ID of the orchestration whose upgrades this one rolls back.
+	Undoes    string    `json:"undoes,omitempty,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt"`
 
 	// Wave The wave that runs, from 1. Targets of no wave form a last one.
@@ -985,6 +988,12 @@ type OrchestrationRetry struct {
 
 // OrchestrationTarget Matches instances by all its fields. If runtimeID is present, the other fields of Kyma Environment Broker are ignored, and others are rejected. At least one field is required.
 type OrchestrationTarget = fleet.Target
+
+// OrchestrationUndo A request to undo an orchestration.
+type OrchestrationUndo struct {
+	// DryRun Whether to store a plan and start nothing.
+	DryRun bool `json:"dryRun,omitempty,omitzero"`
+}
 
 // OrchestrationWave A wave of an orchestration.
 type OrchestrationWave struct {
@@ -1830,6 +1839,9 @@ type ApplyOrchestrationJSONRequestBody = PlanApplication
 
 // RetryOrchestrationJSONRequestBody defines body for RetryOrchestration for application/json ContentType.
 type RetryOrchestrationJSONRequestBody = OrchestrationRetry
+
+// UndoOrchestrationJSONRequestBody defines body for UndoOrchestration for application/json ContentType.
+type UndoOrchestrationJSONRequestBody = OrchestrationUndo
 
 // GrantPlatformJSONRequestBody defines body for GrantPlatform for application/json ContentType.
 type GrantPlatformJSONRequestBody = PlatformChange

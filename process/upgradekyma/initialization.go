@@ -14,14 +14,15 @@ import (
 )
 
 // initialization reads the instance and chooses the version and the components of Kyma. A chosen version never changes within an
-// operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again.
+// operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again. For a rollback,
+// everything is known.
 func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 	start := upgrading.Start("Upgrade_Kyma_Initialization", "Kyma is being upgraded", instances, changeVersion)
 
 	return process.StepFunc(start.Name(),
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 			operation, wait, err := start.Run(ctx, operation, log)
-			if upgrade := operation.Data.Upgrade; err != nil || upgrade.DryRun || upgrade.Preempted {
+			if upgrade := operation.Data.Upgrade; err != nil || upgrade.DryRun || upgrade.Preempted || upgrade.Former != nil {
 				return operation, wait, err
 			}
 
@@ -41,10 +42,16 @@ func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 		})
 }
 
-// changeVersion sets the version that the operator or an earlier attempt of the operation has chosen, or else an empty version.
+// changeVersion sets the Kyma before the upgrade that is rolled back, or the version that the operator or an earlier attempt of the operation has chosen, or else an empty version.
 func changeVersion(operation Operation, update *environment.Update) error {
 	if update.Cluster.Kyma == nil {
 		return failure.New(failure.Permanent, "instance %s has no Kyma to upgrade", operation.InstanceID)
+	}
+
+	if former := operation.Data.Upgrade.Former; former != nil {
+		update.Cluster.Kyma = former
+
+		return nil
 	}
 
 	changed := *update.Cluster.Kyma

@@ -23,6 +23,7 @@ type Step = upgrading.Step
 // Provisioner changes the Kyma of runtimes.
 type Provisioner interface {
 	UpgradeKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
+	RollBackKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
 }
 
 // RuntimeAccess checks whether an instance's runtime responds.
@@ -49,7 +50,7 @@ func Process(options Options) process.Process[environment.Data] {
 	byManager := installedBy("Lifecycle Manager", environment.InstallerLifecycleManager)
 	byReconciler := installedBy("the Reconciler", environment.InstallerReconciler)
 	byProvisioner := installedBy("the Provisioner", environment.InstallerProvisioner)
-	overridden := installedBy("the Provisioner or the Reconciler", environment.InstallerProvisioner, environment.InstallerReconciler)
+	overridden := upgrades(installedBy("the Provisioner or the Reconciler", environment.InstallerProvisioner, environment.InstallerReconciler))
 	kyma := options.KymaResource
 	kyma.Instance = func(_ context.Context, operation Operation) (environment.Instance, error) {
 		return operation.Data.Changed()
@@ -68,7 +69,11 @@ func Process(options Options) process.Process[environment.Data] {
 			{Step: options.Preemptible(kymachange.BusolaMigratorOverrides()), When: overridden},
 			options.SendNotification(),
 			{
-				Step: options.Preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: byProvisioner,
+				Step: options.Preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: upgrades(byProvisioner),
+				Notes: process.Notes{System: "Provisioner"},
+			},
+			{
+				Step: options.Preemptible(rollBackKyma(options.Provisioner, options.Waiter)), When: rollsBack(byProvisioner),
 				Notes: process.Notes{System: "Provisioner"},
 			},
 			{
@@ -91,6 +96,24 @@ func Process(options Options) process.Process[environment.Data] {
 		},
 		Record: recordUpgrade(options.Instances),
 	})
+}
+
+// upgrades restricts a condition to operations that are no rollbacks.
+func upgrades(condition process.Condition[environment.Data]) process.Condition[environment.Data] {
+	holds := condition.Holds
+	condition.Text += ", no rollback"
+	condition.Holds = func(operation Operation) bool { return holds(operation) && operation.Data.Upgrade.RollsBack == "" }
+
+	return condition
+}
+
+// rollsBack restricts a condition to rollbacks.
+func rollsBack(condition process.Condition[environment.Data]) process.Condition[environment.Data] {
+	holds := condition.Holds
+	condition.Text += ", a rollback"
+	condition.Holds = func(operation Operation) bool { return holds(operation) && operation.Data.Upgrade.RollsBack != "" }
+
+	return condition
 }
 
 // installedBy returns the condition of the steps for Kyma that one of the installers installs. An upgrade that is preempted before it has

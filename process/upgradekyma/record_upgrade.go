@@ -15,6 +15,10 @@ func recordUpgrade(instances upgrading.Instances) Step {
 				return "The Kyma resource is applied"
 			}
 
+			if operation.Data.Upgrade.RollsBack != "" {
+				return "Kyma is rolled back to " + operation.Data.Update.Cluster.Kyma.Version
+			}
+
 			return "Kyma is upgraded to " + operation.Data.Update.Cluster.Kyma.Version
 		},
 		func(operation Operation) string {

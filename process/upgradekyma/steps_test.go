@@ -113,6 +113,12 @@ func (w *fixture) UpgradeKyma(_ context.Context, caller provisionerclient.Caller
 	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
 }
 
+func (w *fixture) RollBackKyma(_ context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error) {
+	w.call("rollback of " + caller.Tenant + " to " + changed.Request.Cluster.Kyma.Version)
+
+	return provisionerclient.Operation{ID: "rollback-of-" + caller.IdempotencyKey}, w.refusal
+}
+
 func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
 	w.call("status")
 
@@ -182,6 +188,13 @@ func TestUpgrade(t *testing.T) {
 			func(*fixture) {},
 			[]string{"complete", "probe", "begin", "overrides", "announce", "order of ordered-by", "status", "end"},
 			"1.5.0", "Kyma is upgraded to 1.5.0",
+		},
+		"rollback": {
+			"the Provisioner knows the previous configuration with its values",
+			environment.Upgrade{Version: "0.9.0", RollsBack: "op-1", Former: &environment.Kyma{Version: "0.9.0", Modules: []string{"eventing"}}},
+			func(*fixture) {},
+			[]string{"probe", "begin", "announce", "rollback of ordered-by to 0.9.0", "status", "end"},
+			"0.9.0", "Kyma is rolled back to 0.9.0",
 		},
 		"dry run": {
 			"a dry run calls nobody and changes nothing",

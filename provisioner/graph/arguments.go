@@ -15,6 +15,8 @@ import (
 const (
 	// argumentCursor is the argument with the position in a list or in the feed of changes.
 	argumentCursor = "after"
+	// argumentClientData is the argument with the data of a client, which package validation checks.
+	argumentClientData = "clientData"
 	// maxCursor is the maximum length of a cursor in bytes. The cursor of operationChanges contains a mark for each recent change.
 	maxCursor = 16 << 10
 )
@@ -29,6 +31,10 @@ func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(field.Args)) {
+		if name == argumentClientData {
+			continue
+		}
+
 		longest := bounds.ID
 		if name == argumentCursor {
 			longest = maxCursor

@@ -68,7 +68,7 @@ func (r runtimes) UpgradeRuntime(
 	return r.upgradeRuntime(caller, runtimeID, upgrade)
 }
 
-func (r runtimes) RollBackUpgrade(_ context.Context, caller orders.Caller, runtimeID string) (operation.Status, error) {
+func (r runtimes) RollBackUpgrade(_ context.Context, caller orders.Caller, runtimeID string, _ *string) (operation.Status, error) {
 	return r.rollBack(caller, runtimeID)
 }
 

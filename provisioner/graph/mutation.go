@@ -54,9 +54,9 @@ func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string,
 
 // RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. It returns the status of the runtime with the accepted
 // operation, as Kyma Provisioner does. If the status cannot be read, the response still contains the operation.
-func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error) {
+func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string, clientData *string) (*model.RuntimeStatus, error) {
 	return mutate(ctx, func(caller orders.Caller) (*model.RuntimeStatus, error) {
-		accepted, err := m.RollBackUpgrade(ctx, caller, id)
+		accepted, err := m.RollBackUpgrade(ctx, caller, id, clientData)
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ type Mutations interface {
 	Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error)
 	UpgradeShoot(ctx context.Context, caller orders.Caller, runtimeID string, upgrade spec.Upgrade) (operation.Status, error)
 	UpgradeRuntime(ctx context.Context, caller orders.Caller, runtimeID string, upgrade spec.KymaUpgrade) (operation.Status, error)
-	RollBackUpgrade(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error)
+	RollBackUpgrade(ctx context.Context, caller orders.Caller, runtimeID string, clientData *string) (operation.Status, error)
 	Hibernate(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error)
 	WakeUp(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error)
 	ReconnectAgent(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)

@@ -70,10 +70,15 @@ func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
 	return reorder(data, order)
 }
 
-// RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded.
+// RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded. It
+// replaces the client data of the runtime, unless clientData is nil.
 // The error is failure.Conflict if the last change of Kyma was not an upgrade.
-func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
+func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string, clientData *string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
+		if err := validation.ClientData(clientData); err != nil {
+			return operation.Status{}, err
+		}
+
 		former, err := s.formerKyma(ctx, s.Operations.Reader(), runtimeID)
 
 		switch {
@@ -93,7 +98,11 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 				return err
 			}
 
-			return reinstall(data, always(former))
+			if err := reinstall(data, always(former)); err != nil {
+				return err
+			}
+
+			return upgradeOthers(data, spec.KymaUpgrade{ClientData: clientData})
 		}
 
 		return s.change(ctx, caller, runtimeID, operation.KindRollBack, restore)

@@ -53,7 +53,7 @@ func (f *fixture) upgradeKyma(key, runtimeID, version string) (operation.Status,
 }
 
 func (f *fixture) rollBack(key, runtimeID string) (operation.Status, error) {
-	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID)
+	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID, new("rolled back"))
 }
 
 // runNewest claims the accepted operation, ends it in the state end, and returns its data. If it succeeds, its configuration becomes
@@ -189,6 +189,10 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 
 		if diff := cmp.Diff(kyma("1.24.0"), order.KymaConfig); diff != "" {
 			f.Errorf("the rollback must restore the earlier order with its secrets, -want +got:\n%s", diff)
+		}
+
+		if order.ClientData == nil || *order.ClientData != "rolled back" {
+			f.Errorf("the rollback has the client data %v", order.ClientData)
 		}
 
 		if order.ClusterConfig.GardenerConfig.AutoScalerMax != 7 {

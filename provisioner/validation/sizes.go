@@ -27,6 +27,14 @@ func (p *problems) sizes(order any) bool {
 	return len(p.texts) == 0
 }
 
+// ClientData validates the client data of a rollback, which can be nil. It returns nil or one failure.Invalid.
+func ClientData(data *string) error {
+	found := problems{title: "the rollback is invalid"}
+	found.size("clientData", reflect.ValueOf(data))
+
+	return found.err()
+}
+
 // size checks a value and the values in it.
 func (p *problems) size(field string, value reflect.Value) {
 	switch value.Kind() { //nolint:exhaustive // the other kinds have a fixed size

@@ -67,11 +67,12 @@ type row struct {
 	AppliedAt   storage.Time `db:"applied_at"`
 	Wave        int          `db:"wave"`
 	SoakUntil   storage.Time `db:"soak_until"`
+	Undoes      string       `db:"undoes"`
 }
 
 // inserted are the columns that Insert sets. columns are the columns of row.
 const (
-	inserted = `id, kind, state, description, parameters, ordered_by, created_at, updated_at`
+	inserted = `id, kind, state, description, parameters, ordered_by, created_at, updated_at, undoes`
 	columns  = inserted + `, applied_by, applied_at, wave, soak_until`
 )
 
@@ -79,7 +80,7 @@ func (r row) orchestration() (environment.Orchestration, error) {
 	orchestration := environment.Orchestration{
 		ID: r.ID, Kind: r.Kind, State: environment.OrchestrationState(r.State), Description: r.Description, OrderedBy: r.OrderedBy,
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, AppliedBy: r.AppliedBy, AppliedAt: r.AppliedAt.Time,
-		Wave: r.Wave, SoakUntil: r.SoakUntil.Time,
+		Wave: r.Wave, SoakUntil: r.SoakUntil.Time, Undoes: r.Undoes,
 	}
 	err := json.Unmarshal([]byte(r.Parameters), &orchestration.Parameters)
 
@@ -93,9 +94,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, orchestration environ
 		return fmt.Errorf("encoding the parameters of an orchestration: %w", err)
 	}
 
-	_, err = storage.Exec(ctx, tx, `INSERT INTO orchestrations (`+inserted+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = storage.Exec(ctx, tx, `INSERT INTO orchestrations (`+inserted+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		orchestration.ID, orchestration.Kind, string(orchestration.State), orchestration.Description, string(parameters),
-		orchestration.OrderedBy, storage.At(orchestration.CreatedAt), storage.At(orchestration.UpdatedAt))
+		orchestration.OrderedBy, storage.At(orchestration.CreatedAt), storage.At(orchestration.UpdatedAt), orchestration.Undoes)
 
 	return failure.While(err, "adding orchestration %s", orchestration.ID)
 }

@@ -393,7 +393,11 @@ func (p *provisioner) wakeUp(runtimeID string) string {
 }
 
 func (p *provisioner) rollBack(runtimeID string) string {
-	return p.sendMutation(p.service.RollBackUpgrade, "back", runtimeID)
+	rollBack := func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error) {
+		return p.service.RollBackUpgrade(ctx, caller, runtimeID, nil)
+	}
+
+	return p.sendMutation(rollBack, "back", runtimeID)
 }
 
 func provisionerScenarios(t *testing.T, memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {

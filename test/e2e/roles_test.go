@@ -86,6 +86,7 @@ func brokerRows() []roleRow {
 		roleRow{name: "PUT /orchestrations/{orchestration_id}/pause", roles: operating},
 		roleRow{name: "PUT /orchestrations/{orchestration_id}/resume", roles: operating},
 		roleRow{name: "POST /orchestrations/{orchestration_id}/retry", roles: operating},
+		roleRow{name: "POST /orchestrations/{orchestration_id}/undo", roles: operating},
 		roleRow{name: "GET /platforms", roles: admin},
 		roleRow{name: "GET /events", roles: reading},
 		roleRow{name: "GET /webhooks", roles: operating},

@@ -30,7 +30,7 @@ func load(t *testing.T, path string) *ast.Schema {
 }
 
 // TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all queries and mutations of our broker, except those
-// for the change feed, dashboards, maintenance windows and runtimes that are taken over.
+// for the change feed, dashboards, maintenance windows, rollbacks and runtimes that are taken over.
 func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	kyma := load(t, filepath.Join("provisioner", "schema.graphql"))
 
@@ -40,7 +40,7 @@ func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	}
 
 	// podsCidr and servicesCidr are read only from runtimes that are taken over.
-	unknown := []string{"podsCidr", "servicesCidr", "consoleURL", "maintenanceWindow", "operationChanges"}
+	unknown := []string{"clientData", "podsCidr", "servicesCidr", "consoleURL", "maintenanceWindow", "operationChanges"}
 
 	_, problems := gqlparser.LoadQueryWithRules(kyma, string(text), rules.NewDefaultRules())
 

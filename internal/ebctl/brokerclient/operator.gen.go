@@ -342,6 +342,15 @@ func (c *Client) RetryOrchestration(ctx context.Context, orchestrationID string,
 	})
 }
 
+// UndoOrchestration calls POST /orchestrations/{orchestration_id}/undo: roll back the upgrades of Kyma of an orchestration.
+func (c *Client) UndoOrchestration(ctx context.Context, orchestrationID string, body operatorapi.OrchestrationUndo) (operatorapi.AcceptedOrchestration, error) {
+	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/orchestrations/%s/undo", url.PathEscape(orchestrationID)),
+		body:   body,
+	})
+}
+
 // ListPlatforms calls GET /platforms: list the configured platforms.
 func (c *Client) ListPlatforms(ctx context.Context) (operatorapi.PlatformList, error) {
 	return callFor[operatorapi.PlatformList](ctx, c, request{

@@ -69,7 +69,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"POST /orchestrations/{orchestration_id}/apply operator", "PUT /orchestrations/{orchestration_id}/cancel operator",
 		"GET /orchestrations/{orchestration_id}/operations viewer", "GET /orchestrations/{orchestration_id}/operations/{operation_id} viewer",
 		"PUT /orchestrations/{orchestration_id}/pause operator", "PUT /orchestrations/{orchestration_id}/resume operator",
-		"POST /orchestrations/{orchestration_id}/retry operator", "GET /platforms admin",
+		"POST /orchestrations/{orchestration_id}/retry operator", "POST /orchestrations/{orchestration_id}/undo operator", "GET /platforms admin",
 		"GET /processes viewer", "GET /quotas viewer", "POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
 		"POST /runtimes/{instance_id}/grant admin", "POST /runtimes/{instance_id}/label operator",
 		"POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/protect operator",

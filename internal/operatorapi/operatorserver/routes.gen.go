@@ -91,6 +91,8 @@ type BrokerHandlers interface {
 	ResumeOrchestration(r *http.Request) (httpserver.Response, error)
 	// RetryOrchestration handles POST /orchestrations/{orchestration_id}/retry: retry failed operations of an orchestration.
 	RetryOrchestration(r *http.Request) (httpserver.Response, error)
+	// UndoOrchestration handles POST /orchestrations/{orchestration_id}/undo: roll back the upgrades of Kyma of an orchestration.
+	UndoOrchestration(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
 	// ListProcesses handles GET /processes: list the processes of operations with their steps.
@@ -289,6 +291,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/orchestrations/{orchestration_id}/retry", Role: "operator",
 			serve: to.RetryOrchestration,
+		},
+		{
+			Method: http.MethodPost, Path: "/orchestrations/{orchestration_id}/undo", Role: "operator",
+			serve: to.UndoOrchestration,
 		},
 		{
 			Method: http.MethodGet, Path: "/platforms", Role: "admin",

@@ -170,7 +170,7 @@ type ComplexityRoot struct {
 		HibernateRuntime         func(childComplexity int, id string) int
 		ProvisionRuntime         func(childComplexity int, config spec.Runtime) int
 		ReconnectRuntimeAgent    func(childComplexity int, id string) int
-		RollBackUpgradeOperation func(childComplexity int, id string) int
+		RollBackUpgradeOperation func(childComplexity int, id string, clientData *string) int
 		UpgradeRuntime           func(childComplexity int, id string, config spec.KymaUpgrade) int
 		UpgradeShoot             func(childComplexity int, id string, config spec.Upgrade) int
 		WakeUpRuntime            func(childComplexity int, id string) int
@@ -312,7 +312,7 @@ type MutationResolver interface {
 	UpgradeShoot(ctx context.Context, id string, config spec.Upgrade) (*model.OperationStatus, error)
 	HibernateRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
-	RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error)
+	RollBackUpgradeOperation(ctx context.Context, id string, clientData *string) (*model.RuntimeStatus, error)
 	ReconnectRuntimeAgent(ctx context.Context, id string) (string, error)
 }
 type OperationStatusResolver interface {
@@ -834,7 +834,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.complexity.Mutation.RollBackUpgradeOperation(childComplexity, args["id"].(string)), true
+		return e.complexity.Mutation.RollBackUpgradeOperation(childComplexity, args["id"].(string), args["clientData"].(*string)), true
 	case "Mutation.upgradeRuntime":
 		if e.complexity.Mutation.UpgradeRuntime == nil {
 			break
@@ -1568,9 +1568,9 @@ type Mutation {
   """
   Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
   lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
-  roll back the cluster: use upgradeShoot.
+  roll back the cluster: use upgradeShoot. clientData replaces the clientData of the runtime. If omitted, it does not change.
   """
-  rollBackUpgradeOperation(id: String!): RuntimeStatus
+  rollBackUpgradeOperation(id: String!, clientData: String): RuntimeStatus
 
   "Issues a new token to the runtime agent and returns the ID of the operation that waits for its connection."
   reconnectRuntimeAgent(id: String!): String!
@@ -2290,6 +2290,11 @@ func (ec *executionContext) field_Mutation_rollBackUpgradeOperation_args(ctx con
 		return nil, err
 	}
 	args["id"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "clientData", ec.unmarshalOString2ᚖstring)
+	if err != nil {
+		return nil, err
+	}
+	args["clientData"] = arg1
 	return args, nil
 }
 
@@ -4949,7 +4954,7 @@ func (ec *executionContext) _Mutation_rollBackUpgradeOperation(ctx context.Conte
 		ec.fieldContext_Mutation_rollBackUpgradeOperation,
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.resolvers.Mutation().RollBackUpgradeOperation(ctx, fc.Args["id"].(string))
+			return ec.resolvers.Mutation().RollBackUpgradeOperation(ctx, fc.Args["id"].(string), fc.Args["clientData"].(*string))
 		},
 		nil,
 		ec.marshalORuntimeStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeStatus,

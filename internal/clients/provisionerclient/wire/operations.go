@@ -1324,6 +1324,25 @@ type ProvisionRuntimeResponse struct {
 // GetResult returns ProvisionRuntimeResponse.Result, and is useful for accessing the field via an interface.
 func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 
+// RollBackKymaResponse is returned by RollBackKyma on success.
+type RollBackKymaResponse struct {
+	// Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
+	// lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
+	// roll back the cluster: use upgradeShoot. clientData replaces the clientData of the runtime. If omitted, it does not change.
+	Result *RolledBack `json:"result"`
+}
+
+// GetResult returns RollBackKymaResponse.Result, and is useful for accessing the field via an interface.
+func (v *RollBackKymaResponse) GetResult() *RolledBack { return v.Result }
+
+// RolledBack includes the requested fields of the GraphQL type RuntimeStatus.
+type RolledBack struct {
+	LastOperationStatus *Operation `json:"lastOperationStatus"`
+}
+
+// GetLastOperationStatus returns RolledBack.LastOperationStatus, and is useful for accessing the field via an interface.
+func (v *RolledBack) GetLastOperationStatus() *Operation { return v.LastOperationStatus }
+
 // RuntimeClusterResponse is returned by RuntimeCluster on success.
 type RuntimeClusterResponse struct {
 	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
@@ -1560,6 +1579,18 @@ type __ProvisionRuntimeInput struct {
 
 // GetConfig returns __ProvisionRuntimeInput.Config, and is useful for accessing the field via an interface.
 func (v *__ProvisionRuntimeInput) GetConfig() *ProvisionRuntimeInput { return v.Config }
+
+// __RollBackKymaInput is used internally by genqlient
+type __RollBackKymaInput struct {
+	Id         string  `json:"id"`
+	ClientData *string `json:"clientData"`
+}
+
+// GetId returns __RollBackKymaInput.Id, and is useful for accessing the field via an interface.
+func (v *__RollBackKymaInput) GetId() string { return v.Id }
+
+// GetClientData returns __RollBackKymaInput.ClientData, and is useful for accessing the field via an interface.
+func (v *__RollBackKymaInput) GetClientData() *string { return v.ClientData }
 
 // __RuntimeClusterInput is used internally by genqlient
 type __RuntimeClusterInput struct {
@@ -1952,6 +1983,57 @@ func ProvisionRuntime(
 	}
 
 	data_ = &ProvisionRuntimeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RollBackKyma.
+const RollBackKyma_Operation = `
+mutation RollBackKyma ($id: String!, $clientData: String) {
+	result: rollBackUpgradeOperation(id: $id, clientData: $clientData) {
+		lastOperationStatus {
+			... Operation
+		}
+	}
+}
+fragment Operation on OperationStatus {
+	id
+	operation
+	state
+	message
+	runtimeID
+	lastError {
+		errMessage
+		reason
+		component
+	}
+}
+`
+
+// The Kyma Provisioner rejects clientData, and so does nothing: it would change only its database.
+func RollBackKyma(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+	clientData *string,
+) (data_ *RollBackKymaResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RollBackKyma",
+		Query:  RollBackKyma_Operation,
+		Variables: &__RollBackKymaInput{
+			Id:         id,
+			ClientData: clientData,
+		},
+	}
+
+	data_ = &RollBackKymaResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1,0 +1,130 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past are all operations of the instance,
+// newest first. It decrypts those that can have changed Kyma since.
+//
+// The Provisioner rolls back the last order that has changed Kyma. So the upgrade must be the last one, and must have succeeded: one that
+// has failed may not have reached the Provisioner, which would then roll back an earlier one.
+func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string) error {
+	if !instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner) {
+		return failure.New(failure.Invalid, "The Provisioner does not install the Kyma of the instance. Only the Provisioner can roll back.")
+	}
+
+	for _, operation := range past {
+		if operation.ID == operationID {
+			return rollbackTarget(operation)
+		}
+
+		if err := u.allowsRollback(ctx, tx, operation, operationID); err != nil {
+			return err
+		}
+	}
+
+	return failure.New(failure.Invalid, "The upgrade no longer exists.")
+}
+
+// rollbackTarget checks the upgrade itself.
+func rollbackTarget(operation process.Record) error {
+	if operation.Kind != environment.KindUpgradeKyma || operation.State != process.Succeeded {
+		return failure.New(failure.Invalid, "The operation %s is no upgrade of Kyma that has succeeded.", operation.ID)
+	}
+
+	return nil
+}
+
+// allowsRollback checks an operation that is newer than the upgrade. Operations that did not start have changed nothing.
+func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation process.Record, operationID string) error {
+	switch {
+	case operation.State.Terminal() && operation.StartedAt.IsZero():
+		return nil
+	case operation.Kind == environment.KindUpgradeKyma, operation.Kind == environment.KindUpdate:
+	case operation.Kind == environment.KindSuspend, operation.Kind == environment.KindResume, operation.Kind == environment.KindProvision,
+		operation.Kind == environment.KindDeprovision:
+		return failure.New(failure.Invalid, "The runtime was removed or created again since, by operation %s.", operation.ID)
+	default:
+		return nil
+	}
+
+	data, err := u.data(ctx, tx, operation.ID)
+	if err != nil {
+		return err
+	}
+
+	upgrade := data.Upgrade
+
+	switch {
+	case operation.Kind == environment.KindUpdate && !changesKyma(data):
+		return nil
+	case operation.Kind == environment.KindUpdate:
+		return failure.New(failure.Invalid, "The modules or the credentials of Kyma were changed since, by operation %s.", operation.ID)
+	case upgrade == nil, upgrade.DryRun, upgrade.Preempted:
+		return nil
+	case upgrade.RollsBack == operationID && operation.State == process.Succeeded:
+		return failure.New(failure.Invalid, "The upgrade was already rolled back, by operation %s.", operation.ID)
+	case upgrade.RollsBack == operationID:
+		return nil // a rollback that has failed can be repeated
+	default:
+		return failure.New(failure.Invalid, "Kyma was upgraded again since, by operation %s.", operation.ID)
+	}
+}
+
+// changesKyma reports whether an update changes the Kyma of the runtime, or the credentials that it contains.
+func changesKyma(data environment.Data) bool {
+	if data.Update == nil {
+		return false
+	}
+
+	before, after := data.Instance.Request.Cluster, data.Update.Cluster
+
+	return !reflect.DeepEqual(before.Kyma, after.Kyma) || !reflect.DeepEqual(before.ServiceManager, after.ServiceManager)
+}
+
+// data returns the decrypted data of an operation.
+func (u Upgrader) data(ctx context.Context, tx storage.Tx, operationID string) (data environment.Data, err error) {
+	payload, err := u.Operations.Payload(ctx, tx, operationID)
+	if err != nil {
+		return data, err
+	}
+
+	return data, failure.While(json.Unmarshal(payload, &data), "reading the data of operation %s", operationID)
+}
+
+// PreviewRollback returns the versions of the rollback of an upgrade. Errors of kind Invalid say why it cannot be rolled back.
+func (u Upgrader) PreviewRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string,
+) (Versions, error) {
+	_, accepted, err := u.resolveRollback(ctx, tx, instance, past, Order{RollsBack: operationID})
+
+	return accepted.Versions, err
+}
+
+// resolveRollback returns the rollback of an upgrade, and its description for the response.
+func (u Upgrader) resolveRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, order Order,
+) (environment.Upgrade, Accepted, error) {
+	if err := u.checkRollback(ctx, tx, instance, past, order.RollsBack); err != nil {
+		return environment.Upgrade{}, Accepted{}, err
+	}
+
+	upgraded, err := u.data(ctx, tx, order.RollsBack)
+	if err != nil {
+		return environment.Upgrade{}, Accepted{}, err
+	}
+
+	former := upgraded.Instance.Request.Cluster.Kyma
+	if former == nil || upgraded.Upgrade == nil || upgraded.Upgrade.DryRun || upgraded.Upgrade.Preempted || upgraded.Upgrade.RollsBack != "" {
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "The operation %s has not upgraded Kyma.", order.RollsBack)
+	}
+
+	return environment.Upgrade{Version: former.Version, RollsBack: order.RollsBack, Former: former},
+		Accepted{Versions: Versions{From: instance.Request.Cluster.Kyma.Version, To: former.Version}}, nil
+}

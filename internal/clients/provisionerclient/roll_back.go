@@ -1,0 +1,36 @@
+package provisionerclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// RollBackKyma orders the reinstallation of the Kyma that the last upgrade of the runtime replaced. changed is the instance afterward. It
+// can be repeated with the same IdempotencyKey, like UpgradeKyma. A Kyma Provisioner rejects the order without any effect.
+func (c *Client) RollBackKyma(ctx context.Context, caller Caller, changed environment.Instance) (Operation, error) {
+	call := c.call("roll back Kyma", caller)
+
+	answer, err := wire.RollBackKyma(ctx, call, changed.RuntimeID, c.clientData(changed))
+
+	switch {
+	case errors.Is(err, ErrNotUnderstood):
+		return Operation{}, failure.Wrap(failure.Permanent, err, "the Provisioner cannot roll back Kyma, because it is a Kyma Provisioner. Nothing was changed").
+			WithReason(failure.Of(err).Reason, failure.ComponentProvisioner)
+	case err != nil:
+		return Operation{}, fmt.Errorf("rolling back Kyma of runtime %s: %w", changed.RuntimeID, err)
+	case answer.Result == nil:
+		return Operation{}, call.missing("the runtime")
+	}
+
+	operation := operationOf(answer.Result.LastOperationStatus)
+	if operation.ID == "" {
+		return Operation{}, call.missing("the ID of the operation")
+	}
+
+	return operation, nil
+}

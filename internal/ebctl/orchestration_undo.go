@@ -1,0 +1,50 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newOrchestrationUndoCommand returns the command that rolls back the upgrades of an orchestration.
+func newOrchestrationUndoCommand(session *session) *cobra.Command {
+	var wanted operatorapi.OrchestrationUndo
+
+	command := addYes(session, session.onOrchestration(&cobra.Command{
+		Use:   "undo ORCHESTRATION",
+		Short: "Roll back the upgrades of Kyma of an orchestration",
+		Long: "Roll back the upgrades of Kyma of an orchestration that has ended.\n\n" +
+			"Each upgrade that has succeeded is rolled back by the Provisioner, which reinstalls the Kyma before the upgrade. The undo is an orchestration with " +
+			"the limits of the undone one. Instances whose Kyma was changed again, and those whose upgrades have failed, are left out. Upgrades of clusters cannot " +
+			"be undone, because Kubernetes versions cannot be lowered. A repeated command returns the undo that runs.\n\n" +
+			"With --dry-run, the broker stores the undo as a plan and shows it. 'ebctl upgrade apply' applies it.\n\n" +
+			"The command needs the role operator. The audit log records your name.",
+		Example: "  ebctl orchestration undo 1b6c2a54-3a49-4a3e-9a02-0f5f7b6f1c11 --dry-run",
+	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
+		if !wanted.DryRun {
+			found, err := client.GetOrchestration(ctx, id)
+			if err != nil {
+				return fmt.Errorf("reading orchestration %s: %w", id, err)
+			}
+
+			if err := session.confirm(ctx, "Roll back %d instances?", found.OperationStats[string(environment.TargetSucceeded)]); err != nil {
+				return err
+			}
+		}
+
+		undo, err := client.UndoOrchestration(ctx, id, wanted)
+		if err != nil {
+			return fmt.Errorf("undoing orchestration %s: %w", id, err)
+		}
+
+		return session.printPlan(ctx, client, undo.OrchestrationID)
+	}))
+	command.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "store a plan and roll back nothing")
+
+	return command
+}
