@@ -1,0 +1,7 @@
+// Command packaging generates files for installations: what the Helm chart copies from other folders of resources/, and its README.
+//
+// The tests render the chart with Helm's library, apply it to a real API server, and compare every variable that the packaging uses with
+// the configuration of the services.
+package main
+
+//go:generate go run . ../../resources
