@@ -1,6 +1,7 @@
 package accountpool_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
@@ -82,6 +83,9 @@ func TestAccountThatAlreadyHasTheTenant(t *testing.T) {
 	})
 }
 
+// TestAccountThatIsLost assigns another account if the former one is dirty, has another tenant, or is gone.
+//
+//faults:row account-pool.md#gardener 404: somebody has removed the account
 func TestAccountThatIsLost(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.add("a", "aws")
@@ -114,6 +118,52 @@ func TestAccountThatIsLost(t *testing.T) {
 			f.Errorf("got %s, want an account that exists", got)
 		}
 	})
+}
+
+// changing is a garden in which another program changes an account before its labels are written.
+type changing struct {
+	accountpool.Garden
+
+	change func(name string)
+}
+
+func (c changing) SetLabels(ctx context.Context, account accountpool.Account) error {
+	c.change(account.Name)
+
+	return c.Garden.SetLabels(ctx, account) //nolint:wrapcheck // the error of the garden
+}
+
+// TestAccountThatChanges changes an account after the pool has read it.
+//
+//faults:row account-pool.md#gardener 409: the account has changed since it was read
+func TestAccountThatChanges(t *testing.T) {
+	for name, c := range map[string]struct{ label, value, want string }{
+		"harmless":      {"team", "x", "a"},
+		"another owner": {gardenclient.LabelTenant, "t2", "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(f *fixture) {
+				f.add("a", "aws")
+
+				changed := false
+				f.pool.Garden = changing{f.pool.Garden, func(name string) {
+					if changed {
+						return
+					}
+
+					changed = true
+					f.label(name, c.label, c.value)
+					f.add("b", "aws")
+				}}
+
+				if got := f.assign("i1", "t1"); got != c.want {
+					f.Errorf("got %s, want %s", got, c.want)
+				}
+
+				f.wantLabels("the tenant has the account", c.want, append(map[string][]string{"a": {c.label + "=" + c.value}}[c.want], "tenantName=t1")...)
+			})
+		})
+	}
 }
 
 func TestInstanceKeepsItsAccount(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
+	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
 // fakePool is an account pool that returns the error, or else an account.
@@ -32,6 +34,9 @@ func TestAccountOfThePool(t *testing.T) {
 	}
 }
 
+// TestWaitForAFreeAccount waits for an account of the pool.
+//
+//faults:row account-pool.md#gardener no account is free
 func TestWaitForAFreeAccount(t *testing.T) {
 	pool := &fakePool{err: failure.New(failure.Waiting, "no account is free (hyperscalerType aws)")}
 
@@ -39,6 +44,8 @@ func TestWaitForAFreeAccount(t *testing.T) {
 	if wait != 10*time.Second || err != nil || operation.Data.TargetSecret != "" {
 		t.Errorf("without a free account, the step runs again after %s with %q, %v", wait, operation.Data.TargetSecret, err)
 	}
+
+	faulttable.Shows(t, "account-pool.md#gardener", "no account is free", stepstest.Shown(operation, err))
 
 	for _, c := range []struct {
 		elapsed time.Duration

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
@@ -99,73 +100,99 @@ func TestSecretBindings(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheAPIServer has cases for the rows of the table in docs/operator/account-pool.md; TestSilentServer has the others.
+// TestErrorsOfTheAPIServer has cases for the responses of the API server; TestAccountThatIsLost and TestAccountThatChanges of package accountpool have
+// those for a missing and a changed account.
+//
+//faults:table account-pool.md#gardener
 func TestErrorsOfTheAPIServer(t *testing.T) {
 	status := func(code int, reason, message string) string {
 		return fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "message": %q, "code": %d}`, reason, message, code)
 	}
+	forbidden := func(message string) string {
+		return status(403, "Forbidden", `credentialsbindings "a" is forbidden: `+message)
+	}
 
-	for _, c := range []struct {
-		reason, body string
-		code         int
-		want         failure.Kind
-		text, detail string
+	for name, c := range map[string]struct {
+		code   int
+		body   string
+		want   failure.Kind
+		detail string
 	}{
-		{"the account is gone", status(404, "NotFound", `"a" not found`), 404, failure.NotFound, "no such object", `"a" not found`},
-		{"another program was faster", status(409, "Conflict", "modified"), 409, failure.Conflict, "changed in the meantime", "modified"},
-		{"the token has expired", status(401, "Unauthorized", "Unauthorized"), 401, failure.Transient, "renew them", "Unauthorized"},
-		{
-			"a role is missing", status(403, "Forbidden", `credentialsbindings "a" is forbidden: User "broker" cannot list resource "credentialsbindings"`), 403,
-			failure.Transient, "lack a permission in Gardener: an operator must grant it", `User "broker" cannot list`,
+		"401": {401, status(401, "Unauthorized", "Unauthorized"), failure.Transient, "Unauthorized"},
+		"403, because the role is missing": {
+			403, forbidden(`User "broker" cannot list resource "credentialsbindings"`), failure.Transient, `User "broker" cannot list`,
 		},
-		{
-			"an admission plugin has too many requests",
-			status(403, "Forbidden", `credentialsbindings "a" is forbidden: aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled`), 403,
-			failure.Transient, "Gardener is overloaded", "client rate limiter",
+		"403, because an admission plugin has too many requests or is slow": {
+			403, forbidden(`aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled`), failure.Transient, "client rate limiter",
 		},
-		{"the server has just started", status(403, "Forbidden", `credentialsbindings "a" is forbidden: not yet ready to handle request`), 403, failure.Transient, "Gardener is not ready yet", "not yet ready"},
-		{"the server has too many requests", status(429, "TooManyRequests", "slow down"), 429, failure.Transient, "does not respond correctly", "slow down"},
-		{"the patch is invalid", status(422, "Invalid", "metadata.labels: Invalid value"), 422, failure.Invalid, "Gardener rejects it", "metadata.labels"},
-		{"the request is invalid", status(400, "BadRequest", "not so"), 400, failure.Invalid, "Gardener rejects it", "not so"},
-		{"another plugin forbids the label", status(403, "Forbidden", `credentialsbindings "a" is forbidden: no`), 403, failure.Transient, "an operator must allow it", "is forbidden: no"},
-		{"the server is no API server", "404 page not found", 404, failure.Transient, "APP_GARDENER_KUBECONFIG_PATH", ""},
-		{"the server fails", status(500, "InternalError", "etcd"), 500, failure.Transient, "does not respond correctly", "etcd"},
-		{"the response is no object", "[]", 200, failure.Transient, "does not respond correctly", ""},
+		"403, because the API server is starting": {403, forbidden(`not yet ready to handle request`), failure.Transient, "not yet ready"},
+		"403 for another cause":                   {403, forbidden("no"), failure.Transient, "is forbidden: no"},
+		"400, 422/400":                            {400, status(400, "BadRequest", "not so"), failure.Invalid, "not so"},
+		"400, 422/422":                            {422, status(422, "Invalid", "metadata.labels: Invalid value"), failure.Invalid, "metadata.labels"},
+		"returns no JSON":                         {200, "<html>", failure.Transient, ""},
+		"429, 503 with Retry-After/429":           {429, status(429, "TooManyRequests", "slow down"), failure.Transient, "slow down"},
+		"429, 503 with Retry-After/503":           {503, status(503, "ServiceUnavailable", "soon"), failure.Transient, "soon"},
+		"408, 500 and other statuses/408":         {408, status(408, "Timeout", "late"), failure.Transient, "late"},
+		"408, 500 and other statuses/500":         {500, status(500, "InternalError", "etcd"), failure.Transient, "etcd"},
+		"is another server, or does not serve the kind of the accounts": {404, "404 page not found", failure.Transient, ""},
 	} {
-		client := newClient(t, gardenclient.CredentialsBinding, func(w http.ResponseWriter, _ *http.Request) { reply(w, c.code, c.body) })
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			client := newClient(t, gardenclient.CredentialsBinding, func(w http.ResponseWriter, _ *http.Request) {
+				calls++
 
-		_, err := client.Account(t.Context(), "a")
-		got := failure.Of(err)
-		if got.Kind != c.want || !strings.HasPrefix(got.Text, `reading the account "a": `) || !strings.Contains(got.Text, c.text) {
-			t.Errorf("%s: got %s, %v", c.reason, got.Kind, err)
-		}
+				w.Header().Set("Retry-After", "1")
+				reply(w, c.code, c.body)
+			})
 
-		if !strings.Contains(got.Detail, c.detail) || (got.Detail == "") != (c.detail == "") || c.detail != "" && strings.Contains(got.Text, c.detail) {
-			t.Errorf("%s: got the text %q and the detail %q", c.reason, got.Text, got.Detail)
+			_, err := client.Account(t.Context(), "a")
+			got := failure.Of(err)
+			faulttable.Shows(t, "account-pool.md#gardener", name, got.Text)
+
+			if got.Kind != c.want || !strings.HasPrefix(got.Text, `reading the account "a": `) || calls != 1 {
+				t.Errorf("got %s after %d calls, %v", got.Kind, calls, err)
+			}
+
+			if !strings.Contains(got.Detail, c.detail) || (got.Detail == "") != (c.detail == "") || c.detail != "" && strings.Contains(got.Text, c.detail) {
+				t.Errorf("got the text %q and the detail %q", got.Text, got.Detail)
+			}
+		})
+	}
+
+	for code, want := range map[int]failure.Kind{http.StatusNotFound: failure.NotFound, http.StatusConflict: failure.Conflict} {
+		reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusConflict: "Conflict"}[code]
+		client := newClient(t, gardenclient.CredentialsBinding, func(w http.ResponseWriter, _ *http.Request) { reply(w, code, status(code, reason, "so")) })
+
+		if _, err := client.Account(t.Context(), "a"); failure.KindOf(err) != want || failure.Of(err).Detail != "so" {
+			t.Errorf("status %d: %v", code, err)
 		}
 	}
 }
 
 // TestSilentServer calls a server that does not respond in time, and one that is away.
+//
+//faults:table account-pool.md#gardener
 func TestSilentServer(t *testing.T) {
 	slow := newClient(t, gardenclient.CredentialsBinding, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-
-	_, late := slow.Account(ctx, "a")
 
 	away, err := gardenclient.New(&rest.Config{Host: "http://127.0.0.1:1"}, gardenclient.Options{Namespace: "garden-local", Kind: gardenclient.CredentialsBinding})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	_, refused := away.Account(t.Context(), "a")
+	for name, client := range map[string]*gardenclient.Client{"is away, or slow/away": away, "is away, or slow/slow": slow} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
 
-	for reason, err := range map[string]error{"slow": late, "away": refused} {
-		if got := failure.Of(err); got.Kind != failure.Transient || got.Text != `reading the account "a": Gardener does not respond correctly` || got.Detail != "" {
-			t.Errorf("%s: got %s, %q, %q", reason, got.Kind, got.Text, got.Detail)
-		}
+			_, err := client.Account(ctx, "a")
+			got := failure.Of(err)
+			faulttable.Shows(t, "account-pool.md#gardener", name, got.Text)
+
+			if got.Kind != failure.Transient || got.Detail != "" {
+				t.Errorf("got %s, %q, %q", got.Kind, got.Text, got.Detail)
+			}
+		})
 	}
 }
 
