@@ -209,7 +209,7 @@ environment_broker_pool_dirty_oldest_seconds{type="aws"} 300
 	})
 }
 
-// TestAnswers checks what is recorded of an answer, and the pause before the next question.
+// TestAnswers checks the record of an answer, and the pause before the next question.
 func TestAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault simulator.Fault
@@ -263,7 +263,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// answer asks the hook once, with the fault, and returns what is recorded of the answer. The account stays dirty.
+// answer asks the hook once, with the fault, and returns the record of the answer. The account stays dirty.
 func (f *fixture) answer(fault simulator.Fault, fails bool) accountpool.Cleanup {
 	f.Helper()
 
