@@ -52,6 +52,21 @@ func (p Process[D]) Describe() Description {
 	return described
 }
 
+// StepsFor returns the names of the steps that run in the operation according to their conditions, in order.
+func (p Process[D]) StepsFor(operation Operation[D]) []string {
+	names := []string{}
+
+	for _, stage := range p.Stages {
+		for _, task := range stage.Steps {
+			if task.When.Met(operation) {
+				names = append(names, task.Step.Name())
+			}
+		}
+	}
+
+	return names
+}
+
 // Describe describes the processes.
 func Describe[D any](processes []Process[D]) []Description {
 	described := make([]Description, 0, len(processes))

@@ -110,8 +110,10 @@ type Options struct {
 	Engine   *process.Engine[environment.Data]
 	Expirer  Expirer
 	Upgrader Upgrader
-	Cleaner  Cleaner
-	Jobs     jobs.Runner
+	// UpgradeSteps returns the names of the steps that an upgrade of the kind runs for the instance, in order.
+	UpgradeSteps func(kind string, instance environment.Instance) []string
+	Cleaner      Cleaner
+	Jobs         jobs.Runner
 	// Orchestrator accepts orchestrations. Orchestrations has them.
 	Orchestrator   Orchestrator
 	Orchestrations *orchestrations.Store

@@ -50,21 +50,6 @@ func (a *api) upgrade(r *http.Request, kind string) (httpserver.Response, error)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedUpgrade{
 		Operation: accepted.OperationID, DryRun: wanted.DryRun, From: accepted.From, To: accepted.To, Components: accepted.Components,
-		Steps: a.stepsOf(kind),
+		Steps: a.UpgradeSteps(kind, accepted.Instance),
 	}}, nil
-}
-
-// stepsOf returns the names of the steps of the kind in the order in which they run, without those that the configuration turns off.
-func (a *api) stepsOf(kind string) []string {
-	names := []string{}
-
-	for _, described := range a.Processes {
-		for _, step := range described.Steps {
-			if described.Kind == kind && !step.Off {
-				names = append(names, step.Step)
-			}
-		}
-	}
-
-	return names
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // fakeUpgrader implements Upgrader. It always returns the same result.
@@ -30,16 +29,14 @@ func (f *fakeUpgrader) Upgrade(_ context.Context, order upgrade.Order) (upgrade.
 }
 
 func TestUpgrade(t *testing.T) {
-	fake := &fakeUpgrader{accepted: upgrade.Accepted{OperationID: "op", Versions: upgrade.Versions{From: "1.0.0", To: "2.0.0"}, Components: []string{"agent"}}}
+	fake := &fakeUpgrader{accepted: upgrade.Accepted{OperationID: "op", Versions: upgrade.Versions{From: "1.0.0", To: "2.0.0"}, Components: []string{"agent"}, Instance: environment.Instance{Name: "mine"}}}
 	b := newBench(t, func(options *operator.Options) {
 		options.Upgrader = fake
-		options.Processes = []process.Description{{Kind: environment.KindUpgradeKyma, Steps: []process.StepDescription{
-			{Step: "First"}, {Step: "Switched", Off: true}, {Step: "Last"},
-		}}, {Kind: environment.KindUpdate, Steps: []process.StepDescription{{Step: "Other"}}}}
+		options.UpgradeSteps = func(kind string, instance environment.Instance) []string { return []string{kind, instance.Name} }
 	})
 
 	got := b.want("an upgrade of Kyma", b.send("operator", "POST", "/runtimes/a%2Fb/upgradeKyma", strings.NewReader(`{"version":"2.0.0","dryRun":true}`)), 202)
-	want := operatorapi.AcceptedUpgrade{Operation: "op", DryRun: true, From: "1.0.0", To: "2.0.0", Components: []string{"agent"}, Steps: []string{"First", "Last"}}
+	want := operatorapi.AcceptedUpgrade{Operation: "op", DryRun: true, From: "1.0.0", To: "2.0.0", Components: []string{"agent"}, Steps: []string{environment.KindUpgradeKyma, "mine"}}
 
 	if diff := cmp.Diff(want, read[operatorapi.AcceptedUpgrade](b, got)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -70,12 +70,27 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
 		Orchestrator: stores.orders(parts.plans, parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
-		Processes: process.Describe(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
+		Processes: process.Describe(parts.processes), UpgradeSteps: upgradeSteps(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
 		Settings:  program.Settings(program.Prefix, DefaultConfig(), config),
 		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer, Quotas: stores.quotas,
 		RangesLeftOpen: func() bool { return parts.follow.Kind() == provisionerclient.KindKyma },
 		Clock:          clock.RealClock{}, Log: s.Log, Metrics: s.HTTP, Tracing: s.Tracing,
+	}
+}
+
+// upgradeSteps returns a function that returns the steps of an upgrade that is not a dry run.
+func upgradeSteps(processes []process.Process[environment.Data]) func(kind string, instance environment.Instance) []string {
+	return func(kind string, instance environment.Instance) []string {
+		operation := process.NewOperation(process.Record{Kind: kind}, environment.Data{Instance: instance, Upgrade: &environment.Upgrade{}}, time.Time{})
+
+		for _, each := range processes {
+			if each.Kind == kind {
+				return each.StepsFor(operation)
+			}
+		}
+
+		return nil
 	}
 }
 

@@ -61,6 +61,8 @@ type Accepted struct {
 	Versions
 
 	OperationID string
+	// Instance is the instance before the upgrade.
+	Instance environment.Instance
 	// Components are those of Kyma that the catalog lists for the version, in the order of their installation. Operators can add others
 	// in the control plane. It is empty for a cluster, and without a version.
 	Components []string
@@ -159,7 +161,7 @@ func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accep
 		return Accepted{}, err
 	}
 
-	accepted.OperationID = operation.ID
+	accepted.OperationID, accepted.Instance = operation.ID, instance
 
 	return accepted, u.Operations.Accept(ctx, tx, operation)
 }

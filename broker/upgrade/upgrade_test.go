@@ -186,7 +186,11 @@ func TestUpgrade(t *testing.T) {
 			c.order.InstanceID = "one"
 
 			accepted, err := b.Upgrade(t.Context(), c.order)
-			if diff := cmp.Diff(c.want, accepted, cmpopts.IgnoreFields(upgrade.Accepted{}, "OperationID")); diff != "" || err != nil || b.wakes != 1 {
+			if accepted.Instance.ID == "" {
+				t.Error("the accepted upgrade has no instance")
+			}
+
+			if diff := cmp.Diff(c.want, accepted, cmpopts.IgnoreFields(upgrade.Accepted{}, "OperationID", "Instance")); diff != "" || err != nil || b.wakes != 1 {
 				t.Fatalf("%s: %v, woken %d times, -want +got\n%s", c.reason, err, b.wakes, diff)
 			}
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -63,6 +65,15 @@ func TestUpgradesOfInstances(t *testing.T) {
 		e.WantSucceeded("mine")
 
 		planned := e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0", DryRun: true})
+
+		wantSteps := []string{
+			"Upgrade_Kyma_Initialization", "Get_Kubeconfig", "Overrides_From_Secrets_And_Config_Step", "BusolaMigratorOverrides", "Upgrade_Kyma",
+			"Check_Kyma", "Record_Upgrade",
+		}
+		if diff := cmp.Diff(wantSteps, planned.Steps); diff != "" {
+			t.Errorf("planned steps, when the Provisioner installs Kyma and nothing else is connected: -want +got\n%s", diff)
+		}
+
 		e.wantUpgraded(planned, "Dry run, nothing was called: Kyma would be upgraded from 1.0.0 to 1.1.0")
 		e.wantModules("a dry run", "mine", "1.0.0", "eventing", "serverless")
 

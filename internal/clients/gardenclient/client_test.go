@@ -125,7 +125,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"403, because an admission plugin has too many requests or is slow": {
 			403, forbidden(`aws provider secret sanity check failed: client rate limiter Wait returned an error: context canceled`), failure.Transient, "client rate limiter",
 		},
-		"403, because the API server is starting": {403, forbidden(`not yet ready to handle request`), failure.Transient, "not yet ready"},
+		"403, because the API server is starting": {403, forbidden("not yet ready to handle request"), failure.Transient, "not yet ready"},
 		"403 for another cause":                   {403, forbidden("no"), failure.Transient, "is forbidden: no"},
 		"400, 422/400":                            {400, status(400, "BadRequest", "not so"), failure.Invalid, "not so"},
 		"400, 422/422":                            {422, status(422, "Invalid", "metadata.labels: Invalid value"), failure.Invalid, "metadata.labels"},
@@ -134,7 +134,9 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"429, 503 with Retry-After/503":           {503, status(503, "ServiceUnavailable", "soon"), failure.Transient, "soon"},
 		"408, 500 and other statuses/408":         {408, status(408, "Timeout", "late"), failure.Transient, "late"},
 		"408, 500 and other statuses/500":         {500, status(500, "InternalError", "etcd"), failure.Transient, "etcd"},
-		"is another server, or does not serve the kind of the accounts": {404, "404 page not found", failure.Transient, ""},
+		"is another server, or does not serve the kind of the accounts": {
+			404, "404 page not found", failure.Transient, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
