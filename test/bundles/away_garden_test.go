@@ -92,19 +92,29 @@ func (f *fixture) anHour() {
 	f.Helper()
 
 	active := f.active()
+	unknown := func() string {
+		deployment := &v1alpha1.BundleDeployment{}
+		if err := f.hub.Get(f.Context(), client.ObjectKey{Name: f.name}, deployment); err != nil {
+			return fmt.Sprintf("the BundleDeployment is lost: %v", err)
+		}
+
+		condition := meta.FindStatusCondition(deployment.Status.Conditions, v1alpha1.TypeInstalled)
+		if condition == nil || condition.Status != metav1.ConditionUnknown || f.active() != active {
+			return fmt.Sprintf("the status of the installation is %+v, and the active Bundle %s instead of %s", condition, f.active(), active)
+		}
+
+		return ""
+	}
+
+	// The hour begins when the bundler has noticed.
+	bundletest.Eventually(f, unknown)
 	f.gate.refused.Store(0)
 	before := len(f.gate.sofar())
 
 	<-time.After(hour)
 
-	deployment := &v1alpha1.BundleDeployment{}
-	if err := f.hub.Get(f.Context(), client.ObjectKey{Name: f.name}, deployment); err != nil {
-		f.Fatalf("the BundleDeployment is lost: %v", err)
-	}
-
-	condition := meta.FindStatusCondition(deployment.Status.Conditions, v1alpha1.TypeInstalled)
-	if condition == nil || condition.Status != metav1.ConditionUnknown || f.active() != active {
-		f.Errorf("the status of the installation is %+v, and the active Bundle %s instead of %s", condition, f.active(), active)
+	if problem := unknown(); problem != "" {
+		f.Error(problem)
 	}
 
 	var written, read int
