@@ -85,6 +85,8 @@ type Options struct {
 	Quotas quota.Checker
 	// AccountMovement allows updates of the context that move an instance to another account.
 	AccountMovement bool
+	// UpgradeTimes stores the times that owners choose for upgrades. Nil means that no upgrade waits.
+	UpgradeTimes UpgradeTimes
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator
 	// Console serves the paths of the console, /console and below. Nil means that there is none.

@@ -34,6 +34,11 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return outcome{}, err
 	}
 
+	untimely, err := a.chooseUpgradeTime(ctx, tx, request)
+	if err != nil {
+		return outcome{}, err
+	}
+
 	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
 	if err != nil {
 		return outcome{}, err
@@ -77,6 +82,10 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 	}
 
 	if u.updated, err = u.update.Apply(instance); err != nil {
+		return outcome{}, err
+	}
+
+	if err := refusesTime(untimely, instance, u.updated); err != nil {
 		return outcome{}, err
 	}
 

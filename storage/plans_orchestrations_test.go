@@ -76,8 +76,23 @@ func (s stores) orchestrationCalls() map[string]call {
 	maps.Copy(calls, s.waveCalls(id))
 	maps.Copy(calls, s.windowCalls(id, target))
 	maps.Copy(calls, s.undoCalls(id))
+	maps.Copy(calls, s.ownerTimeCalls(id))
 
 	return calls
+}
+
+// ownerTimeCalls returns the calls for times that owners choose.
+func (s stores) ownerTimeCalls(id string) map[string]call {
+	return map[string]call{
+		"orchestrations.WaitingFor": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.WaitingFor(ctx, tx, "i4")
+
+			return err
+		}),
+		"orchestrations.ChooseTime": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.orchestrations.ChooseTime(ctx, tx, id, "i4", filledAt, "owner")
+		}),
+	}
 }
 
 // undoCalls returns the calls for the undo of an orchestration.

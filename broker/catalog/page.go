@@ -49,13 +49,19 @@ type row struct {
 func (p *Plan) rows() []row {
 	var rows []row
 
-	properties := p.properties(p.Parameters, false)
+	properties := p.properties(append(slices.Clone(p.Parameters), p.Updates...), false)
 	for _, name := range p.Parameters {
 		first := len(rows)
 		rows = appendRows(rows, name, properties[name], slices.Contains(p.Updates, name))
 
 		if slices.Contains(p.Required, name) {
 			rows[first].Default = "required"
+		}
+	}
+
+	for _, name := range p.Updates {
+		if !p.takes(name) {
+			rows = append(rows, row{Name: name, Values: "time", Update: "only", Meaning: p.schemas[name]["description"]})
 		}
 	}
 

@@ -22,6 +22,7 @@ const (
 	paramModules       = "modules"
 	paramKymaVersion   = "kymaVersion"
 	paramProtection    = "deletionProtection"
+	paramUpgradeTime   = "upgradeTime"
 )
 
 // maxName is the maximum length of a runtime's name, in characters. The Shoot has a separate, shorter name.
@@ -43,6 +44,8 @@ type parameters struct {
 	Administrators []string `json:"administrators"`
 
 	DeletionProtection *bool `json:"deletionProtection"`
+	// UpgradeTime has the format of RFC 3339. Only updates can contain it.
+	UpgradeTime string `json:"upgradeTime"`
 
 	KymaVersion string            `json:"kymaVersion"`
 	Modules     modulesParameters `json:"modules"`

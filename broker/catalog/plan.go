@@ -42,6 +42,10 @@ func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 func (p *Plan) makeForms() error {
 	p.completeSchemas()
 
+	if !p.OwnCluster { // the tenant upgrades an own cluster
+		p.Updates = append(slices.Clone(p.Updates), paramUpgradeTime)
+	}
+
 	var err error
 	if p.create, err = newForm(p.Name+", create", p.properties(p.Parameters, false), p.Parameters, p.Required); err != nil {
 		return err

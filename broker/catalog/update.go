@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -14,6 +15,8 @@ type Updated struct {
 	Cluster environment.Cluster
 	// DeletionProtection is nil if the update does not change it.
 	DeletionProtection *bool
+	// UpgradeTime is when the next upgrade with a deadline starts, or zero if the update does not choose it.
+	UpgradeTime time.Time
 	// Parameters contains the sent parameters without the create-only ones.
 	Parameters json.RawMessage
 }
@@ -35,7 +38,7 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 	if p.OwnCluster {
 		cluster.Own = given.applyOwn(cluster.Own, &violations)
 
-		return Updated{cluster, given.DeletionProtection, changes}, violations.Err()
+		return Updated{Cluster: cluster, DeletionProtection: given.DeletionProtection, Parameters: changes}, violations.Err()
 	}
 
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
@@ -45,6 +48,8 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 
 	p.checkCluster(&violations, cluster)
 
+	upgradeTime := given.upgradeTime(&violations)
+
 	if given.MachineType != "" && instance.Region != "" {
 		p.providers[p.Offers[0].Provider].checkZones(&violations, cluster, instance.Region)
 	}
@@ -53,7 +58,19 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 		return Updated{}, err
 	}
 
-	return Updated{cluster, given.DeletionProtection, changes}, nil
+	return Updated{cluster, given.DeletionProtection, upgradeTime, changes}, nil
+}
+
+// upgradeTime returns UpgradeTime, or zero if it is absent.
+func (given parameters) upgradeTime(violations *Violations) time.Time {
+	if given.UpgradeTime == "" {
+		return time.Time{}
+	}
+
+	at, err := time.Parse(time.RFC3339, given.UpgradeTime)
+	violations.require(err == nil, paramUpgradeTime, "format", "must be a time such as 2030-01-02T22:00:00Z")
+
+	return at.UTC()
 }
 
 // clampNodes moves the limits of the autoscaler into the bounds of the plan. They can be out of bounds if another plan

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -43,6 +44,7 @@ type Orchestrator interface {
 	Pause(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string) error
 	Retry(ctx context.Context, id string, operationIDs []string) (orchestration.Retried, error)
+	ChooseTime(ctx context.Context, instanceID string, at time.Time) error
 	Undo(ctx context.Context, id string, plan bool) (undoID string, err error)
 }
 
@@ -187,6 +189,7 @@ func shownTarget(of environment.Orchestration, target orchestrations.Listed) ope
 		ServicePlanID: target.Instance.PlanID, ServicePlanName: target.Instance.PlanName, ShootName: target.Instance.ShootName,
 		DryRun: of.Parameters.DryRun, MaintenanceWindowBegin: target.NotBefore, MaintenanceWindowEnd: target.NotAfter, MaintenanceWindow: target.Window, State: target.State,
 		Description: joinTexts(target.Description, target.Problem), FromVersion: target.FromVersion, ToVersion: target.ToVersion, Region: target.Region,
+		ChosenAt: target.ChosenAt, ChosenBy: target.ChosenBy,
 	}
 
 	if target.State != string(environment.TargetLeftOut) {

@@ -47,6 +47,7 @@ func TestRoles(t *testing.T) {
 		"targets":     {"viewers may see orchestrations", "GET", "/orchestrations/x/operations", map[string]int{"": unknown, "platform": refused, "viewer": 404}},
 		"target":      {"viewers may see orchestrations", "GET", "/orchestrations/x/operations/y", map[string]int{"": unknown, "platform": refused, "viewer": 404}},
 		"stop":        {"operators may cancel orchestrations", "PUT", "/orchestrations/x/cancel", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 404}},
+		"time":        {"operators may choose times of upgrades", "POST", "/runtimes/x/upgradeTime", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400}},
 		"undo":        {"operators may undo orchestrations", "POST", "/orchestrations/x/undo", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 404}},
 		"again":       {"operators may retry orchestrations", "POST", "/orchestrations/x/retry", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 404}},
 		"Kyma":        {"operators may upgrade", "POST", "/runtimes/x/upgradeKyma", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 202, "admin": 202}},

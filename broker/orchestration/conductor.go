@@ -140,6 +140,10 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 
 	// A target that is due although no more can start waits for the end of another one, which makes the conductor due.
 	if !due.IsZero() && (more || due.After(c.Clock.Now()) || len(running) == 0) {
+		if soaked := orchestration.SoakUntil; !soaked.IsZero() && soaked.Before(due) { // later waves do not wait for times of owners
+			return soaked, nil
+		}
+
 		return due, nil
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
@@ -58,6 +59,7 @@ func brokerOptions(config Config, operators operator.Options, console http.Handl
 		RangesLeftOpen:  operators.RangesLeftOpen,
 		Estimator:       operators.Estimator,
 		Console:         console,
+		UpgradeTimes:    orchestration.OwnerTimes{Orchestrations: operators.Orchestrations},
 		Otherwise:       operator.NewHandler(operators),
 	}
 }

@@ -73,6 +73,9 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("POST /runtimes/{id}/protect", broker.protect(true))
 	broker.routes.HandleFunc("POST /runtimes/{id}/unprotect", broker.protect(false))
 	broker.routes.HandleFunc("POST /runtimes/{id}/label", broker.label)
+	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeTime", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.UpgradeTime{Time: time.Date(2030, 1, 2, 22, 0, 0, 0, time.UTC)})
+	})
 	broker.routes.HandleFunc("POST /runtimes/{id}/{verb}", broker.changePlatforms)
 	broker.routes.HandleFunc("GET /processes", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.ProcessList{Data: scenario.Processes})

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,6 +97,37 @@ func newInstanceLabelCommand(session *session) *cobra.Command {
 	})
 
 	command.Args = atLeast(strings.Fields(command.Use)[1:]...)
+
+	return command
+}
+
+// newInstanceUpgradeTimeCommand returns the command that chooses when an upgrade starts.
+func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
+	command := session.onInstance(&cobra.Command{
+		Use:   "upgrade-time ID_OR_NAME TIME",
+		Short: "Choose when an upgrade with a deadline starts",
+		Long: "Choose when an upgrade of an instance starts for which an orchestration has a deadline.\n\nThe time must be in the future and before the " +
+			"deadline. The upgrade then needs no maintenance window. It starts later if its wave or the limits of the orchestration require it. Tenants " +
+			"choose it by the parameter upgradeTime of an update. The command needs the role operator. The audit log records your name.",
+		Example: "  ebctl instance upgrade-time my-cluster 2030-01-02T22:00:00Z",
+	}, func(ctx context.Context, instance target, args []string) error {
+		at, err := time.Parse(time.RFC3339, args[1])
+		if err != nil {
+			return usage("%q is not a time; use the form 2030-01-02T22:00:00Z", args[1])
+		}
+
+		chosen, err := instance.ChooseUpgradeTime(ctx, instance.InstanceID, operatorapi.UpgradeTime{Time: at})
+		if err != nil {
+			return fmt.Errorf("choosing the time of the upgrade of instance %s: %w", instance.InstanceID, err)
+		}
+
+		return session.print(chosen, output.WithID{ID: instance.InstanceID, Text: output.Fields{
+			{Name: "Instance", Value: instance.InstanceID},
+			{Name: "Upgrade", Value: output.Time(chosen.Time)},
+		}})
+	})
+
+	command.Args = arguments(strings.Fields(command.Use)[1:]...)
 
 	return command
 }

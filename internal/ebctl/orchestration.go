@@ -133,15 +133,15 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		id:      func(each operatorapi.OrchestrationOperation) string { return each.OperationID },
 		columns: targetColumns(),
 		table: output.Rows{
-			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE", "WINDOW", "NOT BEFORE"},
-			WideColumns: 7,  // the account and what follows
+			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE", "WINDOW", "NOT BEFORE", "CHOSEN BY"},
+			WideColumns: 8,  // the account and what follows
 			Cut:         60, // leaves a table with a long description readable
 			None:        "No targets found.",
 		},
 		row: func(each operatorapi.OrchestrationOperation) []string {
 			return []string{
 				each.InstanceID, each.State, each.ServicePlanName, each.ShootName, each.OperationID, each.Description, each.GlobalAccountID,
-				each.Region, each.FromVersion, each.ToVersion, number(each.Wave), each.MaintenanceWindow, output.Time(each.MaintenanceWindowBegin),
+				each.Region, each.FromVersion, each.ToVersion, number(each.Wave), each.MaintenanceWindow, output.Time(each.MaintenanceWindowBegin), each.ChosenBy,
 			}
 		},
 	}.command(session, "List the instances of an orchestration with their upgrades", true)

@@ -122,6 +122,7 @@ func newInstanceCommand(session *session) *cobra.Command {
 		newInstanceProtectCommand(session),
 		newInstanceUnprotectCommand(session),
 		newInstanceLabelCommand(session),
+		newInstanceUpgradeTimeCommand(session),
 	)
 }
 

@@ -104,6 +104,10 @@ type Target struct {
 	NotBefore, NotAfter time.Time
 	// Window is the maintenance window of the instance in the form of fleet.Window.String, or empty.
 	Window string
+	// ChosenAt is the time before the deadline that the owner has chosen for the upgrade, or zero. ChosenBy is the user who did it. The
+	// upgrade then needs no maintenance window, and later waves do not wait for it.
+	ChosenAt time.Time
+	ChosenBy string
 	// FromVersion and ToVersion are the versions before and after the upgrade, as planned. ToVersion is empty if the upgrade chooses the
 	// version. Both are empty for targets that were left out.
 	FromVersion, ToVersion string

@@ -916,6 +916,12 @@ type OrchestrationList struct {
 
 // OrchestrationOperation A target of an orchestration with its operation. The fields of an instance that was deleted are empty.
 type OrchestrationOperation struct {
+	// ChosenAt The time that the owner of the instance has chosen. Absent without one.
+	ChosenAt time.Time `json:"chosenAt,omitempty,omitzero"`
+
+	// ChosenBy The user or the platform that has chosen the time.
+	ChosenBy string `json:"chosenBy,omitempty,omitzero"`
+
 	// Description The status of the operation, or the reason for which it waits, was canceled or left out.
 	Description string `json:"description"`
 	DryRun      bool   `json:"dryRun"`
@@ -1417,6 +1423,12 @@ type Upgrade struct {
 	Version string `json:"version,omitempty,omitzero"`
 }
 
+// UpgradeTime When the upgrade of an instance starts.
+type UpgradeTime struct {
+	// Time The time, such as 2030-01-02T22:00:00Z.
+	Time time.Time `json:"time"`
+}
+
 // Webhook A receiver of events.
 type Webhook struct {
 	// Account The global account whose events the webhook gets. Empty means all.
@@ -1869,6 +1881,9 @@ type UpgradeClusterJSONRequestBody = Upgrade
 
 // UpgradeKymaJSONRequestBody defines body for UpgradeKyma for application/json ContentType.
 type UpgradeKymaJSONRequestBody = Upgrade
+
+// ChooseUpgradeTimeJSONRequestBody defines body for ChooseUpgradeTime for application/json ContentType.
+type ChooseUpgradeTimeJSONRequestBody = UpgradeTime
 
 // OrchestrateClusterJSONRequestBody defines body for OrchestrateCluster for application/json ContentType.
 type OrchestrateClusterJSONRequestBody = OrchestrationParameters

@@ -67,7 +67,7 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 		LEFT JOIN instances ON instances.id = targets.instance_id` + where
 
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT targets.orchestration_id, targets.instance_id, targets.operation_id,
-		targets.former_ids, targets.state, targets.description, targets.provider, targets.region, targets.not_before, targets.not_after, targets.maintenance_window, targets.from_version, targets.to_version, targets.wave,
+		targets.former_ids, targets.state, targets.description, targets.provider, targets.region, targets.not_before, targets.not_after, targets.maintenance_window, targets.from_version, targets.to_version, targets.wave, targets.chosen_at, targets.chosen_by,
 		`+shownState+` AS shown_state, COALESCE(instances.runtime_id, '') AS runtime_id,
 		COALESCE(instances.global_account_id, '') AS global_account_id, COALESCE(instances.subaccount_id, '') AS subaccount_id,
 		COALESCE(instances.plan_id, '') AS plan_id, COALESCE(instances.plan_name, '') AS plan_name,

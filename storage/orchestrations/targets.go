@@ -30,12 +30,17 @@ type targetRow struct {
 	FromVersion     string       `db:"from_version"`
 	ToVersion       string       `db:"to_version"`
 	Wave            int          `db:"wave"`
+	ChosenAt        storage.Time `db:"chosen_at"`
+	ChosenBy        string       `db:"chosen_by"`
 	Shoot           string       `db:"shoot"`
 }
 
-// targetColumns are the columns of targetRow.
-const targetColumns = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before,
+// insertedTargets are the columns that AddTargets sets. targetColumns are the columns of targetRow.
+const (
+	insertedTargets = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before,
 	from_version, to_version, wave, maintenance_window, not_after`
+	targetColumns = insertedTargets + `, chosen_at, chosen_by`
+)
 
 func (r targetRow) target() environment.Target {
 	former, _, _ := strings.Cut(r.FormerIDs, " ")
@@ -44,6 +49,7 @@ func (r targetRow) target() environment.Target {
 		OrchestrationID: r.OrchestrationID, InstanceID: r.InstanceID, OperationID: r.OperationID, FormerID: former,
 		State: environment.TargetState(r.State), Description: r.Description, Provider: r.Provider, Region: r.Region, NotBefore: r.NotBefore.Time,
 		NotAfter: r.NotAfter.Time, Window: r.Window, Wave: r.Wave, FromVersion: r.FromVersion, ToVersion: r.ToVersion, ShootName: r.Shoot,
+		ChosenAt: r.ChosenAt.Time, ChosenBy: r.ChosenBy,
 	}
 }
 
@@ -60,7 +66,7 @@ func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environ
 
 		values := strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, len(batch)), ", ")
 
-		if _, err := storage.Exec(ctx, tx, `INSERT INTO orchestration_targets (`+targetColumns+`) VALUES `+values, args...); err != nil {
+		if _, err := storage.Exec(ctx, tx, `INSERT INTO orchestration_targets (`+insertedTargets+`) VALUES `+values, args...); err != nil {
 			return failure.While(err, "adding the targets of an orchestration")
 		}
 	}
@@ -188,7 +194,7 @@ func escapeLike(text string) string {
 // Retry makes a failed target pending again, with the ID of its next upgrade. A target with a window waits for the next occurrence, which can
 // be the present one.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, target environment.Target, operationID string, now time.Time) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?, accepted = FALSE,
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?, accepted = FALSE, chosen_at = NULL, chosen_by = '',
 			not_after = CASE WHEN maintenance_window = '' THEN NULL ELSE not_before END,
 			former_ids = CASE WHEN former_ids = '' THEN operation_id ELSE operation_id || ' ' || former_ids END, operation_id = ?
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'failed'`,

@@ -11,7 +11,7 @@ import (
 
 // WaveCounts are the numbers of targets that decide whether an orchestration continues. Begun waves are the given one and those before it.
 type WaveCounts struct {
-	// Unfinished is the number of targets of begun waves that are pending or in progress. Upgraded is the number of targets of the given
+	// Unfinished is the number of targets of begun waves that are in progress, or pending without a time of their owners. Upgraded is the number of targets of the given
 	// wave whose upgrades have ended.
 	Unfinished int `db:"unfinished"`
 	Upgraded   int `db:"upgraded"`
@@ -27,7 +27,7 @@ type WaveCounts struct {
 // Wave counts the targets.
 func (s *Store) Wave(ctx context.Context, tx storage.Tx, id string, wave int) (WaveCounts, error) {
 	counts, err := storage.Get[WaveCounts](ctx, tx, `SELECT
-			count(CASE WHEN wave <= ? AND state IN ('pending', 'in progress') THEN 1 END) AS unfinished,
+			count(CASE WHEN wave <= ? AND (state = 'in progress' OR state = 'pending' AND chosen_at IS NULL) THEN 1 END) AS unfinished,
 			count(CASE WHEN wave = ? AND state IN ('succeeded', 'failed') THEN 1 END) AS upgraded,
 			count(CASE WHEN wave <= ? AND state = 'failed' AND NOT accepted THEN 1 END) AS failed,
 			count(CASE WHEN wave <= ? AND state NOT IN ('left out', 'canceled') THEN 1 END) AS total,

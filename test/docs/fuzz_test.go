@@ -57,6 +57,7 @@ func decoders() map[string]string {
 		"broker/service/rows.go":                              "internal/environment.FuzzData",
 		"broker/update_decision.go":                           "internal/environment.FuzzData",
 		"broker/upgrade/rollback.go":                          "internal/environment.FuzzData",
+		"broker/upgrade_time.go":                              "reads parameters that the service has stored",
 		"internal/audit/actor.go":                             "internal/audit.FuzzOriginator",
 		"internal/audit/recorder.go":                          "reads responses of the same service",
 		"internal/auth/keys.go":                               "internal/auth.FuzzKeys",

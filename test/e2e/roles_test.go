@@ -68,6 +68,7 @@ func brokerRows() []roleRow {
 		roleRow{name: "POST /runtimes/{instance_id}/move", roles: admin},
 		roleRow{name: "POST /runtimes/{instance_id}/protect", roles: operating},
 		roleRow{name: "POST /runtimes/{instance_id}/unprotect", roles: operating},
+		roleRow{name: "POST /runtimes/{instance_id}/upgradeTime", roles: operating},
 		roleRow{name: "POST /runtimes/{instance_id}/label", roles: operating},
 		roleRow{name: "POST /runtimes/{instance_id}/upgradeKyma", roles: operating},
 		roleRow{name: "POST /runtimes/{instance_id}/upgradeCluster", roles: operating},

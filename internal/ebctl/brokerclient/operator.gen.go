@@ -526,6 +526,15 @@ func (c *Client) UpgradeKyma(ctx context.Context, instanceID string, body operat
 	})
 }
 
+// ChooseUpgradeTime calls POST /runtimes/{instance_id}/upgradeTime: choose when an upgrade with a deadline starts.
+func (c *Client) ChooseUpgradeTime(ctx context.Context, instanceID string, body operatorapi.UpgradeTime) (operatorapi.UpgradeTime, error) {
+	return callFor[operatorapi.UpgradeTime](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/runtimes/%s/upgradeTime", url.PathEscape(instanceID)),
+		body:   body,
+	})
+}
+
 // GetStatus calls GET /status: get the version of the service and the state of the systems that it calls.
 func (c *Client) GetStatus(ctx context.Context) (operatorapi.Status, error) {
 	return callFor[operatorapi.Status](ctx, c, request{

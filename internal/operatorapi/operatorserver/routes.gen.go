@@ -121,6 +121,8 @@ type BrokerHandlers interface {
 	UpgradeCluster(r *http.Request) (httpserver.Response, error)
 	// UpgradeKyma handles POST /runtimes/{instance_id}/upgradeKyma: upgrade the Kyma of an instance.
 	UpgradeKyma(r *http.Request) (httpserver.Response, error)
+	// ChooseUpgradeTime handles POST /runtimes/{instance_id}/upgradeTime: choose when an upgrade with a deadline starts.
+	ChooseUpgradeTime(r *http.Request) (httpserver.Response, error)
 	// OrchestrateCluster handles POST /upgrade/cluster: upgrade the clusters of many instances.
 	OrchestrateCluster(r *http.Request) (httpserver.Response, error)
 	// PlanCluster handles POST /upgrade/cluster/plan: plan to upgrade the clusters of many instances.
@@ -359,6 +361,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/upgradeKyma", Role: "operator",
 			serve: to.UpgradeKyma,
+		},
+		{
+			Method: http.MethodPost, Path: "/runtimes/{instance_id}/upgradeTime", Role: "operator",
+			serve: to.ChooseUpgradeTime,
 		},
 		{
 			Method: http.MethodGet, Path: "/status", Role: "viewer",

@@ -1,0 +1,64 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// UpgradeTimes stores the time that the owner of an instance chooses for an upgrade. It locks orchestrations, so the transaction must not have
+// locked an instance. The error is of kind Invalid or Conflict if the time cannot be chosen; it leaves the transaction usable.
+type UpgradeTimes interface {
+	Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error
+}
+
+// chooseUpgradeTime chooses the time of the upgrade, if the update contains one. It must be called before the instance is locked. refusal is
+// why the time cannot be chosen: it is an error of the request only if the time differs from the stored one; see refusesTime. If the
+// update is rejected for another reason, the transaction ends without the time.
+func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request updateRequest) (refusal, err error) {
+	// After an error, there is no time.
+	if request.resolution == nil || request.resolution.updated.UpgradeTime.IsZero() {
+		return nil, nil
+	}
+
+	if a.UpgradeTimes == nil {
+		return failure.New(failure.Conflict, "No upgrade waits for the instance."), nil
+	}
+
+	err = a.UpgradeTimes.Choose(ctx, tx, request.instanceID, request.resolution.updated.UpgradeTime, a.Clock.Now(), request.caller.Name)
+	if failure.Is(err, failure.Invalid) || failure.Is(err, failure.Conflict) {
+		return err, nil
+	}
+
+	return nil, err
+}
+
+// refusesTime returns the response for a time that cannot be chosen. Platforms can repeat all parameters in each update, so a time that the
+// instance already has is no error.
+func refusesTime(refusal error, before, updated environment.Instance) error {
+	if refusal == nil || upgradeTimeOf(before) == upgradeTimeOf(updated) {
+		return nil
+	}
+
+	text := failure.Of(refusal).Text
+	if failure.Is(refusal, failure.Invalid) {
+		return invalid("upgradeTime: " + text)
+	}
+
+	return unprocessable("", text)
+}
+
+// upgradeTimeOf returns the parameter upgradeTime of an instance, or an empty string.
+func upgradeTimeOf(instance environment.Instance) string {
+	var sent struct {
+		UpgradeTime string `json:"upgradeTime"`
+	}
+
+	_ = json.Unmarshal(instance.Request.Parameters, &sent) // without parameters, there is no time
+
+	return sent.UpgradeTime
+}
