@@ -54,17 +54,17 @@ TEST_PARALLEL ?= 4
 test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
-test: postgres patroni garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
+test: postgres patroni chromium garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens, the console in a browser.
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 # The slowest packages of test-unit.
 SLOW_UNIT_TESTS := ./broker ./storage ./broker/service ./provisioner/orders ./test/hostile
 
 # Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
-SYSTEM_TESTS := e2e|crash|ha|osb|linear|kymacompat|upgrade|tutorials
+SYSTEM_TESTS := console|e2e|crash|ha|osb|linear|kymacompat|upgrade|tutorials
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, ha, osb, linear, kymacompat, upgrade and tutorials of test/, and the engine's tests on PostgreSQL.
+test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out console, e2e, crash, ha, osb, linear, kymacompat, upgrade and tutorials of test/, and the engine's tests on PostgreSQL.
 	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
@@ -107,6 +107,14 @@ fuzz: ## Run each fuzz target for FUZZ_DURATION (30s, ten minutes in total).
 .PHONY: postgres
 postgres: ## Find or install PostgreSQL for the tests.
 	@test/postgres.sh
+
+.PHONY: chromium
+chromium: ## Find or install Chromium for the tests of the console.
+	@test/chromium.sh
+
+.PHONY: screenshots
+screenshots: postgres chromium ## Write the screenshots of the console into docs/images.
+	CONSOLE_SCREENSHOTS=$(CURDIR)/docs/images go test -count 1 -run '^TestScreenshots$$' ./test/console
 
 .PHONY: patroni
 patroni: postgres ## Find or install Patroni, etcd, HAProxy, PgBouncer and sqlite3 for the tests.

@@ -1,0 +1,276 @@
+package console
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// The sizes of windows in CSS pixels.
+const (
+	desktopWidth, desktopHeight = 1200, 800
+	phoneWidth, phoneHeight     = 360, 740
+)
+
+//go:embed testdata/axe.min.js
+var axe string
+
+// browser is a window of Chromium with cookies of its own.
+type browser struct {
+	*testing.T
+
+	// ctx is the context of chromedp.
+	ctx  context.Context //nolint:containedctx // chromedp keeps the browser in it
+	base string
+
+	mutex *sync.Mutex
+	// problems are violations of the Content-Security-Policy, errors of scripts and requests to other hosts.
+	problems *[]string
+	// allowed are hosts to which the browser may send requests, besides that of the console.
+	allowed *[]string
+}
+
+// findChromium returns the path of the browser, or fails the test with instructions.
+func findChromium(t *testing.T) string {
+	t.Helper()
+
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+
+	t.Fatal("the tests of the console need Chromium: run `make chromium`, or set CHROMIUM to the path of Chromium or Chrome")
+
+	return ""
+}
+
+// open starts a browser for the console at the address. It ends with the test, which fails if the browser has found a problem.
+func open(t *testing.T, base string) browser {
+	t.Helper()
+
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(findChromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(desktopWidth, desktopHeight),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true),
+		chromedp.WSURLReadTimeout(harness.Patience),
+	})
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+
+	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	t.Cleanup(stop)
+
+	// The protocol of newer browsers has values that chromedp does not know; it only logs them.
+	ctx, closeBrowser := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
+	t.Cleanup(closeBrowser)
+
+	b := browser{T: t, ctx: ctx, base: base, mutex: &sync.Mutex{}, problems: &[]string{}, allowed: &[]string{}}
+
+	chromedp.ListenTarget(ctx, b.observe)
+	b.run(log.Enable(), network.Enable(), runtime.Enable())
+
+	t.Cleanup(func() {
+		b.mutex.Lock()
+		defer b.mutex.Unlock()
+
+		for _, problem := range *b.problems {
+			t.Error(problem)
+		}
+	})
+
+	return b
+}
+
+// observe records what no page of the console may do.
+func (b browser) observe(event any) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	add := func(format string, args ...any) { *b.problems = append(*b.problems, fmt.Sprintf(format, args...)) }
+
+	switch event := event.(type) {
+	case *log.EventEntryAdded:
+		// The browser also logs responses with an error status, which tests cause on purpose.
+		if entry := event.Entry; entry.Level == log.LevelError && entry.Source != log.SourceNetwork || entry.Source == log.SourceSecurity {
+			add("the browser logs: %s %s", entry.Text, entry.URL)
+		}
+	case *runtime.EventExceptionThrown:
+		add("a script fails: %s", event.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		if event.Type == runtime.APITypeError {
+			add("a script reports an error: %s", arguments(event.Args))
+		}
+	case *network.EventRequestWillBeSent:
+		address, err := url.Parse(event.Request.URL)
+		own := err == nil && (strings.HasPrefix(event.Request.URL, b.base+"/") || address.Scheme == "data" || slices.Contains(*b.allowed, address.Host))
+
+		if !own {
+			add("the page requests %s", event.Request.URL)
+		}
+	}
+}
+
+func arguments(objects []*runtime.RemoteObject) string {
+	var texts []string
+	for _, each := range objects {
+		texts = append(texts, string(each.Value)+each.Description)
+	}
+
+	return strings.Join(texts, " ")
+}
+
+// taken returns the problems so far and forgets them, for tests that cause them.
+func (b browser) taken() []string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	found := *b.problems
+	*b.problems = nil
+
+	return found
+}
+
+// run runs the actions. It fails the test after Patience.
+func (b browser) run(actions ...chromedp.Action) {
+	b.Helper()
+
+	// The first run starts the browser, which lives as long as its context.
+	if chromedp.FromContext(b.ctx).Target == nil {
+		if err := chromedp.Run(b.ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(b.ctx, harness.Patience)
+	defer cancel()
+
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.Fatalf("%v\nthe page is %s", err, b.text())
+	}
+}
+
+// text returns the visible text of the page, for messages.
+func (b browser) text() string {
+	var text string
+
+	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+
+	_ = chromedp.Run(ctx, chromedp.Evaluate(`location.href + "\n" + document.body.innerText`, &text))
+
+	return text
+}
+
+// visit opens a page of the console, with a path or an address.
+func (b browser) visit(path string) {
+	b.Helper()
+
+	if strings.HasPrefix(path, "/") {
+		path = b.base + path
+	}
+
+	b.run(chromedp.Navigate(path), chromedp.WaitVisible("#main", chromedp.ByQuery))
+}
+
+// eval returns the value of a JavaScript expression, which may be a promise.
+func eval[Value any](b browser, expression string) Value {
+	b.Helper()
+
+	var value Value
+
+	b.run(chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+
+	return value
+}
+
+// wait waits until the expression is true, without a reload of the page.
+func (b browser) wait(what, expression string) {
+	b.Helper()
+
+	if !harness.Within(harness.Patience, func() bool { return eval[bool](b, expression) }) {
+		b.Fatalf("waited %s for %s; the page is %s", harness.Patience, what, b.text())
+	}
+}
+
+// waitText waits until the main part of the page contains the text.
+func (b browser) waitText(text string) {
+	b.Helper()
+	b.wait("the text "+text, fmt.Sprintf("document.querySelector('#main')?.innerText.includes(%q) ?? false", text))
+}
+
+// press sends keys to the focused element.
+func (b browser) press(keys ...string) {
+	b.Helper()
+
+	for _, key := range keys {
+		b.run(chromedp.KeyEvent(key))
+	}
+}
+
+// look sets the width of the window and the color scheme.
+func (b browser) look(width, height int64, scheme string) {
+	b.Helper()
+	b.run(
+		chromedp.EmulateViewport(width, height),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+	)
+}
+
+// looks returns the windows in which pages are checked.
+func looks() map[string]func(browser) {
+	return map[string]func(browser){
+		"light": func(b browser) { b.look(desktopWidth, desktopHeight, "light") },
+		"dark":  func(b browser) { b.look(desktopWidth, desktopHeight, "dark") },
+		"phone": func(b browser) { b.look(phoneWidth, phoneHeight, "light") },
+	}
+}
+
+// violation is a rule of axe-core that the page breaks.
+type violation struct {
+	ID    string `json:"id"`
+	Help  string `json:"help"`
+	Nodes []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+// accessible fails the test unless the page is accessible in all looks and needs no horizontal scrolling.
+func (b browser) accessible(page string) {
+	b.Helper()
+
+	for name, set := range looks() {
+		set(b)
+		b.run(chromedp.Evaluate(axe, nil))
+
+		found := eval[[]violation](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`)
+		for _, each := range found {
+			for _, node := range each.Nodes {
+				b.Errorf("%s, %s: %s (%s): %s\n%s", page, name, each.Help, each.ID, node.HTML, node.Summary)
+			}
+		}
+
+		if width := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); width > 0 {
+			b.Errorf("%s, %s: the page is %d pixels wider than the window", page, name, width)
+		}
+	}
+
+	b.look(desktopWidth, desktopHeight, "light")
+}
