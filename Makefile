@@ -155,6 +155,19 @@ $(GOVULNCHECK):
 generate: ## Generate code and reference pages. Leaves no diff when nothing has changed.
 	go generate ./...
 
+HTMX_VERSION     := 2.0.11
+HTMX_SSE_VERSION := 2.2.4
+ASSETS           := broker/console/assets/vendor
+
+.PHONY: console-assets
+console-assets: ## Download the scripts of the console from npm in their pinned versions. Needs npm. Leaves no diff when no version has changed.
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
+	for package in htmx.org@$(HTMX_VERSION) htmx-ext-sse@$(HTMX_SSE_VERSION); do \
+		(cd "$$work" && mkdir "$${package%@*}" && tar -xzf "$$(npm pack --silent "$$package")" -C "$${package%@*}" --strip-components 1) || exit 1; \
+	done && \
+	cp "$$work/htmx.org/dist/htmx.min.js" $(ASSETS)/htmx.min.js && cp "$$work/htmx.org/LICENSE" $(ASSETS)/htmx.LICENSE && \
+	cp "$$work/htmx-ext-sse/dist/sse.min.js" $(ASSETS)/htmx-ext-sse.min.js && cp "$$work/htmx-ext-sse/LICENSE" $(ASSETS)/htmx-ext-sse.LICENSE
+
 .PHONY: bench
 bench: postgres garden ## Measure the broker and write docs/operator/benchmarks.md (a quarter of an hour).
 	go test -run '^$$' -bench . -benchmem ./process/...

@@ -173,6 +173,11 @@ func (c *Conditions) Where() (string, []any) {
 	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
+// EscapeLike quotes the wildcards of LIKE in a text. The condition needs ESCAPE '\'.
+func EscapeLike(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
+}
+
 // Named is a statement that is parsed once and changes rows. Its parameters have the names in the `db` tags of Argument.
 type Named[Argument any] struct {
 	text string

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -9,15 +10,31 @@ import (
 )
 
 // ListBindings handles GET /runtimes/{instance_id}/bindings. The list does not contain credentials.
-func (a *api) ListBindings(r *http.Request) (httpserver.Response, error) {
+func (a *API) ListBindings(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	bindings, err := a.Bindings.OfInstance(r.Context(), instance.ID)
+	list, err := a.bindingsOf(r.Context(), instance)
+
+	return httpserver.OK(list), err
+}
+
+// BindingList returns the bindings of an instance, without credentials.
+func (a *API) BindingList(ctx context.Context, instanceID string) (operatorapi.BindingList, error) {
+	instance, err := a.existing(ctx, instanceID)
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.BindingList{}, err
+	}
+
+	return a.bindingsOf(ctx, instance)
+}
+
+func (a *API) bindingsOf(ctx context.Context, instance environment.Instance) (operatorapi.BindingList, error) {
+	bindings, err := a.Bindings.OfInstance(ctx, instance.ID)
+	if err != nil {
+		return operatorapi.BindingList{}, err
 	}
 
 	list := operatorapi.BindingList{Data: []operatorapi.Binding{}}
@@ -25,12 +42,12 @@ func (a *api) ListBindings(r *http.Request) (httpserver.Response, error) {
 		list.Data = append(list.Data, a.binding(binding, instance))
 	}
 
-	return httpserver.OK(list), nil
+	return list, nil
 }
 
 // binding converts a binding of the instance. If the credentials of a ready binding do not work, the state is
 // orphaned (the instance has another runtime or none) or expired.
-func (a *api) binding(binding environment.Binding, instance environment.Instance) operatorapi.Binding {
+func (a *API) binding(binding environment.Binding, instance environment.Instance) operatorapi.Binding {
 	state := string(binding.State)
 
 	switch {

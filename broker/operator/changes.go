@@ -26,7 +26,7 @@ func readChange[Body any](r *http.Request, shape string) (id string, body Body, 
 }
 
 // locked runs work in a transaction that has locked the instance, so that concurrent changes run one after another.
-func (a *api) locked(ctx context.Context, id string, work func(tx storage.Tx) error) error {
+func (a *API) locked(ctx context.Context, id string, work func(tx storage.Tx) error) error {
 	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
 		present, err := a.Instances.Lock(ctx, tx, id)
 		if err == nil && !present {
@@ -48,7 +48,7 @@ func (a *api) locked(ctx context.Context, id string, work func(tx storage.Tx) er
 
 // changeInstance changes an instance in a transaction that also records the entry, with the difference. If change returns an equal instance,
 // changeInstance stores and records nothing.
-func (a *api) changeInstance(ctx context.Context, id string, entry auditlog.Entry,
+func (a *API) changeInstance(ctx context.Context, id string, entry auditlog.Entry,
 	store func(context.Context, storage.Tx, environment.Instance) error,
 	change func(environment.Instance) (environment.Instance, error),
 ) (changed environment.Instance, err error) {

@@ -29,7 +29,7 @@ type AccountPool interface {
 }
 
 // ListCloudAccounts returns the accounts of the pool.
-func (a *api) ListCloudAccounts(r *http.Request) (httpserver.Response, error) {
+func (a *API) ListCloudAccounts(r *http.Request) (httpserver.Response, error) {
 	if a.Pool == nil {
 		return httpserver.Response{}, operatorserver.Conflict(textNoPool)
 	}
@@ -69,7 +69,7 @@ func cloudAccountCleanup(record accountpool.Cleanup) operatorapi.CloudAccountCle
 }
 
 // CleanCloudAccount asks the cleanup hook about a dirty account. The account is free if the hook confirms that it is empty.
-func (a *api) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
+func (a *API) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
 	name, wanted, err := a.justifiedAccount(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -92,7 +92,7 @@ func (a *api) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
 }
 
 // justifiedAccount returns the account and the reason of a request.
-func (a *api) justifiedAccount(r *http.Request) (name string, wanted operatorapi.Justification, err error) {
+func (a *API) justifiedAccount(r *http.Request) (name string, wanted operatorapi.Justification, err error) {
 	if name, err = operatorserver.Segment(r, "cloud_account"); err != nil {
 		return "", wanted, err
 	}
@@ -109,7 +109,7 @@ func (a *api) justifiedAccount(r *http.Request) (name string, wanted operatorapi
 }
 
 // ReleaseCloudAccount makes a dirty account free. The entry in the audit log is written before the label changes.
-func (a *api) ReleaseCloudAccount(r *http.Request) (httpserver.Response, error) {
+func (a *API) ReleaseCloudAccount(r *http.Request) (httpserver.Response, error) {
 	name, wanted, err := a.justifiedAccount(r)
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), "account": name, logging.Reason: wanted.Reason,

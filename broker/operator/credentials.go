@@ -29,7 +29,7 @@ const (
 )
 
 // ListCredentials returns a page of the kubeconfigs that other systems have of runtimes.
-func (a *api) ListCredentials(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+func (a *API) ListCredentials(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	found, err := a.Objects.Credentials(r.Context(), query.Get("instance_id"), credentialAt(query.Page.BeforeID), query.Page.Size+1)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -67,7 +67,7 @@ func shownCredential(object environment.OutsideObject) operatorapi.Credential {
 }
 
 // RenewCredentials makes the renewals of an instance due at once. The log has a line for each request.
-func (a *api) RenewCredentials(r *http.Request) (httpserver.Response, error) {
+func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -109,7 +109,7 @@ func (a *api) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 }
 
 // renewals returns the kubeconfigs of an instance with what prevents their renewals.
-func (a *api) renewals(ctx context.Context, id string) ([]operatorapi.Credential, error) {
+func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential, error) {
 	if _, err := a.Instances.Get(ctx, a.DB.Reader(), id); errors.Is(err, storage.ErrNotFound) {
 		return nil, operatorserver.NotFound(textNoInstance)
 	} else if err != nil {
@@ -151,7 +151,7 @@ func (a *api) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 }
 
 // requestRenewal makes the renewals due, and records the request.
-func (a *api) requestRenewal(ctx context.Context, id, reason string) error {
+func (a *API) requestRenewal(ctx context.Context, id, reason string) error {
 	return a.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := a.Objects.RequestRenewal(ctx, tx, id, a.Clock.Now()); err != nil {
 			return err

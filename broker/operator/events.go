@@ -24,7 +24,7 @@ const (
 )
 
 // ListEvents returns a page of events, or a stream if the client accepts one.
-func (a *api) ListEvents(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+func (a *API) ListEvents(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	types, err := eventTypes(query.Get("types"))
 	if err != nil {
 		return httpserver.Response{}, err
@@ -56,7 +56,7 @@ func (a *api) ListEvents(r *http.Request, query operatorserver.Query) (httpserve
 }
 
 // listEvents returns a page of events. With a negative position, it begins with the oldest event.
-func (a *api) listEvents(ctx context.Context, filter eventlog.Filter, after int64, size int) (httpserver.Response, error) {
+func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int64, size int) (httpserver.Response, error) {
 	head, err := a.EventLog.Head(ctx)
 	if err != nil {
 		return httpserver.Response{}, err

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -148,14 +149,18 @@ type Options struct {
 	Catalog *catalog.Catalog
 }
 
-// api implements the broker's routes of openapi.yaml.
-type api struct {
+// API implements the broker's routes of openapi.yaml. Its methods without requests serve the console, too: they neither check roles nor
+// decode bodies. It is safe for concurrent use.
+type API struct {
 	Options
 	*operatorserver.API
 }
 
-// NewHandler returns the handler of the operator API. It responds with 404 to other paths.
-func NewHandler(options Options) http.Handler {
+// NewHandler returns the handler of the operator API.
+func NewHandler(options Options) http.Handler { return New(options).Handler() }
+
+// New returns the operator API.
+func New(options Options) *API {
 	shared := operatorserver.New(operatorserver.Options{
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
@@ -167,7 +172,20 @@ func NewHandler(options Options) http.Handler {
 			return options.Estimator.Forecast(record, options.planOf(ctx, record.InstanceID), options.Clock.Now())
 		},
 	})
-	routes := operatorserver.BrokerRoutes(&api{Options: options, API: shared})
+
+	return &API{Options: options, API: shared}
+}
+
+// Route returns the route of an endpoint of openapi.yaml, such as "GET /runtimes". It panics if there is no such endpoint.
+func (a *API) Route(endpoint string) operatorserver.Route {
+	method, path, _ := strings.Cut(endpoint, " ")
+
+	return operatorserver.Find(operatorserver.BrokerRoutes(a), method, path)
+}
+
+// Handler returns the handler of the endpoints. It responds with 404 to other paths.
+func (a *API) Handler() http.Handler {
+	routes := operatorserver.BrokerRoutes(a)
 
 	for i := range routes {
 		routes[i].Form = routes[i].Path == retryPath
@@ -176,24 +194,29 @@ func NewHandler(options Options) http.Handler {
 			continue
 		}
 
-		routes[i].PerAddress = options.KubeconfigLimit
-		if options.KubeconfigLogin {
+		routes[i].PerAddress = a.KubeconfigLimit
+		if a.KubeconfigLogin {
 			routes[i].Role = string(auth.RoleViewer) // not osb, because the instance may belong to another platform
 		}
 	}
 
-	return shared.NewHandler(routes)
+	return a.NewHandler(routes)
 }
 
-// GetCatalog returns the catalog of this replica and, if changed files could not be loaded, their error.
-func (a *api) GetCatalog(*http.Request) (httpserver.Response, error) {
+// GetCatalog handles GET /catalog.
+func (a *API) GetCatalog(*http.Request) (httpserver.Response, error) {
+	return httpserver.OK(a.CatalogReport()), nil
+}
+
+// CatalogReport returns the catalog of this replica and, if changed files could not be loaded, their error.
+func (a *API) CatalogReport() operatorapi.Catalog {
 	shown := operatorapi.Catalog{ETag: a.Catalog.Published().ETag, Plans: a.Catalog.Offered()}
 
 	if problem := a.Catalog.Problem(); problem != nil {
 		shown.Problem = operatorapi.CatalogProblem{Message: problem.Text, Since: problem.Since}
 	}
 
-	return httpserver.OK(shown), nil
+	return shown
 }
 
 // planOf returns the plan of an instance, or an empty string if the instance is gone or cannot be read. The forecast then considers all

@@ -20,7 +20,7 @@ const (
 )
 
 // ListJobs returns the jobs with the results of their newest runs.
-func (a *api) ListJobs(r *http.Request) (httpserver.Response, error) {
+func (a *API) ListJobs(r *http.Request) (httpserver.Response, error) {
 	statuses, err := a.Jobs.List(r.Context())
 	if err != nil {
 		return httpserver.Response{}, err
@@ -43,7 +43,7 @@ func (a *api) ListJobs(r *http.Request) (httpserver.Response, error) {
 }
 
 // RunJob runs a job now, or shows the due items. The log has a line for each run that may change something.
-func (a *api) RunJob(r *http.Request) (httpserver.Response, error) {
+func (a *API) RunJob(r *http.Request) (httpserver.Response, error) {
 	var wanted operatorapi.JobOrder
 
 	name, err := operatorserver.Segment(r, "name")

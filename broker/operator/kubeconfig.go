@@ -54,7 +54,7 @@ func (o *Options) reachable(ctx context.Context, instanceID string) (environment
 // CreateAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log contain the user
 // and the result of every request. If the audit entry cannot be written, the request fails and the kubeconfig is
 // discarded: nobody may get access without an entry.
-func (a *api) CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
+func (a *API) CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
 	if identity := r.Header.Get(httpserver.RequestIdentity); identity != "" {
@@ -121,7 +121,7 @@ func expiry(kubeconfig secret.String) time.Time {
 
 // GetKubeconfig returns the kubeconfig of UserKubeconfig. It contains no secrets. The request
 // therefore needs no credentials by default, and scripts of other websites may read the response.
-func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
+func (a *API) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return httpserver.Response{}, err

@@ -25,7 +25,7 @@ const (
 )
 
 // LabelInstance sets and removes labels of an instance.
-func (a *api) LabelInstance(r *http.Request) (httpserver.Response, error) {
+func (a *API) LabelInstance(r *http.Request) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.LabelChange](r, textLabelChange)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -66,7 +66,7 @@ func checkLabels(wanted operatorapi.LabelChange) error {
 
 // storeLabels changes the labels of an instance, and records the change in the audit log, in one transaction. If nothing changes, it
 // records nothing. It returns all labels of the instance.
-func (a *api) storeLabels(ctx context.Context, id string, wanted operatorapi.LabelChange) (map[string]string, error) {
+func (a *API) storeLabels(ctx context.Context, id string, wanted operatorapi.LabelChange) (map[string]string, error) {
 	changed := map[string]string{}
 
 	err := a.locked(ctx, id, func(tx storage.Tx) error {

@@ -35,10 +35,10 @@ type Cleaner interface {
 }
 
 // listLeftovers returns a page of leftovers, newest first. The filter is that of the list of runtimes.
-func (a *api) listLeftovers(r *http.Request, query operatorserver.Query, filter instances.Filter) (httpserver.Response, error) {
-	for _, name := range append(columnFilters(), "state", "labels", "protected") {
+func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, filter instances.Filter) (operatorapi.RuntimeList, error) {
+	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "sort") {
 		if query.Get(name) != "" {
-			return httpserver.Response{}, operatorserver.Invalid("leftovers and " + name + " exclude each other.")
+			return operatorapi.RuntimeList{}, operatorserver.Invalid("leftovers and " + name + " exclude each other.")
 		}
 	}
 
@@ -72,17 +72,17 @@ func (a *api) listLeftovers(r *http.Request, query operatorserver.Query, filter 
 		err  error
 	)
 
-	list.Data, list.Page, err = operatorserver.ReadList(r.Context(), query.Page, leftovers.Filter{
+	list.Data, list.Page, err = operatorserver.ReadList(ctx, query.Page, leftovers.Filter{
 		InstanceID: filter.InstanceID, Name: filter.Name, GlobalAccountID: filter.GlobalAccountID, SubAccountID: filter.SubAccountID,
 		Region: filter.Region, Platform: filter.Platform, Plan: filter.Plan,
 		Before: filter.Before, BeforeID: filter.BeforeID, Offset: filter.Offset, Limit: filter.Limit,
 	}, read, a.Leftovers.Count, show, func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.DeletedAt, shown.Leftover.ID })
 
-	return httpserver.OK(list), err
+	return list, err
 }
 
 // leftover converts a leftover and its newest operation.
-func (a *api) leftover(listed leftovers.Listed, objects []operatorapi.OutsideObject) operatorapi.Runtime {
+func (a *API) leftover(listed leftovers.Listed, objects []operatorapi.OutsideObject) operatorapi.Runtime {
 	shown := a.runtime(instances.Listed{Instance: listed.Leftover.Instance, Operation: listed.Operation})
 
 	shown.Status.State, shown.Status.DeletedAt = operatorapi.RuntimeStateDeleted, listed.Leftover.DeletedAt
@@ -106,7 +106,7 @@ func shownObject(object environment.OutsideObject) operatorapi.OutsideObject {
 }
 
 // CleanLeftover starts a cleanup, or returns the running one.
-func (a *api) CleanLeftover(r *http.Request) (httpserver.Response, error) {
+func (a *API) CleanLeftover(r *http.Request) (httpserver.Response, error) {
 	return a.changeLeftover(r, "cleaned up", func(ctx context.Context, id, why string) (httpserver.Response, error) {
 		cleanup, err := a.Cleaner.Clean(ctx, id, why)
 		if err != nil {
@@ -120,7 +120,7 @@ func (a *api) CleanLeftover(r *http.Request) (httpserver.Response, error) {
 }
 
 // ConfirmLeftover ends a leftover of which nothing is left.
-func (a *api) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
+func (a *API) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 	return a.changeLeftover(r, "confirmed", func(ctx context.Context, id, why string) (httpserver.Response, error) {
 		leftover, found, err := a.Cleaner.Confirm(ctx, id, why)
 
@@ -135,7 +135,7 @@ func (a *api) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 
 // changeLeftover reads the request and makes the change. The log has a line for each request. done is the end of its text, as in
 // "leftover confirmed".
-func (a *api) changeLeftover(r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error)) (httpserver.Response, error) {
+func (a *API) changeLeftover(r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error)) (httpserver.Response, error) {
 	var wanted operatorapi.Justification
 
 	id, err := operatorserver.Segment(r, "leftover_id")

@@ -49,31 +49,31 @@ type Orchestrator interface {
 }
 
 // OrchestrateKyma starts an orchestration that upgrades Kyma.
-func (a *api) OrchestrateKyma(r *http.Request) (httpserver.Response, error) {
+func (a *API) OrchestrateKyma(r *http.Request) (httpserver.Response, error) {
 	return a.orchestrate(r, environment.KindUpgradeKyma)
 }
 
 // OrchestrateCluster starts an orchestration that upgrades clusters.
-func (a *api) OrchestrateCluster(r *http.Request) (httpserver.Response, error) {
+func (a *API) OrchestrateCluster(r *http.Request) (httpserver.Response, error) {
 	return a.orchestrate(r, environment.KindUpgradeCluster)
 }
 
-func (a *api) orchestrate(r *http.Request, kind string) (httpserver.Response, error) {
+func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, error) {
 	var parameters fleet.Parameters
 	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
 		return httpserver.Response{}, err
 	}
 
 	id, err := a.Orchestrator.Create(r.Context(), kind, parameters)
-	a.logOrchestration(r, id, "orchestration of kind "+kind+" accepted", err)
+	a.logOrchestration(r.Context(), id, "orchestration of kind "+kind+" accepted", err)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
 
 // logOrchestration logs a change, or its rejection, with the user.
-func (a *api) logOrchestration(r *http.Request, id, done string, err error) {
+func (a *API) logOrchestration(ctx context.Context, id, done string, err error) {
 	line := a.Log.WithFields(logrus.Fields{
-		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), "orchestration_id": id,
+		logging.User: cmp.Or(auth.FromContext(ctx).Name, operatorserver.Anonymous), "orchestration_id": id,
 	})
 
 	if err != nil {
@@ -83,11 +83,18 @@ func (a *api) logOrchestration(r *http.Request, id, done string, err error) {
 	}
 }
 
-// ListOrchestrations returns a page of orchestrations.
-func (a *api) ListOrchestrations(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
-	listed, total, err := a.Orchestrations.List(r.Context(), listOf(query.Get("state")), query.Page.Size, query.Page.Offset)
+// ListOrchestrations handles GET /orchestrations.
+func (a *API) ListOrchestrations(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+	list, err := a.OrchestrationList(r.Context(), query)
+
+	return httpserver.OK(list), err
+}
+
+// OrchestrationList returns a page of orchestrations.
+func (a *API) OrchestrationList(ctx context.Context, query operatorserver.Query) (operatorapi.OrchestrationList, error) {
+	listed, total, err := a.Orchestrations.List(ctx, listOf(query.Get("state")), query.Page.Size, query.Page.Offset)
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.OrchestrationList{}, err
 	}
 
 	list := operatorapi.OrchestrationList{Data: []operatorapi.Orchestration{}, Page: operatorapi.Page{Count: len(listed), TotalCount: &total}}
@@ -95,7 +102,7 @@ func (a *api) ListOrchestrations(r *http.Request, query operatorserver.Query) (h
 		list.Data = append(list.Data, shownOrchestration(each))
 	}
 
-	return httpserver.OK(list), nil
+	return list, nil
 }
 
 // listOf splits a parameter at commas.
@@ -118,13 +125,17 @@ func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestrati
 }
 
 // find returns the orchestration of the path.
-func (a *api) find(r *http.Request) (environment.Orchestration, error) {
+func (a *API) find(r *http.Request) (environment.Orchestration, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return environment.Orchestration{}, err
 	}
 
-	found, err := a.Orchestrations.Get(r.Context(), a.DB.Reader(), id)
+	return a.findOrchestration(r.Context(), id)
+}
+
+func (a *API) findOrchestration(ctx context.Context, id string) (environment.Orchestration, error) {
+	found, err := a.Orchestrations.Get(ctx, a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = operatorserver.NotFound("The orchestration does not exist.")
 	}
@@ -132,20 +143,32 @@ func (a *api) find(r *http.Request) (environment.Orchestration, error) {
 	return found, err
 }
 
-// GetOrchestration returns an orchestration with the number of targets in each state and a forecast.
-func (a *api) GetOrchestration(r *http.Request) (httpserver.Response, error) {
-	found, err := a.find(r)
+// GetOrchestration handles GET /orchestrations/{orchestration_id}.
+func (a *API) GetOrchestration(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	shown := shownOrchestration(found)
+	shown, err := a.OrchestrationDetails(r.Context(), id)
 
-	if shown.OperationStats, err = a.Orchestrations.Stats(r.Context(), a.DB.Reader(), found.ID); err != nil {
-		return httpserver.Response{}, err
+	return httpserver.OK(shown), err
+}
+
+// OrchestrationDetails returns an orchestration with the number of targets in each state and a forecast.
+func (a *API) OrchestrationDetails(ctx context.Context, id string) (operatorapi.Orchestration, error) {
+	found, err := a.findOrchestration(ctx, id)
+	if err != nil {
+		return operatorapi.Orchestration{}, err
 	}
 
-	waves, err := a.Orchestrations.WaveStats(r.Context(), a.DB.Reader(), found.ID)
+	shown := shownOrchestration(found)
+
+	if shown.OperationStats, err = a.Orchestrations.Stats(ctx, a.DB.Reader(), found.ID); err != nil {
+		return operatorapi.Orchestration{}, err
+	}
+
+	waves, err := a.Orchestrations.WaveStats(ctx, a.DB.Reader(), found.ID)
 	shown.Explanation = orchestration.Explain(found, waves, a.Clock.Now())
 
 	forecast := orchestration.ForecastOf(found, waves, a.Estimator, a.Clock.Now())
@@ -155,21 +178,33 @@ func (a *api) GetOrchestration(r *http.Request) (httpserver.Response, error) {
 		shown.Waves = append(shown.Waves, operatorapi.OrchestrationWave{Wave: wave, Percent: forecast.Waves[wave], OperationStats: waves[wave]})
 	}
 
-	return httpserver.OK(shown), err
+	return shown, err
 }
 
-// ListOrchestrationOperations returns a page of the targets of an orchestration.
-func (a *api) ListOrchestrationOperations(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
-	found, err := a.find(r)
+// ListOrchestrationOperations handles GET /orchestrations/{orchestration_id}/operations.
+func (a *API) ListOrchestrationOperations(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	listed, total, err := a.Orchestrations.ListTargets(r.Context(), found.ID, orchestrations.Filter{
+	list, err := a.TargetList(r.Context(), id, query)
+
+	return httpserver.OK(list), err
+}
+
+// TargetList returns a page of the targets of an orchestration.
+func (a *API) TargetList(ctx context.Context, orchestrationID string, query operatorserver.Query) (operatorapi.OrchestrationOperationList, error) {
+	found, err := a.findOrchestration(ctx, orchestrationID)
+	if err != nil {
+		return operatorapi.OrchestrationOperationList{}, err
+	}
+
+	listed, total, err := a.Orchestrations.ListTargets(ctx, found.ID, orchestrations.Filter{
 		States: listOf(query.Get("state")), Limit: query.Page.Size, Offset: query.Page.Offset,
 	})
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.OrchestrationOperationList{}, err
 	}
 
 	list := operatorapi.OrchestrationOperationList{
@@ -179,7 +214,7 @@ func (a *api) ListOrchestrationOperations(r *http.Request, query operatorserver.
 		list.Data = append(list.Data, shownTarget(found, each))
 	}
 
-	return httpserver.OK(list), nil
+	return list, nil
 }
 
 func shownTarget(of environment.Orchestration, target orchestrations.Listed) operatorapi.OrchestrationOperation {
@@ -209,7 +244,7 @@ func joinTexts(description, problem string) string {
 }
 
 // GetOrchestrationOperation returns a target of an orchestration.
-func (a *api) GetOrchestrationOperation(r *http.Request) (httpserver.Response, error) {
+func (a *API) GetOrchestrationOperation(r *http.Request) (httpserver.Response, error) {
 	found, err := a.find(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -233,34 +268,56 @@ func (a *api) GetOrchestrationOperation(r *http.Request) (httpserver.Response, e
 }
 
 // CancelOrchestration cancels an orchestration.
-func (a *api) CancelOrchestration(r *http.Request) (httpserver.Response, error) {
-	return a.changeOrchestration(r, "orchestration canceled", a.Orchestrator.Cancel)
+func (a *API) CancelOrchestration(r *http.Request) (httpserver.Response, error) {
+	return changeOrchestration(r, a.StopOrchestration)
 }
 
 // PauseOrchestration starts no more upgrades of an orchestration.
-func (a *api) PauseOrchestration(r *http.Request) (httpserver.Response, error) {
-	return a.changeOrchestration(r, "orchestration paused", a.Orchestrator.Pause)
+func (a *API) PauseOrchestration(r *http.Request) (httpserver.Response, error) {
+	return changeOrchestration(r, a.HoldOrchestration)
 }
 
 // ResumeOrchestration continues an orchestration that is paused or gated.
-func (a *api) ResumeOrchestration(r *http.Request) (httpserver.Response, error) {
-	return a.changeOrchestration(r, "orchestration resumed", a.Orchestrator.Resume)
+func (a *API) ResumeOrchestration(r *http.Request) (httpserver.Response, error) {
+	return changeOrchestration(r, a.ContinueOrchestration)
 }
 
-func (a *api) changeOrchestration(r *http.Request, done string, change func(ctx context.Context, id string) error) (httpserver.Response, error) {
+// changeOrchestration passes the orchestration in the path to change.
+func changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	err = change(r.Context(), id)
-	a.logOrchestration(r, id, done, err)
+	return httpserver.OK(operatorapi.AcceptedOrchestration{OrchestrationID: id}), change(r.Context(), id)
+}
 
-	return httpserver.OK(operatorapi.AcceptedOrchestration{OrchestrationID: id}), err
+// StopOrchestration cancels an orchestration.
+func (a *API) StopOrchestration(ctx context.Context, id string) error {
+	err := a.Orchestrator.Cancel(ctx, id)
+	a.logOrchestration(ctx, id, "orchestration canceled", err)
+
+	return err
+}
+
+// HoldOrchestration pauses an orchestration.
+func (a *API) HoldOrchestration(ctx context.Context, id string) error {
+	err := a.Orchestrator.Pause(ctx, id)
+	a.logOrchestration(ctx, id, "orchestration paused", err)
+
+	return err
+}
+
+// ContinueOrchestration continues an orchestration that is paused or gated.
+func (a *API) ContinueOrchestration(ctx context.Context, id string) error {
+	err := a.Orchestrator.Resume(ctx, id)
+	a.logOrchestration(ctx, id, "orchestration resumed", err)
+
+	return err
 }
 
 // RetryOrchestration retries failed operations of an orchestration.
-func (a *api) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
+func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -272,7 +329,7 @@ func (a *api) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 	}
 
 	retried, err := a.Orchestrator.Retry(r.Context(), id, wanted.OperationIDs)
-	a.logOrchestration(r, id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
+	a.logOrchestration(r.Context(), id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
 
 	if err != nil {
 		return httpserver.Response{}, err
@@ -321,16 +378,17 @@ func readRetry(r *http.Request) (operatorapi.OrchestrationRetry, error) {
 	return wanted, nil
 }
 
-// CancelOperation cancels an operation, except the conductor of an orchestration: its targets would have none.
-func (a *api) CancelOperation(r *http.Request) (httpserver.Response, error) {
-	id, err := operatorserver.Segment(r, "operation_id")
-	if err != nil {
-		return httpserver.Response{}, err
+// CancelOperation handles POST /operations/{operation_id}/cancel.
+func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
+	return a.Intervene(r, operatorserver.DoneCancel, a.Cancel)
+}
+
+// Cancel cancels an operation, except the conductor of an orchestration: its targets would have none.
+func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
+	record, err := a.Operations.Get(ctx, a.DB.Reader(), operationID)
+	if err == nil && record.Kind == environment.KindOrchestrate {
+		return operatorapi.Operation{}, operatorserver.Conflict(textConductor)
 	}
 
-	if record, err := a.Operations.Get(r.Context(), a.DB.Reader(), id); err == nil && record.Kind == environment.KindOrchestrate {
-		return httpserver.Response{}, operatorserver.Conflict(textConductor)
-	}
-
-	return a.API.CancelOperation(r)
+	return a.API.Cancel(ctx, operationID, wanted)
 }

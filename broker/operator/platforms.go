@@ -28,7 +28,7 @@ const (
 )
 
 // ListPlatforms returns the configured platforms of this replica.
-func (a *api) ListPlatforms(*http.Request) (httpserver.Response, error) {
+func (a *API) ListPlatforms(*http.Request) (httpserver.Response, error) {
 	list := operatorapi.PlatformList{Data: []operatorapi.Platform{}}
 
 	for _, platform := range a.platforms().List() {
@@ -42,7 +42,7 @@ func (a *api) ListPlatforms(*http.Request) (httpserver.Response, error) {
 }
 
 // GrantPlatform shares an instance with a platform.
-func (a *api) GrantPlatform(r *http.Request) (httpserver.Response, error) {
+func (a *API) GrantPlatform(r *http.Request) (httpserver.Response, error) {
 	return a.changePlatforms(r, auditlog.ActionGrant, func(instance environment.Instance, name string) (environment.Instance, error) {
 		if slices.Contains(instance.Platforms(), name) {
 			return instance, nil
@@ -59,7 +59,7 @@ func (a *api) GrantPlatform(r *http.Request) (httpserver.Response, error) {
 }
 
 // RevokePlatform stops sharing an instance with a platform. The platform may be one that is no longer configured.
-func (a *api) RevokePlatform(r *http.Request) (httpserver.Response, error) {
+func (a *API) RevokePlatform(r *http.Request) (httpserver.Response, error) {
 	return a.changePlatforms(r, auditlog.ActionRevoke, func(instance environment.Instance, name string) (environment.Instance, error) {
 		if name == instance.Platform {
 			return instance, operatorserver.Conflict(textIsOwner)
@@ -72,7 +72,7 @@ func (a *api) RevokePlatform(r *http.Request) (httpserver.Response, error) {
 }
 
 // MovePlatform makes a platform the owner of an instance.
-func (a *api) MovePlatform(r *http.Request) (httpserver.Response, error) {
+func (a *API) MovePlatform(r *http.Request) (httpserver.Response, error) {
 	return a.changePlatforms(r, auditlog.ActionMove, func(instance environment.Instance, name string) (environment.Instance, error) {
 		if name == instance.Platform {
 			return instance, nil
@@ -98,7 +98,7 @@ func without(names []string, name string) []string {
 }
 
 // platforms returns the current platforms.
-func (a *api) platforms() auth.Platforms {
+func (a *API) platforms() auth.Platforms {
 	if a.Platforms == nil {
 		return auth.Platforms{}
 	}
@@ -107,7 +107,7 @@ func (a *api) platforms() auth.Platforms {
 }
 
 // checkPlatform rejects a platform that is not configured, or that could not reach the instance because of its regions or tenants.
-func (a *api) checkPlatform(instance environment.Instance, name string) error {
+func (a *API) checkPlatform(instance environment.Instance, name string) error {
 	platform, found := a.platforms().Find(name)
 
 	switch {
@@ -127,7 +127,7 @@ func (a *api) checkPlatform(instance environment.Instance, name string) error {
 
 // changePlatforms changes the platforms of the instance in the path, and records the change in the audit log, in one transaction.
 // If nothing changes, it records nothing.
-func (a *api) changePlatforms(r *http.Request, action string,
+func (a *API) changePlatforms(r *http.Request, action string,
 	change func(instance environment.Instance, name string) (environment.Instance, error),
 ) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.PlatformChange](r, textPlatformChange)

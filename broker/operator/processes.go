@@ -10,7 +10,7 @@ import (
 )
 
 // ListProcesses returns the processes of this replica.
-func (a *api) ListProcesses(*http.Request) (httpserver.Response, error) {
+func (a *API) ListProcesses(*http.Request) (httpserver.Response, error) {
 	list := operatorapi.ProcessList{Data: []operatorapi.Process{}}
 
 	for _, described := range a.Processes {

@@ -16,18 +16,18 @@ import (
 )
 
 // ProtectInstance makes the broker reject requests to delete an instance.
-func (a *api) ProtectInstance(r *http.Request) (httpserver.Response, error) {
+func (a *API) ProtectInstance(r *http.Request) (httpserver.Response, error) {
 	return a.setProtection(r, auditlog.ActionProtect, true)
 }
 
 // UnprotectInstance permits requests to delete an instance again.
-func (a *api) UnprotectInstance(r *http.Request) (httpserver.Response, error) {
+func (a *API) UnprotectInstance(r *http.Request) (httpserver.Response, error) {
 	return a.setProtection(r, auditlog.ActionUnprotect, false)
 }
 
 // setProtection changes the deletion protection of the instance in the path, and its parameter if the order or an update contained it, so
 // that platforms read the current value. The log has a line for each request.
-func (a *api) setProtection(r *http.Request, action string, protected bool) (httpserver.Response, error) {
+func (a *API) setProtection(r *http.Request, action string, protected bool) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Justification](r, textJustification)
 	if err == nil {
 		wanted.Reason, err = operatorserver.CheckReason(wanted.Reason)

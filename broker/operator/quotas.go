@@ -10,7 +10,7 @@ import (
 )
 
 // ListQuotas returns the quotas with their fullest groups.
-func (a *api) ListQuotas(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+func (a *API) ListQuotas(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	statuses, err := a.Quotas.List(r.Context(), quota.Filter{
 		Name: query.Get("name"), GlobalAccountID: query.Get("account"), SubAccountID: query.Get("subaccount"), Size: query.Page.Size,
 	})
@@ -44,7 +44,7 @@ func (a *api) ListQuotas(r *http.Request, query operatorserver.Query) (httpserve
 }
 
 // planName returns the name of a plan, or its ID if the catalog does not contain it.
-func (a *api) planName(id string) string {
+func (a *API) planName(id string) string {
 	if plan, known := a.Catalog.ByID(id); known {
 		return plan.Name
 	}

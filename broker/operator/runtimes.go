@@ -14,6 +14,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/labels"
@@ -52,6 +53,18 @@ func stateRules() operatorserver.StateRules {
 // StateOf returns the state of a runtime from its newest operation.
 func StateOf(newest process.Record) string { return string(stateRules().Of(newest)) }
 
+// RuntimeStates returns the states of the runtimes of instances.
+func RuntimeStates() []string {
+	rules := stateRules()
+
+	names := make([]string, 0, len(rules))
+	for _, rule := range rules {
+		names = append(names, string(rule.State))
+	}
+
+	return names
+}
+
 // inState restricts the filter to runtimes in the state. If the state is unknown, the error lists the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
 	rule, err := stateRules().Find(state)
@@ -71,9 +84,16 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	return filter, nil
 }
 
-// ListRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the
+// ListRuntimes handles GET /runtimes.
+func (a *API) ListRuntimes(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+	list, err := a.RuntimeList(r.Context(), query)
+
+	return httpserver.OK(list), err
+}
+
+// RuntimeList returns a page of runtimes with their newest operations, newest first unless the query sorts otherwise. It does not decrypt the
 // requests of instances.
-func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (operatorapi.RuntimeList, error) {
 	filter := instances.Filter{
 		InstanceID:      query.Get("instance_id"),
 		Name:            query.Get("name"),
@@ -90,62 +110,74 @@ func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 
 	var err error
 	if filter.Labels, err = labels.Parse(query.Get("labels")); err != nil {
-		return httpserver.Response{}, err //nolint:wrapcheck // of package failure
+		return operatorapi.RuntimeList{}, err //nolint:wrapcheck // of package failure
 	}
 
 	if filter.Protected, err = query.Bool("protected"); err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.RuntimeList{}, err
+	}
+
+	if filter.Search = strings.TrimSpace(query.Get("search")); len(filter.Search) > bounds.ID {
+		return operatorapi.RuntimeList{}, operatorserver.Invalid(fmt.Sprintf("search has at most %d bytes.", bounds.ID))
+	}
+
+	switch query.Get("sort") {
+	case "", "newest":
+	case "oldest":
+		filter.Oldest = true
+	default:
+		return operatorapi.RuntimeList{}, operatorserver.Invalid("sort must be newest or oldest.")
 	}
 
 	if err := addColumns(query, &filter); err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.RuntimeList{}, err
 	}
 
 	versions, err := query.Bool("versions")
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.RuntimeList{}, err
 	}
 
 	left, err := query.Bool("leftovers")
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.RuntimeList{}, err
 	}
 
 	if left {
-		return a.listLeftovers(r, query, filter)
+		return a.listLeftovers(ctx, query, filter)
 	}
 
 	if state := query.Get("state"); state != "" {
 		if query.Get(kindFilter) != "" {
-			return httpserver.Response{}, operatorserver.Invalid("kind and state exclude each other: a state implies kinds.")
+			return operatorapi.RuntimeList{}, operatorserver.Invalid("kind and state exclude each other: a state implies kinds.")
 		}
 
 		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
-			return httpserver.Response{}, err
+			return operatorapi.RuntimeList{}, err
 		}
 	}
 
 	var list operatorapi.RuntimeList
 
-	list.Data, list.Page, err = operatorserver.ReadList(r.Context(), query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
+	list.Data, list.Page, err = operatorserver.ReadList(ctx, query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
 		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 	if err == nil {
-		err = a.addLabels(r.Context(), list.Data)
+		err = a.addLabels(ctx, list.Data)
 	}
 
 	if err == nil && versions {
-		err = a.addVersions(r.Context(), list.Data)
+		err = a.addVersions(ctx, list.Data)
 	}
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
-		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use one of: %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
+		return operatorapi.RuntimeList{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use one of: %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
 	}
 
-	return httpserver.OK(list), err
+	return list, err
 }
 
 // addLabels sets the labels of the runtimes.
-func (a *api) addLabels(ctx context.Context, shown []operatorapi.Runtime) error {
+func (a *API) addLabels(ctx context.Context, shown []operatorapi.Runtime) error {
 	ids := make([]string, 0, len(shown))
 	for _, runtime := range shown {
 		ids = append(ids, runtime.InstanceID)
@@ -161,7 +193,7 @@ func (a *api) addLabels(ctx context.Context, shown []operatorapi.Runtime) error 
 }
 
 // addVersions sets the versions of the runtimes whose orders can be decrypted.
-func (a *api) addVersions(ctx context.Context, shown []operatorapi.Runtime) error {
+func (a *API) addVersions(ctx context.Context, shown []operatorapi.Runtime) error {
 	ids := make([]string, 0, len(shown))
 	for _, runtime := range shown {
 		ids = append(ids, runtime.InstanceID)
@@ -183,20 +215,36 @@ func setVersions(shown *operatorapi.Runtime, cluster environment.Cluster) {
 	}
 }
 
-// GetRuntime returns a runtime with its parameters and the details of its newest operation.
-func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
+// GetRuntime handles GET /runtimes/{instance_id}.
+func (a *API) GetRuntime(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	listed, err := a.Instances.List(r.Context(), instances.Filter{InstanceID: instance.ID, Limit: 1})
+	shown, err := a.details(r.Context(), instance)
+
+	return httpserver.OK(shown), err
+}
+
+// RuntimeDetails returns a runtime with its parameters and the details of its newest operation.
+func (a *API) RuntimeDetails(ctx context.Context, instanceID string) (operatorapi.Runtime, error) {
+	instance, err := a.existing(ctx, instanceID)
+	if err != nil {
+		return operatorapi.Runtime{}, err
+	}
+
+	return a.details(ctx, instance)
+}
+
+func (a *API) details(ctx context.Context, instance environment.Instance) (operatorapi.Runtime, error) {
+	listed, err := a.Instances.List(ctx, instances.Filter{InstanceID: instance.ID, Limit: 1})
 
 	switch {
 	case err != nil:
-		return httpserver.Response{}, err
+		return operatorapi.Runtime{}, err
 	case len(listed) == 0: // deleted since the instance was read
-		return httpserver.Response{}, operatorserver.NotFound(textNoInstance)
+		return operatorapi.Runtime{}, operatorserver.NotFound(textNoInstance)
 	}
 
 	shown := a.runtime(listed[0])
@@ -208,16 +256,16 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 		shown.Parameters = sent
 	}
 
-	found, err := a.Instances.Labels(r.Context(), a.DB.Reader(), instance.ID)
+	found, err := a.Instances.Labels(ctx, a.DB.Reader(), instance.ID)
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.Runtime{}, err
 	}
 
 	shown.Labels = found[instance.ID]
 
-	events, err := a.Events.OfInstance(r.Context(), instance.ID)
+	events, err := a.Events.OfInstance(ctx, instance.ID)
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.Runtime{}, err
 	}
 
 	for _, event := range events {
@@ -226,19 +274,19 @@ func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 		})
 	}
 
-	if shown.Status.LastOperation, err = a.CurrentOperation(r.Context(), shown.Status.LastOperation.ID); err != nil {
-		return httpserver.Response{}, err
+	if shown.Status.LastOperation, err = a.CurrentOperation(ctx, shown.Status.LastOperation.ID); err != nil {
+		return operatorapi.Runtime{}, err
 	}
 
 	shown.Status.LastOperation.InstanceName = instance.Name
 	shown.Status.LastOperation.Timeline = nil
 
-	return httpserver.OK(shown), nil
+	return shown, nil
 }
 
 // runtime converts an instance and its newest operation. ModifiedAt is the time at which either of them last
 // changed.
-func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
+func (a *API) runtime(listed instances.Listed) operatorapi.Runtime {
 	instance, newest := listed.Instance, listed.Operation
 
 	modified := instance.UpdatedAt
@@ -292,7 +340,7 @@ func labelUnlessSame(id string) string {
 
 // instance returns the instance in the path, with its decrypted request. If it fails, the result contains only the ID,
 // for the log.
-func (a *api) instance(r *http.Request) (environment.Instance, error) {
+func (a *API) instance(r *http.Request) (environment.Instance, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return environment.Instance{}, err
@@ -320,7 +368,7 @@ func (o *Options) existing(ctx context.Context, id string) (environment.Instance
 
 // ExpireInstance expires an instance before the end of its lifetime. The response is 202 with the suspension, or 200 if
 // the runtime is already gone. The timeline of the suspension, the audit log and the log contain the name of the user.
-func (a *api) ExpireInstance(r *http.Request) (httpserver.Response, error) {
+func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return httpserver.Response{}, err

@@ -19,29 +19,29 @@ const (
 )
 
 // PlanKyma stores a plan of an orchestration that upgrades Kyma.
-func (a *api) PlanKyma(r *http.Request) (httpserver.Response, error) {
+func (a *API) PlanKyma(r *http.Request) (httpserver.Response, error) {
 	return a.plan(r, environment.KindUpgradeKyma)
 }
 
 // PlanCluster stores a plan of an orchestration that upgrades clusters.
-func (a *api) PlanCluster(r *http.Request) (httpserver.Response, error) {
+func (a *API) PlanCluster(r *http.Request) (httpserver.Response, error) {
 	return a.plan(r, environment.KindUpgradeCluster)
 }
 
-func (a *api) plan(r *http.Request, kind string) (httpserver.Response, error) {
+func (a *API) plan(r *http.Request, kind string) (httpserver.Response, error) {
 	var parameters fleet.Parameters
 	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
 		return httpserver.Response{}, err
 	}
 
 	id, err := a.Orchestrator.CreatePlan(r.Context(), kind, parameters)
-	a.logOrchestration(r, id, "plan of kind "+kind+" stored", err)
+	a.logOrchestration(r.Context(), id, "plan of kind "+kind+" stored", err)
 
 	return httpserver.Response{Status: http.StatusCreated, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
 
 // ApplyOrchestration applies a plan.
-func (a *api) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
+func (a *API) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -53,7 +53,7 @@ func (a *api) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 	}
 
 	changed, err := a.Orchestrator.Apply(r.Context(), id, wanted.Strict)
-	a.logOrchestration(r, id, fmt.Sprintf("plan applied without %d changed instances", len(changed)), err)
+	a.logOrchestration(r.Context(), id, fmt.Sprintf("plan applied without %d changed instances", len(changed)), err)
 
 	if err != nil {
 		return httpserver.Response{}, err
@@ -68,7 +68,7 @@ func (a *api) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 }
 
 // UndoOrchestration rolls back the upgrades of an orchestration.
-func (a *api) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
+func (a *API) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -80,7 +80,7 @@ func (a *api) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
 	}
 
 	undoID, err := a.Orchestrator.Undo(r.Context(), id, wanted.DryRun)
-	a.logOrchestration(r, id, fmt.Sprintf("undo %q of an orchestration accepted, dry run: %t", undoID, wanted.DryRun), err)
+	a.logOrchestration(r.Context(), id, fmt.Sprintf("undo %q of an orchestration accepted, dry run: %t", undoID, wanted.DryRun), err)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: undoID}}, err
 }

@@ -18,17 +18,17 @@ import (
 const textUpgrade = `The body is invalid. Send {"version": "…", "dryRun": false} as JSON. Both fields are optional.`
 
 // UpgradeKyma starts the upgrade of the Kyma of an instance.
-func (a *api) UpgradeKyma(r *http.Request) (httpserver.Response, error) {
+func (a *API) UpgradeKyma(r *http.Request) (httpserver.Response, error) {
 	return a.upgrade(r, environment.KindUpgradeKyma)
 }
 
 // UpgradeCluster starts the upgrade of the cluster of an instance.
-func (a *api) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
+func (a *API) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
 	return a.upgrade(r, environment.KindUpgradeCluster)
 }
 
 // upgrade starts an upgrade of the kind. The audit log and the log contain the name of the user.
-func (a *api) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
+func (a *API) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Upgrade](r, textUpgrade)
 	if err != nil {
 		return httpserver.Response{}, err

@@ -41,7 +41,7 @@ const (
 )
 
 // ListWebhooks returns all webhooks.
-func (a *api) ListWebhooks(r *http.Request) (httpserver.Response, error) {
+func (a *API) ListWebhooks(r *http.Request) (httpserver.Response, error) {
 	all, err := a.Webhooks.List(r.Context())
 	if err != nil {
 		return httpserver.Response{}, err
@@ -62,7 +62,7 @@ func (a *api) ListWebhooks(r *http.Request) (httpserver.Response, error) {
 }
 
 // GetWebhook returns a webhook.
-func (a *api) GetWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) GetWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -72,7 +72,7 @@ func (a *api) GetWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // CreateWebhook adds a webhook.
-func (a *api) CreateWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookOrder
 	if err := operatorserver.ReadStrictly(r.Body, &order, textWebhook); err != nil {
 		return httpserver.Response{}, err
@@ -120,7 +120,7 @@ func (a *api) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // DeleteWebhook removes a webhook.
-func (a *api) DeleteWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) DeleteWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -148,7 +148,7 @@ func (a *api) DeleteWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // RotateWebhook replaces the secret of a webhook.
-func (a *api) RotateWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) RotateWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookRotation
 	if err := operatorserver.ReadStrictly(r.Body, &order, textRotation); err != nil {
 		return httpserver.Response{}, err
@@ -174,7 +174,7 @@ func (a *api) RotateWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // EnableWebhook makes the broker send to a webhook again.
-func (a *api) EnableWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.changeWebhook(r, auditlog.Fields{"change": "enabled"}, func(tx storage.Tx, found webhooks.Webhook) error {
 		return a.Webhooks.Enable(r.Context(), tx, found.ID)
 	})
@@ -190,7 +190,7 @@ func (a *api) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // TestWebhook sends a test message.
-func (a *api) TestWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) TestWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -225,7 +225,7 @@ func (a *api) TestWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // ListWebhookDeliveries returns a page of pending deliveries or of dead letters.
-func (a *api) ListWebhookDeliveries(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
+func (a *API) ListWebhookDeliveries(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -266,7 +266,7 @@ func (a *api) ListWebhookDeliveries(r *http.Request, query operatorserver.Query)
 }
 
 // ReplayWebhook makes dead letters due again.
-func (a *api) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
+func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookReplay
 	if err := operatorserver.ReadStrictly(r.Body, &order, textReplay); err != nil {
 		return httpserver.Response{}, err
@@ -293,7 +293,7 @@ func (a *api) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 }
 
 // findWebhook returns the webhook in the path.
-func (a *api) findWebhook(r *http.Request) (webhooks.Webhook, error) {
+func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {
 		return webhooks.Webhook{}, err
@@ -308,7 +308,7 @@ func (a *api) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 }
 
 // changeWebhook changes the webhook in the path, and records the change, in one transaction. It returns the webhook as it was before.
-func (a *api) changeWebhook(r *http.Request, after auditlog.Fields, change func(tx storage.Tx, found webhooks.Webhook) error) (webhooks.Webhook, error) {
+func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(tx storage.Tx, found webhooks.Webhook) error) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {
 		return webhooks.Webhook{}, err
@@ -339,12 +339,12 @@ func (a *api) changeWebhook(r *http.Request, after auditlog.Fields, change func(
 }
 
 // recordWebhook adds an entry to the audit log. It contains neither the URL nor a secret.
-func (a *api) recordWebhook(ctx context.Context, tx storage.Tx, id string, after auditlog.Fields) error {
+func (a *API) recordWebhook(ctx context.Context, tx storage.Tx, id string, after auditlog.Fields) error {
 	return a.Recorder.Record(ctx, tx, auditlog.Entry{Action: auditlog.ActionWebhook, OperationID: id, Status: http.StatusOK, After: after})
 }
 
 // showSecret returns the response to a request that has created a secret.
-func (a *api) showSecret(ctx context.Context, id string) (httpserver.Response, error) {
+func (a *API) showSecret(ctx context.Context, id string) (httpserver.Response, error) {
 	found, err := a.Webhooks.Current(ctx, id)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -355,14 +355,14 @@ func (a *api) showSecret(ctx context.Context, id string) (httpserver.Response, e
 	return httpserver.OK(operatorapi.WebhookSecret{Webhook: shown, Secret: found.Secrets.Current.Reveal()}), err
 }
 
-func (a *api) showWebhook(ctx context.Context, found webhooks.Webhook) (httpserver.Response, error) {
+func (a *API) showWebhook(ctx context.Context, found webhooks.Webhook) (httpserver.Response, error) {
 	shown, err := a.webhook(ctx, found)
 
 	return httpserver.OK(shown), err
 }
 
 // webhook returns the form of a webhook in the API.
-func (a *api) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.Webhook, error) {
+func (a *API) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.Webhook, error) {
 	shown := operatorapi.Webhook{
 		ID: found.ID, URL: shownURL(found.URL), Types: []string{}, Account: found.Filter.Account, CreatedAt: found.CreatedAt,
 		DeliveredAt: found.DeliveredAt, DisabledAt: found.DisabledAt, DisabledReason: found.DisabledReason, Position: found.Position,

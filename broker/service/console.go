@@ -1,12 +1,14 @@
 package service
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/console"
 	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/broker/console/tenant"
 	"github.com/environment-broker/environment-broker/broker/operator"
@@ -38,7 +40,11 @@ func (s *Service) console(config Config, operators operator.Options) (http.Handl
 		},
 	})
 
-	return sessions.Handler(pages, pages), nil
+	operated := console.New(console.Options{
+		API: operator.New(operators), CanLogOut: func(ctx context.Context) bool { return session.FromContext(ctx).CanLogOut },
+	})
+
+	return sessions.Handler(operated, pages), nil
 }
 
 // dashboard returns the address of the dashboard of instances, with the placeholder {instance_id}, or an empty text.

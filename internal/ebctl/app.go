@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
 // App is the ebctl program with everything that it needs from the process and the operating system. Tests replace these fields to

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 	"github.com/environment-broker/environment-broker/process"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
 // newInstanceListCommand returns the command that lists instances, with columns for users: name, plan and state.
@@ -104,6 +104,10 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	flags.BoolVar(&filter.Leftovers, "leftovers", false,
 		"list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed; excludes --state")
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
+	flags.StringVar(&filter.Search, "search", "",
+		"only instances whose name contains the text, whose ID or Shoot begins with it, or that have this runtime, account or subaccount")
+	flags.StringVar((*string)(&filter.Sort), "sort", "", "which instances are first: newest (the default) or oldest")
+	complete(command, "sort", "newest", "oldest")
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
 	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
 	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")

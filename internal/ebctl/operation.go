@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explaintext"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
 // newOperationGetCommand returns the command that shows an operation or waits for its end. Without --wait, the command succeeds
@@ -102,7 +103,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 
 			explanation := session.explanation(operation)
 
-			return session.print(explanation, explanation)
+			return session.print(explanation, explaintext.Text{Explanation: explanation})
 		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/timetext"
 )
 
 // newOrchestrationCommand returns the group of commands that upgrade many instances.
@@ -252,7 +253,7 @@ func orchestrationText(shown operatorapi.Orchestration, now time.Time) output.Te
 		{Name: "State", Value: shown.State},
 		{Name: "Description", Value: shown.Description},
 		{Name: "Undoes", Value: shown.Undoes},
-		{Name: "Progress", Value: output.Progress(shown.Percent, shown.EstimatedEnd.Sub(now), shown.LatestEnd.Sub(now))},
+		{Name: "Progress", Value: timetext.Progress(shown.Percent, shown.EstimatedEnd.Sub(now), shown.LatestEnd.Sub(now))},
 		{Name: "Ordered by", Value: shown.OrderedBy},
 		{Name: "Applied by", Value: shown.AppliedBy},
 		{Name: "Created", Value: output.Time(shown.CreatedAt)},

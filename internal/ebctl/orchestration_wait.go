@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/timetext"
 )
 
 // orchestrationTimeoutError reports that a wait ended before the orchestration did.
@@ -117,7 +118,7 @@ func orchestrationFrame(shown operatorapi.Orchestration, err error, now time.Tim
 
 	if shown.OrchestrationID != "" {
 		header := fmt.Sprintf("%s of orchestration %s: %s, %s", shown.Type, shown.OrchestrationID, shown.State, output.Duration(now.Sub(shown.CreatedAt)))
-		progress := output.Progress(shown.Percent, shown.EstimatedEnd.Sub(now), shown.LatestEnd.Sub(now))
+		progress := timetext.Progress(shown.Percent, shown.EstimatedEnd.Sub(now), shown.LatestEnd.Sub(now))
 
 		percent := shown.Percent
 		if environment.OrchestrationState(shown.State) == environment.OrchestrationSucceeded {

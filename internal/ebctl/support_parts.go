@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explaintext"
 	"github.com/environment-broker/environment-broker/internal/ebctl/supportbundle"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
@@ -195,7 +196,7 @@ func (b *bundleCollector) operation(ctx context.Context, id string) {
 	b.add(ctx, name+".txt", "the explanation of the operation", func(context.Context) (any, error) {
 		var text strings.Builder
 
-		err := b.session.explanation(operation).WriteText(&text)
+		err := explaintext.Text{Explanation: b.session.explanation(operation)}.WriteText(&text)
 
 		return text.String(), err
 	})

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
 // Keys of the live overview.

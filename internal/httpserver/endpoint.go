@@ -20,7 +20,7 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response, err := e(r)
 	if err != nil {
 		refusal := RefusalOf(err)
-		noteCause(r.Context(), refusal)
+		NoteCause(r.Context(), refusal)
 		response = refusal.response()
 	}
 

@@ -104,8 +104,8 @@ func NotePoll(ctx context.Context) {
 	}
 }
 
-// noteCause adds the cause of a refusal to the log line of the request.
-func noteCause(ctx context.Context, refusal *Refusal) {
+// NoteCause adds the cause of a refusal to the log line of the request, for handlers that do not respond through an Endpoint.
+func NoteCause(ctx context.Context, refusal *Refusal) {
 	if line := notesOf(ctx); line != nil {
 		line.cause = refusal.Cause
 	}

@@ -63,6 +63,12 @@ const (
 	RuntimeStateUpgrading      RuntimeState = "upgrading"
 )
 
+// Defines values for ListRuntimesParamsSort.
+const (
+	ListRuntimesParamsSortNewest ListRuntimesParamsSort = "newest"
+	ListRuntimesParamsSortOldest ListRuntimesParamsSort = "oldest"
+)
+
 // AcceptedOrchestration The ID of an orchestration.
 type AcceptedOrchestration struct {
 	OrchestrationID string `json:"orchestrationID"`
@@ -1755,6 +1761,12 @@ type ListRuntimesParams struct {
 	// Labels Only instances with these labels: NAME or NAME=VALUE, separated by commas.
 	Labels string `form:"labels,omitempty" json:"labels,omitempty,omitzero"`
 
+	// Search Only instances whose name contains this text, whose ID or Shoot begins with it, or that have this runtime, account or subaccount.
+	Search string `form:"search,omitempty" json:"search,omitempty,omitzero"`
+
+	// Sort Which instances are first. A cursor is valid only with the same order.
+	Sort ListRuntimesParamsSort `form:"sort,omitempty" json:"sort,omitempty,omitzero"`
+
 	// Protected Whether to list only instances with deletion protection.
 	Protected bool `form:"protected,omitempty" json:"protected,omitempty,omitzero"`
 
@@ -1808,6 +1820,9 @@ type ListRuntimesParams struct {
 	// Total Whether to count the entries on all pages.
 	Total Total `form:"total,omitempty" json:"total,omitempty,omitzero"`
 }
+
+// ListRuntimesParamsSort defines parameters for ListRuntimes.
+type ListRuntimesParamsSort string
 
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {

@@ -216,11 +216,13 @@ func (s services) announce(ctx context.Context, config Config, systems outside, 
 		"status http://%s, log %s\n", s.broker.Address(), User, Password, s.provisioner.Address(), s.broker.StatusAddress(),
 		filepath.Join(config.Dir, logFile))
 	fmt.Fprintf(output, `
+  The console shows instances and operations. Log in as %s with the password %s:
+    http://%s/console/
   The broker serves the Open Service Broker API. List its plans:
     curl -u %s:%s -H 'X-Broker-API-Version: 2.17' http://%s/v2/catalog
   The data stays in %s: the next start continues with it.
   Press Ctrl-C to stop.
-`, User, Password, s.broker.Address(), config.Dir)
+`, User, Password, s.broker.Address(), User, Password, s.broker.Address(), config.Dir)
 
 	if systems.simulators != "" {
 		fmt.Fprintf(output, "  Simulated systems, their calls and faults: http://%s/simulators\n", systems.simulators)

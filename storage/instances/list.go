@@ -45,6 +45,12 @@ type Filter struct {
 	Kinds  []string
 	States []process.State
 
+	// Search selects instances whose name contains the text, whose ID or Shoot begins with it, or whose runtime, account or subaccount has it
+	// as its ID. In names, upper and lower case are equal. It reads all instances that the other fields select, until a page is full.
+	Search string
+
+	// Oldest lists the oldest instances first.
+	Oldest bool
 	// Before and BeforeID select the next page. They are the creation time and the ID of the last instance on the previous
 	// page.
 	Before   time.Time
@@ -77,14 +83,17 @@ const columns = `instances.id, service_id, plan_id, plan_name, global_account_id
 // index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(true)
+	order := ` ORDER BY instances.created_at DESC, instances.id DESC `
+
+	if filter.Oldest {
+		order = ` ORDER BY instances.created_at, instances.id `
+	}
 
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+operations.JoinedColumns+`
-		FROM (SELECT instances.id`+from+` ORDER BY instances.created_at DESC, instances.id DESC `+
-		storage.Page(filter.Limit, filter.Offset)+`) AS page
+		FROM (SELECT instances.id`+from+order+storage.Page(filter.Limit, filter.Offset)+`) AS page
 		JOIN instances ON instances.id = page.id
 		JOIN operations ON operations.id = (SELECT newest.id FROM operations AS newest WHERE newest.instance_id = page.id
-			ORDER BY newest.position DESC LIMIT 1)
-		ORDER BY instances.created_at DESC, instances.id DESC`, args...)
+			ORDER BY newest.position DESC LIMIT 1)`+order, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}
@@ -178,9 +187,20 @@ func (f Filter) where(paged bool) (string, []any) {
 
 	conditions.Add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
 	conditions.Add(len(f.States) > 0, operations.InStates(f.States...))
-	conditions.Add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
+	f.search(&conditions)
+	conditions.Add(paged && f.BeforeID != "" && !f.Oldest, "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
+	conditions.Add(paged && f.BeforeID != "" && f.Oldest, "(instances.created_at, instances.id) > (?, ?)", storage.At(f.Before), f.BeforeID)
 
 	return conditions.Where()
+}
+
+// search adds the condition of Search.
+func (f Filter) search(conditions *storage.Conditions) {
+	begins := storage.EscapeLike(f.Search) + "%"
+
+	conditions.Add(f.Search != "", `(lower(instances.name) LIKE lower(?) ESCAPE '\' OR instances.id LIKE ? ESCAPE '\' OR instances.shoot_name LIKE ? ESCAPE '\'
+		OR instances.runtime_id = ? OR instances.global_account_id = ? OR instances.subaccount_id = ?)`,
+		"%"+begins, begins, begins, f.Search, f.Search, f.Search)
 }
 
 // Names returns the display names of the instances, by ID. An ID without an instance has no entry in the result. The database

@@ -172,6 +172,11 @@ func TestListSelects(t *testing.T) {
 		"state":               {"failed instances", instances.Filter{States: []process.State{process.Failed}}, []string{"d"}},
 		"states":              {"any of several values", instances.Filter{States: []process.State{process.Pending, process.InProgress}}, []string{"e", "b"}},
 		"everything together": {"filters are combined", instances.Filter{GlobalAccountID: "ga", SubAccountID: "sa", Region: "eu-central-1", Plan: "aws", Kinds: []string{environment.KindProvision}, States: []process.State{process.Succeeded}}, []string{"c"}},
+		"oldest":              {"oldest first, then by id", instances.Filter{Oldest: true}, []string{"a", "b", "c", "d", "e"}},
+		"search for a Shoot":  {"the beginning of a name", instances.Filter{Search: "c-a"}, []string{"a"}},
+		"search in names":     {"case does not matter", instances.Filter{Search: "AME"}, []string{"e", "d", "c", "b", "a"}},
+		"search an account":   {"a whole ID of an account", instances.Filter{Search: "ga-2"}, []string{"e", "d"}},
+		"search of wildcards": {"wildcards of LIKE are plain characters", instances.Filter{Search: "%"}, []string{}},
 		"contradiction":       {"filters are combined", instances.Filter{GlobalAccountID: "ga-2", Plan: "azure"}, []string{}},
 	}
 
@@ -287,6 +292,14 @@ func TestPagesSplitInstancesOfTheSameTime(t *testing.T) {
 	each(t, func(s fixture) {
 		if diff := cmp.Diff([]string{"a"}, s.list(instances.Filter{Limit: 9, Before: began, BeforeID: "b"})); diff != "" {
 			s.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestPagesOfTheOldest(t *testing.T) {
+	each(t, func(s fixture) {
+		if diff := cmp.Diff([]string{"c", "d", "e"}, s.list(instances.Filter{Limit: 9, Oldest: true, Before: began, BeforeID: "b"})); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
 		}
 	})
 }

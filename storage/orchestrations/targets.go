@@ -181,14 +181,9 @@ func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationI
 // Repeated reports whether a retry has repeated the upgrade.
 func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id, operationID string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM orchestration_targets
-		WHERE orchestration_id = ? AND ' ' || former_ids || ' ' LIKE ? ESCAPE '\'`, id, "% "+escapeLike(operationID)+" %")
+		WHERE orchestration_id = ? AND ' ' || former_ids || ' ' LIKE ? ESCAPE '\'`, id, "% "+storage.EscapeLike(operationID)+" %")
 
 	return len(found) > 0, failure.While(err, "finding a target of orchestration %s", id)
-}
-
-// escapeLike quotes the wildcards of LIKE.
-func escapeLike(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
 // Retry makes a failed target pending again, with the ID of its next upgrade. A target with a window waits for the next occurrence, which can

@@ -394,6 +394,8 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "platform", params.Platform)
 	set(query, "plan", params.Plan)
 	set(query, "labels", params.Labels)
+	set(query, "search", params.Search)
+	set(query, "sort", params.Sort)
 	set(query, "protected", params.Protected)
 	set(query, "provider", params.Provider)
 	set(query, "shoot", params.Shoot)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 	"github.com/environment-broker/environment-broker/process"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 	"github.com/environment-broker/environment-broker/process"
 )
 

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/internal/timetext"
 )
 
 // Rows is a table with a header.
@@ -191,30 +193,8 @@ func Line(text string) string {
 	return strings.TrimSpace(printable)
 }
 
-// Duration formats a duration with its two largest units: 42s, 3m05s, 2h10m, 4d6h. Negative durations, which clock skew can
-// cause, are formatted as 0s.
-func Duration(d time.Duration) string {
-	const day = 24 * time.Hour
+// Duration formats a duration; see timetext.Duration.
+func Duration(d time.Duration) string { return timetext.Duration(d) }
 
-	d = max(d, 0).Round(time.Second)
-
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < day:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	default:
-		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-	}
-}
-
-// Time formats a time in UTC, to the second. It returns an empty string for the zero time.
-func Time(moment time.Time) string {
-	if moment.IsZero() {
-		return ""
-	}
-
-	return moment.UTC().Format("2006-01-02 15:04:05Z")
-}
+// Time formats a time; see timetext.Time.
+func Time(moment time.Time) string { return timetext.Time(moment) }

@@ -1,6 +1,7 @@
 package operatorserver
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,9 +13,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// ListAudit returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
-// The list has no total: a count would read all entries and is of no use to operators.
+// ListAudit handles GET /audit.
 func (a *API) ListAudit(r *http.Request, query Query) (httpserver.Response, error) {
+	list, err := a.AuditList(r.Context(), query)
+
+	return httpserver.OK(list), err
+}
+
+// AuditList returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
+// The list has no total: a count would read all entries and is of no use to operators.
+func (a *API) AuditList(ctx context.Context, query Query) (operatorapi.AuditList, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
 		Before: query.Page.Before, BeforeID: query.Page.BeforeID, Limit: query.Page.Size + 1,
@@ -26,13 +34,13 @@ func (a *API) ListAudit(r *http.Request, query Query) (httpserver.Response, erro
 	)
 
 	if filter.Since, filter.Until, err = period(query.Values); err != nil {
-		return httpserver.Response{}, err
+		return list, err
 	}
 
-	list.Data, list.Page, err = ReadList(r.Context(), query.Page, filter, a.Entries.List, nil, auditEntry,
+	list.Data, list.Page, err = ReadList(ctx, query.Page, filter, a.Entries.List, nil, auditEntry,
 		func(shown operatorapi.AuditEntry) (time.Time, string) { return shown.At, shown.ID })
 
-	return httpserver.OK(list), err
+	return list, err
 }
 
 // GetAuditEntry handles GET /audit/{entry_id}.

@@ -46,7 +46,7 @@ func FuzzQuery(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, raw string) {
-		query, err := readQuery(raw, []string{"page", "page_size", "cursor", "total", "account", "since"})
+		query, err := ReadQuery(raw, "page", "page_size", "cursor", "total", "account", "since")
 		if err == nil {
 			for name, values := range query.Values {
 				if len(values) != 1 || strings.ContainsRune(values[0], 0) {

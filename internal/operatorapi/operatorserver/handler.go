@@ -130,7 +130,24 @@ type Route struct {
 	// Form accepts forms, too.
 	Form bool
 
+	// Query are the names of the query parameters.
+	Query []string
+
+	// serve handles the requests; list handles those of routes with query parameters.
 	serve httpserver.Endpoint
+	list  func(r *http.Request, query Query) (httpserver.Response, error)
+}
+
+// Find returns the route with a method and path of openapi.yaml. Other interfaces, such as the console, require the same roles and accept the
+// same parameters. Find panics if the route does not exist.
+func Find(routes []Route, method, path string) Route {
+	for _, route := range routes {
+		if route.Method == method && route.Path == path {
+			return route
+		}
+	}
+
+	panic("no route " + method + " " + path)
 }
 
 // NewHandler returns the handler of the routes. It responds 404 for other paths, and 405 for other methods of a path.
@@ -162,6 +179,10 @@ func (a *API) NewHandler(routes []Route) http.Handler {
 // before the check, because it records rejected requests.
 func (a *API) guarded(route Route) http.Handler {
 	endpoint := withCode(route.serve)
+	if route.list != nil {
+		endpoint = withCode(withQuery(route.list, route.Query...))
+	}
+
 	perAddress := a.Authorizer.PerAddress(route.PerAddress)
 	if route.Role == RoleNone {
 		return httpserver.Wrap(endpoint, perAddress, a.Authorizer.Public)

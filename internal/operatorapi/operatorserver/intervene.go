@@ -57,24 +57,30 @@ func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 // retry, this is the new operation. If it returns an error, the transaction is rolled back.
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
-// intervene reads the request, carries out the action in one transaction, and returns the resulting operation. The
-// timeline and the audit log show the user and the reason. Accepted and rejected requests are logged. The parameter
-// done is the end of the log message, as in "operation canceled".
-func (a *API) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
-	wanted, err := a.readIntervention(r)
+// intervene carries out the action in one transaction, and returns the resulting operation. The timeline and the audit log show the user
+// and the reason. Accepted and rejected requests are logged. The parameter done is the end of the log message, as in "operation canceled".
+func (a *API) intervene(ctx context.Context, operationID string, requested operatorapi.Intervention, name, done string, do action,
+) (operatorapi.Operation, error) {
+	wanted := intervention{
+		Intervention: requested, operationID: operationID, by: cmp.Or(auth.FromContext(ctx).Name, Anonymous), now: a.Clock.Now(),
+	}
+
+	var err error
+
+	wanted.Reason, err = CheckReason(wanted.Reason)
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
 	})
 
 	var record process.Record
 	if err == nil {
-		record, err = a.carryOut(r.Context(), name, do, wanted)
+		record, err = a.carryOut(ctx, name, do, wanted)
 	}
 
 	if err != nil {
 		line.WithError(err).Warn("audit: operation not " + done)
 
-		return httpserver.Response{}, err
+		return operatorapi.Operation{}, err
 	}
 
 	instanceID, bindingID := a.Subjects.IDs(record)
@@ -89,10 +95,35 @@ func (a *API) intervene(r *http.Request, name, done string, do action) (httpserv
 	}
 
 	line.Info("audit: operation " + done)
-	httpserver.Note(r.Context(), logging.OperationID, record.ID)
+	httpserver.Note(ctx, logging.OperationID, record.ID)
 	a.Wake()
 
-	return httpserver.Response{Status: http.StatusAccepted, Body: a.Operation(record)}, nil
+	return a.Operation(record), nil
+}
+
+// Intervene reads the request for an intervention, and passes it to do, which returns the resulting operation. It logs a request that it
+// cannot read. The parameter done is the end of the log message.
+func (a *API) Intervene(r *http.Request, done string,
+	do func(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error),
+) (httpserver.Response, error) {
+	var wanted operatorapi.Intervention
+
+	operationID, err := Segment(r, "operation_id")
+	if err == nil {
+		err = ReadStrictly(r.Body, &wanted, textIntervention)
+	}
+
+	if err != nil {
+		a.Log.WithFields(logrus.Fields{
+			logging.User: cmp.Or(auth.FromContext(r.Context()).Name, Anonymous), logging.OperationID: operationID, logging.Reason: oneLine(wanted.Reason),
+		}).WithError(err).Warn("audit: operation not " + done)
+
+		return httpserver.Response{}, err
+	}
+
+	shown, err := do(r.Context(), operationID, wanted)
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: shown}, err
 }
 
 // carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It converts the errors
@@ -137,7 +168,7 @@ func (a *API) recordIntervention(ctx context.Context, tx storage.Tx, name string
 	instanceID, bindingID := a.Subjects.IDs(former)
 	entry := auditlog.Entry{
 		Action: name, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
-		Before: auditlog.Fields{"kind": former.Kind, "state": former.State},
+		Before: auditlog.Fields{"kind": former.Kind, "state": former.State}, //nolint:goconst // the query parameters have this name by chance
 		After:  auditlog.Fields{"kind": former.Kind, "state": record.State},
 	}
 
@@ -150,25 +181,6 @@ func (a *API) recordIntervention(ctx context.Context, tx storage.Tx, name string
 	}
 
 	return a.Recorder.Record(ctx, tx, entry)
-}
-
-// readIntervention reads and checks the request. If it fails, it still returns the fields that it has read, for the
-// log.
-func (a *API) readIntervention(r *http.Request) (intervention, error) {
-	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, Anonymous), now: a.Clock.Now()}
-
-	var err error
-	if wanted.operationID, err = Segment(r, "operation_id"); err != nil {
-		return wanted, err
-	}
-
-	if err := ReadStrictly(r.Body, &wanted.Intervention, textIntervention); err != nil {
-		return wanted, err
-	}
-
-	wanted.Reason, err = CheckReason(wanted.Reason)
-
-	return wanted, err
 }
 
 // CheckReason returns the reason as one line. If the reason is missing or too long, CheckReason returns an error and, for the

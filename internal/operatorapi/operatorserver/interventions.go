@@ -12,10 +12,18 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// The ends of log messages about interventions.
+const (
+	DoneCancel = "canceled"
+	doneRetry  = "retried"
+	doneSkip   = "will skip a step"
 )
 
 const textStepDone = "The operation has finished the step. Check the operation, then repeat the request if it is still needed."
@@ -23,17 +31,32 @@ const textStepDone = "The operation has finished the step. Check the operation, 
 // CancelOperation handles POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
 // canceled.
 func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
-	return a.intervene(r, auditlog.ActionCancel, "canceled", a.cancel)
+	return a.Intervene(r, DoneCancel, a.Cancel)
+}
+
+// Cancel cancels an operation, and returns it.
+func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
+	return a.intervene(ctx, operationID, wanted, auditlog.ActionCancel, DoneCancel, a.cancel)
 }
 
 // RetryOperation handles POST /operations/{operation_id}/retry. The response contains the new operation.
 func (a *API) RetryOperation(r *http.Request) (httpserver.Response, error) {
-	return a.intervene(r, auditlog.ActionRetry, "retried", a.retry)
+	return a.Intervene(r, doneRetry, a.Retry)
+}
+
+// Retry retries an ended operation, and returns the new operation.
+func (a *API) Retry(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
+	return a.intervene(ctx, operationID, wanted, auditlog.ActionRetry, doneRetry, a.retry)
 }
 
 // SkipStep handles POST /operations/{operation_id}/skip. If an attempt of the step is running, it finishes first.
 func (a *API) SkipStep(r *http.Request) (httpserver.Response, error) {
-	return a.intervene(r, auditlog.ActionSkip, "will skip a step", a.skip)
+	return a.Intervene(r, doneSkip, a.Skip)
+}
+
+// Skip makes an operation continue without its current step, and returns it.
+func (a *API) Skip(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
+	return a.intervene(ctx, operationID, wanted, auditlog.ActionSkip, doneSkip, a.skip)
 }
 
 // cancel requests that the operation end at its next safe point. A pending operation ends immediately. Resources

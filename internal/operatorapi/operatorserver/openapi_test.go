@@ -91,7 +91,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 }
 
 func TestEveryStateOfOperationsIsDescribed(t *testing.T) {
-	if diff := cmp.Diff(slices.Sorted(slices.Values(states())), operatorapitest.Enum(t, "OperationState")); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(OperationStates())), operatorapitest.Enum(t, "OperationState")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -27,20 +27,27 @@ const (
 	textPending = "Queued behind the earlier operations of this %s, if any."
 )
 
-// ListOperations returns a page of operations, newest first, without their timelines. The total is counted only
-// on request, because the count reads many index entries.
+// ListOperations handles GET /operations.
 func (a *API) ListOperations(r *http.Request, query Query) (httpserver.Response, error) {
-	filter, err := a.filter(query)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
+	list, err := a.OperationList(r.Context(), query)
 
+	return httpserver.OK(list), err
+}
+
+// OperationList returns a page of operations, newest first, without their timelines. The total is counted only
+// on request, because the count reads many index entries.
+func (a *API) OperationList(ctx context.Context, query Query) (operatorapi.OperationList, error) {
 	var list operatorapi.OperationList
 
-	list.Data, list.Page, err = ReadList(r.Context(), query.Page, filter, a.Operations.List, a.Operations.Count, a.Operation,
+	filter, err := a.filter(query)
+	if err != nil {
+		return list, err
+	}
+
+	list.Data, list.Page, err = ReadList(ctx, query.Page, filter, a.Operations.List, a.Operations.Count, a.Operation,
 		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
 	if err != nil {
-		return httpserver.Response{}, err
+		return list, err
 	}
 
 	ids := make([]string, 0, len(list.Data))
@@ -48,12 +55,12 @@ func (a *API) ListOperations(r *http.Request, query Query) (httpserver.Response,
 		ids = append(ids, shown.InstanceID)
 	}
 
-	names, err := a.Subjects.Names(r.Context(), ids)
+	names, err := a.Subjects.Names(ctx, ids)
 	for i := range list.Data {
 		list.Data[i].InstanceName = names[list.Data[i].InstanceID]
 	}
 
-	return httpserver.OK(list), err
+	return list, err
 }
 
 // filter returns the filter of a list of operations.
@@ -71,8 +78,8 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 	}
 
 	if state := query.Get("state"); state != "" {
-		if !slices.Contains(states(), state) {
-			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, strings.Join(states(), ", ")))
+		if !slices.Contains(OperationStates(), state) {
+			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, strings.Join(OperationStates(), ", ")))
 		}
 
 		filter.States = []process.State{process.State(state)}
@@ -94,8 +101,8 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 	return filter, a.Subjects.Select(query.Values, &filter)
 }
 
-// states returns the states of operations, for the filter and its error message.
-func states() []string {
+// OperationStates returns the states of operations.
+func OperationStates() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
 		string(process.Succeeded), string(process.Failed), string(process.Canceled),
@@ -111,17 +118,10 @@ func (a *API) GetOperation(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	shown, err := a.CurrentOperation(r.Context(), id)
+	shown, err := a.OperationDetails(r.Context(), id)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
-
-	names, err := a.Subjects.Names(r.Context(), []string{shown.InstanceID})
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	shown.InstanceName = names[shown.InstanceID]
 
 	httpserver.Note(r.Context(), logging.OperationID, id)
 
@@ -130,6 +130,19 @@ func (a *API) GetOperation(r *http.Request) (httpserver.Response, error) {
 	}
 
 	return httpserver.OK(shown).RetryAfter(pollInterval), nil
+}
+
+// OperationDetails is CurrentOperation with the name of the instance.
+func (a *API) OperationDetails(ctx context.Context, id string) (operatorapi.Operation, error) {
+	shown, err := a.CurrentOperation(ctx, id)
+	if err != nil {
+		return shown, err
+	}
+
+	names, err := a.Subjects.Names(ctx, []string{shown.InstanceID})
+	shown.InstanceName = names[shown.InstanceID]
+
+	return shown, err
 }
 
 // CurrentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the
@@ -268,8 +281,13 @@ func (a *API) why(record process.Record, timeline []process.Entry) string {
 	return ""
 }
 
-// GetStatus returns the version of the service, and the state of each upstream system as this replica sees it.
+// GetStatus handles GET /status.
 func (a *API) GetStatus(*http.Request) (httpserver.Response, error) {
+	return httpserver.OK(a.StatusReport()), nil
+}
+
+// StatusReport returns the version of the service, and the state of each upstream system as this replica sees it.
+func (a *API) StatusReport() operatorapi.Status {
 	build := program.ReadBuild()
 	shown := operatorapi.Status{Version: build.Version, Commit: build.Commit, Systems: []operatorapi.System{}}
 
@@ -277,7 +295,7 @@ func (a *API) GetStatus(*http.Request) (httpserver.Response, error) {
 		shown.Systems = append(shown.Systems, systemOf(called.Status()))
 	}
 
-	return httpserver.OK(shown), nil
+	return shown
 }
 
 // GetConfiguration returns the configuration of this replica, without secrets.

@@ -50,7 +50,7 @@ type Page struct {
 // entries.
 func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error), allowed ...string) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
-		query, err := readQuery(r.URL.RawQuery, allowed)
+		query, err := ReadQuery(r.URL.RawQuery, allowed...)
 		if err != nil {
 			return httpserver.Response{}, err
 		}
@@ -59,9 +59,9 @@ func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error),
 	}
 }
 
-// readQuery parses the query. It rejects parameters that are unknown or repeated, and values that the database cannot store, such
+// ReadQuery parses the query of a URL. It rejects parameters that are unknown or repeated, and values that the database cannot store, such
 // as invalid UTF-8.
-func readQuery(raw string, allowed []string) (Query, error) {
+func ReadQuery(raw string, allowed ...string) (Query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return Query{}, Invalid("The query is not properly URL-encoded.")

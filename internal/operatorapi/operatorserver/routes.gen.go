@@ -164,7 +164,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/audit", Role: "admin",
-			serve: withQuery(to.ListAudit, "instance_id", "user", "action", "since", "until", "cursor", "page_size"),
+			Query: []string{"instance_id", "user", "action", "since", "until", "cursor", "page_size"},
+			list:  to.ListAudit,
 		},
 		{
 			Method: http.MethodGet, Path: "/audit/{entry_id}", Role: "admin",
@@ -172,7 +173,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/auditchain", Role: "admin",
-			serve: withQuery(to.GetAuditChain, "position"),
+			Query: []string{"position"},
+			list:  to.GetAuditChain,
 		},
 		{
 			Method: http.MethodGet, Path: "/catalog", Role: "viewer",
@@ -196,11 +198,13 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/credentials", Role: "viewer",
-			serve: withQuery(to.ListCredentials, "instance_id", "cursor", "page_size"),
+			Query: []string{"instance_id", "cursor", "page_size"},
+			list:  to.ListCredentials,
 		},
 		{
 			Method: http.MethodGet, Path: "/differences", Role: "operator",
-			serve: withQuery(to.ListDifferences, "bindings", "cursor", "page_size"),
+			Query: []string{"bindings", "cursor", "page_size"},
+			list:  to.ListDifferences,
 		},
 		{
 			Method: http.MethodPost, Path: "/differences/restore", Role: "admin",
@@ -208,7 +212,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/events", Role: "viewer",
-			serve: withQuery(to.ListEvents, "types", "instance_id", "account", "after", "page_size"),
+			Query: []string{"types", "instance_id", "account", "after", "page_size"},
+			list:  to.ListEvents,
 		},
 		{
 			Method: http.MethodPut, Path: "/expire/service_instance/{instance_id}", Role: "operator",
@@ -240,7 +245,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/operations", Role: "viewer",
-			serve: withQuery(to.ListOperations, "instance_id", "binding_id", "leftover_id", "kind", "state", "stuck", "since", "until", "cursor", "page", "page_size", "total"),
+			Query: []string{"instance_id", "binding_id", "leftover_id", "kind", "state", "stuck", "since", "until", "cursor", "page", "page_size", "total"},
+			list:  to.ListOperations,
 		},
 		{
 			Method: http.MethodGet, Path: "/operations/{operation_id}", Role: "viewer",
@@ -260,7 +266,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/orchestrations", Role: "viewer",
-			serve: withQuery(to.ListOrchestrations, "state", "page", "page_size"),
+			Query: []string{"state", "page", "page_size"},
+			list:  to.ListOrchestrations,
 		},
 		{
 			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}", Role: "viewer",
@@ -276,7 +283,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}/operations", Role: "viewer",
-			serve: withQuery(to.ListOrchestrationOperations, "state", "page", "page_size"),
+			Query: []string{"state", "page", "page_size"},
+			list:  to.ListOrchestrationOperations,
 		},
 		{
 			Method: http.MethodGet, Path: "/orchestrations/{orchestration_id}/operations/{operation_id}", Role: "viewer",
@@ -308,11 +316,13 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/quotas", Role: "viewer",
-			serve: withQuery(to.ListQuotas, "name", "account", "subaccount", "page_size"),
+			Query: []string{"name", "account", "subaccount", "page_size"},
+			list:  to.ListQuotas,
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "protected", "provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "expired", "expires_before", "since", "until", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"),
+			Query: []string{"instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "search", "sort", "protected", "provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "expired", "expires_before", "since", "until", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"},
+			list:  to.ListRuntimes,
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",
@@ -404,7 +414,8 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/webhooks/{webhook_id}/deliveries", Role: "operator",
-			serve: withQuery(to.ListWebhookDeliveries, "dead", "after", "page_size"),
+			Query: []string{"dead", "after", "page_size"},
+			list:  to.ListWebhookDeliveries,
 		},
 		{
 			Method: http.MethodPost, Path: "/webhooks/{webhook_id}/enable", Role: "operator",
@@ -438,7 +449,8 @@ func ProvisionerRoutes(to Handlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/audit", Role: "admin",
-			serve: withQuery(to.ListAudit, "instance_id", "user", "action", "since", "until", "cursor", "page_size"),
+			Query: []string{"instance_id", "user", "action", "since", "until", "cursor", "page_size"},
+			list:  to.ListAudit,
 		},
 		{
 			Method: http.MethodGet, Path: "/audit/{entry_id}", Role: "admin",
@@ -446,7 +458,8 @@ func ProvisionerRoutes(to Handlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/auditchain", Role: "admin",
-			serve: withQuery(to.GetAuditChain, "position"),
+			Query: []string{"position"},
+			list:  to.GetAuditChain,
 		},
 		{
 			Method: http.MethodGet, Path: "/configuration", Role: "admin",
@@ -454,7 +467,8 @@ func ProvisionerRoutes(to Handlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/differences", Role: "operator",
-			serve: withQuery(to.ListDifferences, "cursor", "page_size"),
+			Query: []string{"cursor", "page_size"},
+			list:  to.ListDifferences,
 		},
 		{
 			Method: http.MethodPost, Path: "/differences/restore", Role: "admin",
@@ -466,7 +480,8 @@ func ProvisionerRoutes(to Handlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/operations", Role: "viewer",
-			serve: withQuery(to.ListOperations, "instance_id", "name", "account", "region", "kind", "state", "stuck", "since", "until", "cursor", "page", "page_size", "total"),
+			Query: []string{"instance_id", "name", "account", "region", "kind", "state", "stuck", "since", "until", "cursor", "page", "page_size", "total"},
+			list:  to.ListOperations,
 		},
 		{
 			Method: http.MethodGet, Path: "/operations/{operation_id}", Role: "viewer",
@@ -486,7 +501,8 @@ func ProvisionerRoutes(to Handlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			serve: withQuery(to.ListRuntimes, "instance_id", "name", "account", "subaccount", "region", "ids", "state", "cursor", "page", "page_size", "total"),
+			Query: []string{"instance_id", "name", "account", "subaccount", "region", "ids", "state", "cursor", "page", "page_size", "total"},
+			list:  to.ListRuntimes,
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",

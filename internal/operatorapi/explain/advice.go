@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/timetext"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -289,7 +289,7 @@ func rules() []rule {
 func advice(s situation) []string {
 	var sentences []string
 
-	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{step}", s.Step, "{repeats}", output.Duration(s.repeats()))
+	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{step}", s.Step, "{repeats}", timetext.Duration(s.repeats()))
 
 	for _, rule := range rules() {
 		if !rule.applies(s) {

@@ -7,8 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explaintext"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
 var now = time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)
@@ -422,11 +423,13 @@ func TestWriteText(t *testing.T) {
 
 	var text strings.Builder
 
-	err := explain.Of(operation(func(o *operatorapi.Operation) {
+	explanation := explain.Of(operation(func(o *operatorapi.Operation) {
 		o.Stage, o.Step, o.Attempt, o.StepBegan = "removed_stage", "Wait", 7, ago(38)
 		o.Why, o.NextRun, o.WaitingFor = "the cluster\nis being created", ago(-2), "runtime-1"
 		o.SkippedSteps = []string{"One", "Two"}
-	}), now).WriteText(&text)
+	}), now)
+
+	err := explaintext.Text{Explanation: explanation}.WriteText(&text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package explain_test
 import (
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
 func TestSystemText(t *testing.T) {

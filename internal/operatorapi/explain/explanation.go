@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/timetext"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -127,7 +127,12 @@ func (e Explanation) Elapsed() time.Duration {
 
 // Progress returns the percentage and the remaining time, as far as they are known.
 func (e Explanation) Progress() string {
-	return output.Progress(e.Percent, e.EstimatedEnd.Sub(e.At), e.LatestEnd.Sub(e.At))
+	return timetext.Progress(e.Percent, e.EstimatedEnd.Sub(e.At), e.LatestEnd.Sub(e.At))
+}
+
+// Left returns the remaining time, or an empty string if it is unknown.
+func (e Explanation) Left() string {
+	return timetext.Left(e.EstimatedEnd.Sub(e.At), e.LatestEnd.Sub(e.At))
 }
 
 // Ended reports whether the operation succeeded, failed or was canceled.
@@ -138,7 +143,7 @@ func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }
 func predicate(operation operatorapi.Operation, now time.Time) string {
 	var took string
 	if !operation.FinishedAt.IsZero() {
-		took = " after " + output.Duration(operation.FinishedAt.Sub(operation.CreatedAt))
+		took = " after " + timetext.Duration(operation.FinishedAt.Sub(operation.CreatedAt))
 	}
 
 	switch process.State(operation.State) {

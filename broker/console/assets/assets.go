@@ -1,0 +1,72 @@
+// Package assets embeds the style sheet, the scripts and the icon of the console. Nothing is loaded from elsewhere, so the console works
+// without access to other networks.
+//
+// The folder vendor contains htmx and its extension for server-sent events, as npm publishes them. `make console-assets` updates them to the
+// versions in the Makefile.
+package assets
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed console.css console.js icon.svg vendor/*.js
+var files embed.FS
+
+// Prefix is the path below which Handler serves the files.
+const Prefix = "/console/assets/"
+
+// hashLength is the number of hexadecimal digits that identify the content of a file.
+const hashLength = 12
+
+// Path returns the path of a file, such as "console.css". It contains a hash of the content, so browsers may cache the file for ever. It
+// panics if there is no such file.
+func Path(name string) string {
+	content, err := files.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+
+	return Prefix + hash(content) + "/" + name
+}
+
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+
+	return hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// Handler returns a handler of the paths that Path returns. It responds with 404 to all others, also to former hashes.
+func Handler() http.Handler {
+	contents := map[string][]byte{}
+
+	_ = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		contents[Path(name)], err = files.ReadFile(name)
+
+		return err
+	}) // embedded files can be read
+
+	types := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, found := contents[r.URL.Path]
+		if !found || strings.Contains(r.URL.Path, "..") {
+			http.NotFound(w, r)
+
+			return
+		}
+
+		w.Header().Set("Content-Type", types[path.Ext(r.URL.Path)])
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		_, _ = w.Write(content) // an error means that the client has disconnected
+	})
+}

@@ -1,0 +1,180 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"github.com/environment-broker/environment-broker/broker/console/assets"
+	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/program"
+)
+
+// Options are the dependencies of the console.
+type Options struct {
+	// API is the operator API, whose methods the console calls.
+	API *operator.API
+	// CanLogOut reports whether the client of the context can log out. Nil means that none can.
+	CanLogOut func(ctx context.Context) bool
+}
+
+// console serves the pages.
+type console struct {
+	Options
+
+	version string
+}
+
+// route is a page or an action of the console.
+type route struct {
+	method, path string
+	// like is the endpoint of the operator API, as "GET /runtimes", whose role the route requires.
+	like  string
+	serve func(r *http.Request) (result, error)
+}
+
+// result is the response to a request: a page, or the address of another one.
+type result struct {
+	// status is 0 for 200.
+	status int
+	page   views.Page
+	// location redirects with 303, if it is not empty.
+	location string
+}
+
+// New returns the handler of all paths below /console/. The context of each request must contain the identity of the client.
+func New(options Options) http.Handler {
+	c := &console{options, program.ReadBuild().Version}
+
+	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
+	router.NotFoundHandler = c.handler(func(*http.Request) (result, error) {
+		return result{}, httpserver.Refuse(http.StatusNotFound, textNoPage)
+	})
+	router.Use(httpserver.Trace)
+	router.PathPrefix(assets.Prefix).Handler(assets.Handler())
+
+	paths := map[string]httpserver.Methods{}
+
+	for _, each := range c.routes() {
+		if paths[each.path] == nil {
+			paths[each.path] = httpserver.Methods{}
+			router.Handle(each.path, paths[each.path])
+		}
+
+		paths[each.path][each.method] = c.handler(c.guarded(each))
+	}
+
+	return router
+}
+
+const textNoPage = "This page does not exist."
+
+// routes returns all routes.
+func (c *console) routes() []route {
+	return []route{
+		{http.MethodGet, "/console", "GET /runtimes", redirect("/console/")},
+		{http.MethodGet, "/console/", "GET /runtimes", redirect("/console/instances")},
+		{http.MethodGet, "/console/instances", "GET /runtimes", c.instances},
+		{http.MethodGet, "/console/instances/{instance_id}", "GET /runtimes/{instance_id}", c.instance},
+		{http.MethodGet, "/console/operations", "GET /operations", c.operations},
+		{http.MethodGet, "/console/operations/{operation_id}", "GET /operations/{operation_id}", c.operation},
+		{http.MethodPost, "/console/operations/{operation_id}/cancel", cancelEndpoint, c.cancel},
+		{http.MethodPost, "/console/operations/{operation_id}/retry", retryEndpoint, c.retry},
+		{http.MethodPost, "/console/operations/{operation_id}/skip", skipEndpoint, c.skip},
+	}
+}
+
+// sections returns the entries of the navigation with the endpoints whose roles they require.
+func sections() []struct{ name, path, like string } {
+	return []struct{ name, path, like string }{
+		{"Instances", "/console/instances", "GET /runtimes"},
+		{"Operations", "/console/operations", "GET /operations"},
+	}
+}
+
+func redirect(to string) func(*http.Request) (result, error) {
+	return func(*http.Request) (result, error) { return result{location: to}, nil }
+}
+
+// role returns the role that an endpoint of the operator API requires.
+func (c *console) role(like string) auth.Role { return auth.Role(c.API.Route(like).Role) }
+
+// may reports whether the client of a request has the role of an endpoint.
+func (c *console) may(r *http.Request, like string) bool {
+	return auth.FromContext(r.Context()).Has(c.role(like))
+}
+
+// guarded returns the handler of a route, which requires its role.
+func (c *console) guarded(route route) func(*http.Request) (result, error) {
+	role := c.role(route.like)
+
+	return func(r *http.Request) (result, error) {
+		if !auth.FromContext(r.Context()).Has(role) {
+			return result{}, httpserver.Refuse(http.StatusForbidden, "The user lacks the role "+string(role)+".")
+		}
+
+		return route.serve(r)
+	}
+}
+
+// handler writes the result of a handler, or a page with its error.
+func (c *console) handler(serve func(*http.Request) (result, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(liveHeader) != "" {
+			httpserver.NotePoll(r.Context())
+		}
+
+		response, err := serve(r)
+		if err != nil {
+			refusal := httpserver.RefusalOf(err)
+			httpserver.NoteCause(r.Context(), refusal)
+			response = result{status: refusal.Status, page: views.Page{
+				Title: http.StatusText(refusal.Status),
+				Body:  views.Message(http.StatusText(refusal.Status), refusal.Description, "/console/", "Back to the start"),
+			}}
+		}
+
+		if response.location != "" {
+			http.Redirect(w, r, response.location, http.StatusSeeOther)
+
+			return
+		}
+
+		if response.status == 0 {
+			response.status = http.StatusOK
+		}
+
+		response.page.Shell = c.shell(r)
+		views.Render(w, r, response.status, response.page)
+	})
+}
+
+// liveHeader marks requests that a page sends to refresh itself.
+const liveHeader = "X-Console-Live"
+
+// shell returns what all pages of the client have in common.
+func (c *console) shell(r *http.Request) views.Shell {
+	shell := views.Shell{
+		User: auth.FromContext(r.Context()).Name, Theme: views.Theme(r), Version: c.version,
+		CanLogOut: c.CanLogOut != nil && c.CanLogOut(r.Context()),
+	}
+
+	for _, each := range sections() {
+		if c.may(r, each.like) {
+			shell.Sections = append(shell.Sections, views.Section{Name: each.name, Path: each.path})
+		}
+	}
+
+	return shell
+}
+
+// textOf returns the text of an error for the client.
+func textOf(err error) string { return failure.Shorten(httpserver.RefusalOf(err).Description, maxText) }
+
+// maxText is the maximum length of an error on a page.
+const maxText = 500

@@ -1,0 +1,207 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/console/assets"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// TestPages reads each page on both databases.
+func TestPages(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixtureOn(t, db)
+		f.instance("a/b", process.InProgress, func(i *environment.Instance) { i.Name = "<script>alert(1)</script>" })
+		f.instance("c", process.Failed)
+
+		for path, wants := range map[string][]string{
+			"/console/instances":            {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
+			"/console/instances/a%2Fb":      {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
+			"/console/operations":           {"name-c", "no quota for &lt;vpc&gt;"},
+			"/console/operations/op-a%2Fb":  {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the role operator."},
+			"/console/operations/op-c":      {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
+			"/console/operations?stuck=":    {"name-c"},
+			"/console/operations?kind=none": {"No operation matches."},
+		} {
+			html := f.page(path, http.StatusOK)
+			for _, want := range wants {
+				if !strings.Contains(html, want) {
+					t.Errorf("%s lacks %s:\n%s", path, want, html)
+				}
+			}
+		}
+
+		for _, path := range []string{"/console/instances/none", "/console/operations/none", "/console/none"} {
+			f.page(path, http.StatusNotFound)
+		}
+
+		if response := f.do(http.MethodGet, "/console", nil, auth.RoleViewer); response.Code != http.StatusSeeOther {
+			t.Errorf("/console: %d", response.Code)
+		}
+
+		if response := f.do(http.MethodDelete, "/console/instances", nil, auth.RoleAdmin); response.Code != http.StatusMethodNotAllowed {
+			t.Errorf("DELETE: %d", response.Code)
+		}
+	})
+}
+
+// TestLists filters, searches, sorts and pages through the parameters of the address.
+func TestLists(t *testing.T) {
+	f := newFixture(t)
+
+	for _, id := range []string{"a", "b", "c"} {
+		f.instance(id, process.Succeeded)
+	}
+
+	f.instance("d", process.Failed, func(i *environment.Instance) { i.PlanName = "trial" })
+
+	for path, want := range map[string][]string{
+		"/console/instances":                                       {"d", "c", "b", "a"},
+		"/console/instances?sort=oldest":                           {"a", "b", "c", "d"},
+		"/console/instances?state=failed":                          {"d"},
+		"/console/instances?plan=aws&state=":                       {"c", "b", "a"},
+		"/console/instances?search=NAME-C":                         {"c"},
+		"/console/instances?search=c-b":                            {"b"},
+		"/console/instances?search=runtime-a&plan=aws&sort=oldest": {"a"},
+	} {
+		if diff := cmp.Diff(want, links(f.page(path, http.StatusOK))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", path, diff)
+		}
+	}
+
+	for _, path := range []string{
+		"/console/instances?state=none", "/console/instances?sort=none", "/console/instances?wrong=1", "/console/instances?cursor=x",
+		"/console/operations?state=none", "/console/operations?page_size=0",
+	} {
+		if html := f.page(path, http.StatusBadRequest); !strings.Contains(html, `role="alert"`) {
+			t.Errorf("%s does not say what is wrong", path)
+		}
+	}
+}
+
+// TestPaging follows the links to the next page, in both orders. The links keep the filters.
+func TestPaging(t *testing.T) {
+	f := newFixture(t)
+
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		f.instance(id, process.Succeeded)
+	}
+
+	for sort, want := range map[string][][]string{"oldest": {{"a", "b"}, {"c", "d"}, {"e"}}, "": {{"e", "d"}, {"c", "b"}, {"a"}}} {
+		var got [][]string
+
+		for path := "/console/instances?page_size=2&plan=aws&sort=" + sort; path != ""; {
+			html := f.page(path, http.StatusOK)
+			got = append(got, links(html))
+
+			_, after, more := strings.Cut(html, `rel="next" href="`)
+			address, _, _ := strings.Cut(after, `"`)
+
+			if path = strings.ReplaceAll(address, "&amp;", "&"); more && !strings.Contains(path, "plan=aws") {
+				t.Errorf("the link %s loses the filter", path)
+			}
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", sort, diff)
+		}
+	}
+}
+
+// TestInterventions cancels and retries with forms.
+func TestInterventions(t *testing.T) {
+	f := newFixture(t)
+	running, failed := f.instance("a", process.InProgress), f.instance("b", process.Failed)
+	reason := url.Values{"reason": {"the region is gone"}}
+
+	for _, c := range []struct {
+		reason, path string
+		form         url.Values
+		role         auth.Role
+		status       int
+		text         string
+	}{
+		{"a viewer must not intervene", running + "/cancel", reason, auth.RoleViewer, http.StatusForbidden, "lacks the role operator"},
+		{"a reason is needed", running + "/cancel", url.Values{}, auth.RoleOperator, http.StatusBadRequest, "reason is missing"},
+		{"only ended operations can be retried", running + "/retry", reason, auth.RoleOperator, http.StatusConflict, "Only a failed or canceled operation"},
+		{"later steps depend on the step", running + "/skip", reason, auth.RoleOperator, http.StatusConflict, "cannot be skipped"},
+		{"there is no such operation", "none/cancel", reason, auth.RoleOperator, http.StatusNotFound, "does not exist"},
+	} {
+		response := f.do(http.MethodPost, "/console/operations/"+c.path, c.form, c.role)
+		if response.Code != c.status || !strings.Contains(response.Body.String(), c.text) {
+			t.Errorf("%s: %d %s", c.reason, response.Code, response.Body)
+		}
+
+		checkPage(t, c.path, response.Body.String())
+	}
+
+	if f.woken != 0 {
+		t.Error("a rejected intervention has changed something")
+	}
+
+	response := f.do(http.MethodPost, "/console/operations/"+running+"/cancel", reason, auth.RoleOperator)
+	if response.Code != http.StatusSeeOther || response.Header().Get("Location") != "/console/operations/op-a" {
+		t.Errorf("cancel: %d %s", response.Code, response.Header())
+	}
+
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+
+	response = f.do(http.MethodPost, "/console/operations/"+failed+"/retry", reason, auth.RoleOperator)
+	if response.Code != http.StatusSeeOther || response.Header().Get("Location") == "/console/operations/op-b" {
+		t.Errorf("retry: %d %s", response.Code, response.Header())
+	}
+
+	entries, err := f.entries.List(t.Context(), auditlog.Filter{Limit: 9})
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("entries %v, %v", entries, err)
+	}
+
+	for i, action := range []string{auditlog.ActionCancel, auditlog.ActionRetry} {
+		if entry := entries[len(entries)-1-i]; entry.Action != action || entry.Reason != "the region is gone" || entry.By.User != "ada" {
+			t.Errorf("entry %+v", entry)
+		}
+	}
+}
+
+// TestRoles requires for each page at least the role viewer.
+func TestRoles(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a", process.Succeeded)
+
+	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a"} {
+		for _, roles := range [][]auth.Role{nil, {auth.RoleOSB}} {
+			if response := f.do(http.MethodGet, path, nil, roles...); response.Code != http.StatusForbidden {
+				t.Errorf("%s with the roles %v: %d", path, roles, response.Code)
+			}
+		}
+	}
+}
+
+func TestAssets(t *testing.T) {
+	f := newFixture(t)
+
+	for _, name := range []string{"console.css", "console.js", "icon.svg", "vendor/htmx.min.js", "vendor/htmx-ext-sse.min.js"} {
+		response := f.do(http.MethodGet, assets.Path(name), nil)
+		if response.Code != http.StatusOK || response.Body.Len() == 0 || !strings.Contains(response.Header().Get("Cache-Control"), "immutable") ||
+			response.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", name, response.Code, response.Header())
+		}
+	}
+
+	for _, path := range []string{assets.Prefix, assets.Prefix + "000000000000/console.css", assets.Prefix + "../console.go", assets.Prefix + "assets.go"} {
+		if response := f.do(http.MethodGet, path, nil); response.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, response.Code)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package console_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/console"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instanceevents"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// fixture is a console on a real database.
+type fixture struct {
+	*testing.T
+
+	handler    http.Handler
+	db         *storage.DB
+	instances  *instances.Store
+	operations *operations.Store
+	entries    *auditlog.Store
+	clock      *clocktesting.FakePassiveClock
+	woken      int
+}
+
+// newFixture returns a console on PostgreSQL.
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+
+	return newFixtureOn(t, storagetest.Open(t, storagetest.Postgres(t)))
+}
+
+func newFixtureOn(t *testing.T, db *storage.DB) *fixture {
+	t.Helper()
+
+	f := &fixture{T: t, db: db, clock: clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
+	keys := storagetest.Keys(t)
+
+	var errs [6]error
+
+	f.operations, errs[0] = operations.Open(t.Context(), db, keys)
+	f.instances, errs[1] = instances.Open(t.Context(), db, keys)
+	bound, err := bindings.Open(t.Context(), db, keys)
+	errs[2] = err
+	events, err := instanceevents.Open(t.Context(), db)
+	errs[3] = err
+	f.entries, errs[4] = auditlog.Open(t.Context(), db, time.Hour)
+
+	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: "1.35", OperationTimeout: time.Hour, EnablePlans: []string{"aws", "trial"},
+	})
+	errs[5] = err
+
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+
+	f.handler = console.New(console.Options{API: operator.New(operator.Options{
+		DB: db, Instances: f.instances, Operations: f.operations, Bindings: bound, Events: events, Entries: f.entries, Catalog: offer,
+		Recorder: audit.NewRecorder(f.entries, db, f.clock, logging.Discard()),
+		Engine:   f.engine(), Processes: []process.Description{provisioning().Describe()}, Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime", "post_actions"}},
+		Wake: func() { f.woken++ }, Clock: f.clock, Log: logging.Discard(),
+	})})
+
+	return f
+}
+
+func step(name string) process.Step[environment.Data] {
+	return process.StepFunc[environment.Data](name, nil)
+}
+
+// provisioning returns a process with three stages. The last step can be skipped.
+func provisioning() process.Process[environment.Data] {
+	return process.Process[environment.Data]{
+		Kind: environment.KindProvision, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
+			{Name: "start", Retry: process.DefaultRetry(), Steps: process.Steps(step("Starting"))},
+			{Name: "create_runtime", Retry: process.DefaultRetry(), Steps: process.Steps(step("Order"))},
+			{Name: "post_actions", Retry: process.DefaultRetry(), Steps: process.Skippable(step("Probe"))},
+		},
+	}
+}
+
+func (f *fixture) engine() *process.Engine[environment.Data] {
+	f.Helper()
+
+	engine, err := process.NewEngine(f.operations, process.DefaultConfig(), clocktesting.NewFakeClock(f.clock.Now()), logging.Discard(), provisioning())
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return engine
+}
+
+// instance stores an instance and its creation in the state. Each one is a second younger than the one before.
+func (f *fixture) instance(id string, state process.State, changes ...func(*environment.Instance)) string {
+	f.Helper()
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+
+	stored := environment.Instance{
+		ID: id, ServiceID: "service", PlanID: "plan-id", PlanName: "aws", GlobalAccountID: "ga", SubAccountID: "sa", PlatformRegion: "cf-eu10",
+		Provider: "aws", Region: "eu-central-1", Name: "name-" + id, ShootName: "c-" + id, RuntimeID: "runtime-" + id,
+		CreatedAt: f.clock.Now(), UpdatedAt: f.clock.Now(), Request: environment.Request{Parameters: json.RawMessage(`{"name":"sent"}`)},
+	}
+	for _, change := range changes {
+		change(&stored)
+	}
+
+	if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+		if err := storagetest.Insert(f.Context(), tx, f.instances, stored); err != nil {
+			return err
+		}
+
+		return f.operations.Accept(f.Context(), tx, process.New{
+			ID: "op-" + id, Kind: environment.KindProvision, InstanceID: id, Tenant: "ga", Description: "creation", Payload: json.RawMessage(`{}`), At: f.clock.Now(),
+		})
+	}); err != nil {
+		f.Fatal(err)
+	}
+
+	if state == process.Pending {
+		return "op-" + id
+	}
+
+	for _, work := range storagetest.Claim(f, f.operations, process.Claim{
+		Owner: "replica-1", Limit: 100, Now: f.clock.Now(), Until: f.clock.Now().Add(time.Hour),
+	}, environment.KindProvision) {
+		progress := process.Progress{Record: work.Record, Now: f.clock.Now(), Release: true}
+		progress.Record.State, progress.Record.NextRun = state, f.clock.Now().Add(20*time.Second)
+		progress.Record.FinishedStages, progress.Record.Stage, progress.Record.Step = []string{"start"}, "create_runtime", "Order"
+
+		if state.Terminal() {
+			progress.Record.FinishedAt = f.clock.Now()
+		}
+
+		if state == process.Failed {
+			progress.Record.Problem = process.Problem{Message: "no quota for <vpc>", Reason: "ERR_QUOTA", Component: "gardener"}
+		}
+
+		progress.Timeline = []process.Entry{
+			{Stage: "start", Step: "Starting", Attempt: 1, Began: f.clock.Now(), End: f.clock.Now(), Outcome: process.Done},
+			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: f.clock.Now(), End: f.clock.Now(), Outcome: process.Waiting, Message: "the cluster is being created"},
+		}
+
+		if _, err := f.operations.Save(f.Context(), progress); err != nil {
+			f.Fatal(err)
+		}
+	}
+
+	return "op-" + id
+}
+
+// do sends a request as a client with the roles.
+func (f *fixture) do(method, path string, form url.Values, roles ...auth.Role) *httptest.ResponseRecorder {
+	f.Helper()
+
+	request := httptest.NewRequestWithContext(f.Context(), method, path, strings.NewReader(form.Encode()))
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+
+	request = request.WithContext(auth.NewContext(request.Context(), auth.Identity{Name: "ada", Means: auth.ByPassword, Roles: roles}))
+	response := httptest.NewRecorder()
+	audit.Introduce(f.handler).ServeHTTP(response, request)
+
+	return response
+}
+
+// page requests a page as a viewer, and fails the test unless the response has the status. It returns the HTML.
+func (f *fixture) page(path string, status int) string {
+	f.Helper()
+
+	response := f.do(http.MethodGet, path, nil, auth.RoleViewer)
+	if response.Code != status {
+		f.Fatalf("%s: want %d, got %d %s", path, status, response.Code, response.Body)
+	}
+
+	checkPage(f, path, response.Body.String())
+
+	return response.Body.String()
+}
+
+// checkPage checks what all pages have in common: one heading, a skip link, and nothing that the Content-Security-Policy forbids.
+func checkPage(t testing.TB, path, html string) {
+	t.Helper()
+
+	for text, want := range map[string]int{"<h1": 1, `<main id="main"`: 1, `class="skip" href="#main"`: 1, "<title>": 1} {
+		if got := strings.Count(html, text); got != want {
+			t.Errorf("%s: %d times %s, want %d", path, got, text, want)
+		}
+	}
+
+	for _, forbidden := range []string{` style="`, "<style", " onclick", " onload", " onerror=", "javascript:", "<script>", "http://cdn", "hx-on"} {
+		if strings.Contains(html, forbidden) {
+			t.Errorf("%s: the page contains %s", path, forbidden)
+		}
+	}
+
+	if ids := duplicates(regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(html, -1)); len(ids) > 0 {
+		t.Errorf("%s: several elements have the IDs %v", path, ids)
+	}
+}
+
+func duplicates(matches [][]string) []string {
+	seen, found := map[string]bool{}, []string{}
+
+	for _, match := range matches {
+		if seen[match[1]] {
+			found = append(found, match[1])
+		}
+
+		seen[match[1]] = true
+	}
+
+	return found
+}
+
+// links returns the IDs of the instances to which rows of a page lead, in order.
+func links(html string) []string {
+	ids := []string{}
+	for _, match := range regexp.MustCompile(`<tr data-href="/console/instances/([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		ids = append(ids, match[1])
+	}
+
+	return ids
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+)
+
+const (
+	instancesEndpoint  = "GET /runtimes"
+	operationsEndpoint = "GET /operations"
+)
+
+// instances shows a page of instances. Its address has the parameters of GET /runtimes.
+func (c *console) instances(r *http.Request) (result, error) {
+	query, values, err := c.readQuery(r, instancesEndpoint)
+
+	shown := views.Instances{
+		Query: values, States: operator.RuntimeStates(), Kinds: environment.Kinds(), Plans: c.API.Catalog.Offered(), Now: c.API.Clock.Now(),
+	}
+
+	if err == nil {
+		var list operatorapi.RuntimeList
+
+		list, err = c.API.RuntimeList(r.Context(), query)
+		shown.List, shown.Pager = list.Data, pager("/console/instances", values, list.Page)
+	}
+
+	if err != nil && !invalid(err) {
+		return result{}, err
+	}
+
+	if err != nil {
+		shown.Problem = textOf(err)
+	}
+
+	return result{status: statusOf(shown.Problem), page: views.Page{
+		Title: "Instances", Section: "/console/instances", Body: views.InstancesPage(shown),
+	}}, nil
+}
+
+// historyLength is the number of operations on the page of an instance.
+const historyLength = 20
+
+// instance shows an instance.
+func (c *console) instance(r *http.Request) (result, error) {
+	id, err := operatorserver.Segment(r, "instance_id")
+	if err != nil {
+		return result{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	runtime, err := c.API.RuntimeDetails(r.Context(), id)
+	if err != nil {
+		return result{}, err
+	}
+
+	bindings, err := c.API.BindingList(r.Context(), id)
+	if err != nil {
+		return result{}, err
+	}
+
+	operations, err := c.API.OperationList(r.Context(), operatorserver.Query{
+		Values: url.Values{"instance_id": {id}}, Page: operatorserver.Page{Size: historyLength},
+	})
+	if err != nil {
+		return result{}, err
+	}
+
+	explained := explain.Of(runtime.Status.LastOperation, c.API.Clock.Now())
+
+	return result{page: views.Page{
+		Title: runtime.Name, Section: "/console/instances",
+		Body: views.InstancePage(views.Instance{
+			Runtime: runtime, Sent: indented(runtime.Parameters), WithDefaults: indented(runtime.Resolved),
+			Bindings: bindings.Data, Operations: operations.Data, More: operations.Cursor != "",
+			Left: explained.Left(), Why: runtime.Status.LastOperation.Why, Now: c.API.Clock.Now(),
+		}),
+	}}, nil
+}
+
+// indented returns a value as indented JSON, or an empty string if there is none.
+func indented(value any) string {
+	if value == nil {
+		return ""
+	}
+
+	var text bytes.Buffer
+
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the template escapes
+	encoder.SetIndent("", "  ")
+
+	if err := encoder.Encode(value); err != nil {
+		return ""
+	}
+
+	return string(bytes.TrimSpace(text.Bytes()))
+}

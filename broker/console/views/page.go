@@ -1,0 +1,146 @@
+package views
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/timetext"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Page is a page with the frame of the console.
+type Page struct {
+	// Title is the title of the window and, unless Body has its own, the heading.
+	Title string
+	// Section is the path of the entry of the navigation that contains the page. It may be empty.
+	Section string
+	Shell   Shell
+	// Live is the address of the server-sent events that refresh the page, or empty.
+	Live string
+	Body templ.Component
+}
+
+// Shell is what all pages of a client have in common.
+type Shell struct {
+	// User is the name of the client, or empty without authentication.
+	User string
+	// Tenant hides the navigation, which is for operators.
+	Tenant bool
+	// CanLogOut offers to log out.
+	CanLogOut bool
+	// Sections are the entries of the navigation that the client may use.
+	Sections []Section
+	// Theme is light or dark, or empty for the setting of the browser.
+	Theme string
+	// Version is the version of the broker.
+	Version string
+}
+
+// Section is an entry of the navigation.
+type Section struct{ Name, Path string }
+
+// ThemeCookie is the name of the cookie with the theme.
+const ThemeCookie = "console-theme"
+
+// Theme returns the theme that the cookie of a request names, or an empty string.
+func Theme(r *http.Request) string {
+	cookie, err := r.Cookie(ThemeCookie)
+	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {
+		return ""
+	}
+
+	return cookie.Value
+}
+
+// Render writes a page with the status.
+func Render(w http.ResponseWriter, r *http.Request, status int, page Page) {
+	w.Header().Set("Cache-Control", "no-store")
+	templ.Handler(Layout(page), templ.WithStatus(status)).ServeHTTP(w, r)
+}
+
+// The paths of pages. IDs may contain any characters.
+func instancePath(id string) string  { return "/console/instances/" + url.PathEscape(id) }
+func operationPath(id string) string { return "/console/operations/" + url.PathEscape(id) }
+
+// Tone is the colour of a state: ok, busy, warn, bad or idle.
+func tone(state string) string {
+	switch state {
+	case "succeeded", "ready", "closed", "free", "done", "available", "finished":
+		return "ok"
+	case "failed", "open", "dirty", "expired", "orphaned":
+		return "bad"
+	case "canceled", "canceling", "suspended", "half-open", "gated", "paused", "retrying", "not completed", "skipped", "releasing":
+		return "warn"
+	case "pending", "planned", "deleted", "left out", "":
+		return "idle"
+	default:
+		return "busy"
+	}
+}
+
+// moment formats a time for machines.
+func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// exact formats a time for people, in UTC.
+func exact(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// relative returns how long ago a time is, or how far ahead.
+func relative(at, now time.Time) string {
+	if at.After(now) {
+		return "in " + timetext.Duration(at.Sub(now))
+	}
+
+	return timetext.Duration(now.Sub(at)) + " ago"
+}
+
+// duration formats a duration. Durations below a second are frequent among steps.
+func duration(d time.Duration) string {
+	if d > 0 && d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+
+	return timetext.Duration(d)
+}
+
+// unfinished reports whether an operation has not ended.
+func unfinished(operation operatorapi.Operation) bool {
+	return !process.State(operation.State).Terminal()
+}
+
+// command splits a sentence of advice at the command of ebctl that it ends with, if any.
+func command(sentence string) (text, command string) {
+	for _, start := range []string{": ebctl ", " (ebctl "} {
+		if at := strings.Index(sentence, start); at >= 0 && start[0] == ':' {
+			return sentence[:at] + ":", sentence[at+len(": "):]
+		}
+	}
+
+	return sentence, ""
+}
+
+// or returns the text, or a dash if it is empty.
+func or(text string) string {
+	if text == "" {
+		return "–"
+	}
+
+	return text
+}
+
+// labelsOf returns labels in the form name=value, sorted.
+func labelsOf(labels map[string]string) []string {
+	found := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		found = append(found, name+"="+labels[name])
+	}
+
+	return found
+}

@@ -1,0 +1,106 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/timetext"
+)
+
+// StageText returns the stage and its position, such as "check_runtime (3 of 4)".
+func (p Place) StageText() string {
+	if p.StageNumber == 0 {
+		return p.Stage
+	}
+
+	return fmt.Sprintf("%s (%d of %d)", p.Stage, p.StageNumber, p.StageCount)
+}
+
+// StepText returns the step and the number of its attempt, such as "Check_Runtime, attempt 4".
+func (p Place) StepText() string {
+	if p.Attempt == 0 {
+		return p.Step
+	}
+
+	return fmt.Sprintf("%s, attempt %d", p.Step, p.Attempt)
+}
+
+// Continues returns when a waiting operation resumes, such as "in 2s" or "on an event, at the latest in 10m". It returns an empty
+// string if the operation is not waiting or the wait has no time limit.
+func (e Explanation) Continues() string {
+	if e.Wait == nil || e.Wait.Until.IsZero() {
+		return ""
+	}
+
+	text := "now"
+	if remaining := e.Wait.Until.Sub(e.At); remaining > 0 {
+		text = "in " + timetext.Duration(remaining)
+	}
+
+	if e.Wait.Event != "" && text != "now" {
+		text = "on an event, at the latest " + text
+	}
+
+	if unavailable(e.System) {
+		text += " or as soon as " + e.System.Name + " is available"
+	}
+
+	return text
+}
+
+// ProblemText returns a problem on one line: the message, what the other system reported, and component and reason in parentheses,
+// as far as they are known.
+func ProblemText(problem operatorapi.Problem) string {
+	var origin []string
+
+	for _, word := range []string{problem.Component, problem.Reason} {
+		if word != "" {
+			origin = append(origin, word)
+		}
+	}
+
+	text := failure.WithDetail(problem.Message, problem.Detail)
+	if len(origin) == 0 {
+		return text
+	}
+
+	return fmt.Sprintf("%s (%s)", text, strings.Join(origin, ": "))
+}
+
+// Values of System.State in the operator API. A half-open breaker lets a single trial call through; an open breaker rejects all
+// calls.
+const (
+	breakerClosed = "closed"
+	breakerOpen   = "open"
+)
+
+// unavailable reports whether the system's circuit breaker is open or half-open. It returns false for the zero System.
+func unavailable(system operatorapi.System) bool {
+	return system.Name != "" && system.State != breakerClosed
+}
+
+// SystemText describes the upstream system that delays the operation: its failures, and either its calls in flight or the time of
+// the next call. It returns an empty string if no system delays the operation.
+func (e Explanation) SystemText() string {
+	system := e.System
+	if system.Name == "" {
+		return ""
+	}
+
+	text := system.Name + " is available"
+	if system.Failures > 0 {
+		text = fmt.Sprintf("%s: %d failed calls in a row since %s; last error: %s",
+			system.Name, system.Failures, timetext.Time(system.FailingSince), system.LastFault)
+	}
+
+	switch {
+	case !unavailable(system):
+		return fmt.Sprintf("%s; %d of at most %d calls in flight", text, system.CallsInFlight, system.CallsLimit)
+	case system.State == breakerOpen && !system.NextTry.IsZero():
+		return fmt.Sprintf("%s; next call in %s", text, timetext.Duration(system.NextTry.Sub(e.At)))
+	default:
+		return text + "; a trial call is in progress"
+	}
+}
