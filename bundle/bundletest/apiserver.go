@@ -209,12 +209,12 @@ func Token(tb testing.TB, config *rest.Config, namespace, account string, roles 
 
 const (
 	// patience is how long Eventually waits for a change. The API server of the tests shares two cores with other tests.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 	// limit is how long it waits in all.
-	limit = 10 * time.Minute
+	limit = 15 * time.Minute
 )
 
-// Eventually repeats the check until it returns "". It fails the test if the text has not changed for two minutes, or after ten minutes.
+// Eventually repeats the check until it returns "". It fails the test if the text has not changed for four minutes, or after a quarter of an hour.
 func Eventually(tb testing.TB, check func() string) {
 	tb.Helper()
 

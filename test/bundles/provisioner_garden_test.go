@@ -152,27 +152,29 @@ func (l *life) startProvisioner(gate *gate) *replica {
 func (l *life) order(name string, send func(provisionerclient.Caller) (provisionerclient.Operation, error)) (accepted provisionerclient.Operation) {
 	l.Helper()
 
-	var last error
-
-	if !harness.Within(harness.Patience, func() bool {
-		accepted, last = send(provisionerclient.Caller{Tenant: tenant, IdempotencyKey: name})
-
-		return last == nil
-	}) {
-		l.Fatalf("%s: %v", name, last)
-	}
-
-	var now provisionerclient.Operation
-
-	if !harness.Within(harness.Patience, func() bool {
-		if now, last = l.client.OperationStatus(l.Context(), tenant, accepted.ID); now.State == provisionerclient.StateFailed {
-			l.Fatalf("%s: %+v", name, now)
+	bundletest.Eventually(l, func() string {
+		var err error
+		if accepted, err = send(provisionerclient.Caller{Tenant: tenant, IdempotencyKey: name}); err != nil {
+			return name + ": " + err.Error()
 		}
 
-		return now.State == provisionerclient.StateSucceeded
-	}) {
-		l.Fatalf("%s: %+v, %v", name, now, last)
-	}
+		return ""
+	})
+
+	bundletest.Eventually(l, func() string {
+		now, err := l.client.OperationStatus(l.Context(), tenant, accepted.ID)
+
+		switch {
+		case err != nil:
+			return name + ": " + err.Error()
+		case now.State == provisionerclient.StateFailed:
+			l.Fatalf("%s: %+v", name, now)
+		case now.State != provisionerclient.StateSucceeded:
+			return fmt.Sprintf("%s: %+v", name, now)
+		}
+
+		return ""
+	})
 
 	return accepted
 }

@@ -190,7 +190,7 @@ func TestBombs(t *testing.T) {
 	t.Parallel()
 
 	options := renderer.DefaultOptions()
-	options.Memory, options.Output = 400<<20, 1<<20
+	options.Memory, options.Output, options.Timeout = 400<<20, 1<<20, 4*time.Minute // the machine may be busy
 
 	quick := options
 	quick.Timeout = 500 * time.Millisecond
