@@ -89,6 +89,7 @@ func scenarios() []scenario {
 		{"accept", measureAccept},
 		{"last_operation", measureLastOperation},
 		{"busy", measureBusy},
+		{"viewers", measureViewers},
 		{"catalog", measureCatalog},
 		{"throughput", measureThroughput},
 		{"integrations", measureIntegrations},

@@ -87,5 +87,5 @@ func (b browser) logIn(user string) {
 		chromedp.SendKeys("#user", user, chromedp.ByQuery), chromedp.SendKeys("#password", password, chromedp.ByQuery),
 		chromedp.Submit("#password", chromedp.ByQuery),
 	)
-	b.wait("the first page", "location.pathname == '/console/' && document.readyState == 'complete'")
+	b.wait("the first page", "!location.pathname.startsWith('/console/login') && document.readyState == 'complete'")
 }
