@@ -9,6 +9,8 @@ GORELEASER := .bin/goreleaser
 GORELEASER_VERSION := v2.14.0
 GOVULNCHECK := .bin/govulncheck
 GOVULNCHECK_VERSION := v1.9.0
+HELM     := .bin/helm
+HELM_VERSION := v3.21.4
 BINARIES := broker provisioner bundler ebctl sandbox
 # One set of flags everywhere, so that builds and tests share the build cache. Without debug information, a build with an empty cache takes
 # 8 % less CPU time. A debugger needs a build with plain GOFLAGS.
@@ -54,7 +56,7 @@ TEST_PARALLEL ?= 4
 test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
-test: postgres patroni chromium garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens, the console in a browser.
+test: postgres patroni chromium garden helm ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens, the console in a browser.
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 # The slowest packages of test-unit.
@@ -119,6 +121,12 @@ screenshots: postgres chromium ## Write the screenshots of the console into docs
 .PHONY: patroni
 patroni: postgres ## Find or install Patroni, etcd, HAProxy, PgBouncer and sqlite3 for the tests.
 	@test/patroni.sh
+
+.PHONY: helm
+helm: $(HELM) ## Build Helm into .bin/, for the tests of the chart.
+
+$(HELM):
+	GOBIN=$(CURDIR)/.bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 
 .PHONY: lint
 lint: $(LINT) $(VALE) ## Check code and prose.

@@ -1,96 +1,34 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
 const (
 	resourcesFolder = "../../resources"
 	release         = "eb"
-	namespace       = "environments"
 	// prefix begins the names of the objects of the release.
 	prefix = "eb-environment-broker"
 )
 
-// render renders the chart with the values in YAML, like `helm install`: with its checks of the schema.
+// render renders the chart for the release of the tests.
 func render(values string) ([]*unstructured.Unstructured, error) {
-	loaded, err := loader.LoadDir(filepath.Join(resourcesFolder, chartFolder))
+	files, err := chartFiles(os.DirFS(resourcesFolder))
 	if err != nil {
 		return nil, err
 	}
 
-	parsed, err := chartutil.ReadValues([]byte(values))
-	if err != nil {
-		return nil, err
-	}
-
-	complete, err := chartutil.ToRenderValues(loaded, parsed,
-		chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, chartutil.DefaultCapabilities)
-	if err != nil {
-		return nil, err
-	}
-
-	rendered, err := engine.Engine{Strict: true}.Render(loaded, complete)
-	if err != nil {
-		return nil, err
-	}
-
-	var objects []*unstructured.Unstructured
-
-	for _, name := range slices.Sorted(maps.Keys(rendered)) {
-		if strings.HasSuffix(name, "NOTES.txt") || strings.HasSuffix(name, ".tpl") {
-			continue
-		}
-
-		found, err := parse([]byte(rendered[name]))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-
-		objects = append(objects, found...)
-	}
-
-	return objects, nil
-}
-
-// parse returns the objects of a YAML stream.
-func parse(content []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-
-	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
-		var object unstructured.Unstructured
-
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-
-		if err != nil {
-			return nil, err
-		}
-
-		if len(object.Object) > 0 {
-			objects = append(objects, &object)
-		}
-	}
+	return renderChart(files, release, values)
 }
 
 // example returns the values of resources/chart/examples.

@@ -125,6 +125,14 @@ ingress: {annotations: {team: platform}}
 	}
 }
 
+// TestAPIServerAcceptsTheKustomization does the same for the example of Kustomize.
+func TestAPIServerAcceptsTheKustomization(t *testing.T) {
+	connection := restricted(t)
+	objects := kustomized(t, "example")
+	apply(t, connection, objects)
+	createPods(t, connection, objects)
+}
+
 // TestPodSecurityRefuses checks that the namespace of the tests refuses Pods without the security context of the chart.
 func TestPodSecurityRefuses(t *testing.T) {
 	err := restricted(t).Create(t.Context(), &corev1.Pod{

@@ -1,4 +1,5 @@
-// Command packaging generates files for installations: what the Helm chart copies from other folders of resources/, and its README.
+// Command packaging generates files for installations: what the Helm chart copies from other folders of resources/, its README, and the
+// kustomizations, which are the rendered chart.
 //
 // The tests render the chart with Helm's library, apply it to a real API server, and compare every variable that the packaging uses with
 // the configuration of the services.

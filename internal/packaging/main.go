@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	brokerservice "github.com/environment-broker/environment-broker/broker/service"
 	bundleservice "github.com/environment-broker/environment-broker/bundle/service"
@@ -47,8 +48,10 @@ func run(resources string) error {
 		return err
 	}
 
-	if err := root.RemoveAll(copiesFolder); err != nil {
-		return fmt.Errorf("removing former files: %w", err)
+	for _, folder := range []string{copiesFolder, kustomizeFolder + "/base", kustomizeFolder + "/bundler"} {
+		if err := root.RemoveAll(folder); err != nil {
+			return fmt.Errorf("removing former files: %w", err)
+		}
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -83,7 +86,21 @@ func generated(resources fs.FS) (map[string][]byte, error) {
 		return nil, err
 	}
 
-	return files, nil
+	inChart, err := chartFiles(resources)
+	if err != nil {
+		return nil, err
+	}
+
+	for name, content := range files {
+		if inside, found := strings.CutPrefix(name, chartFolder+"/"); found {
+			inChart[inside] = content
+		}
+	}
+
+	rendered, err := kustomizations(resources, inChart)
+	maps.Copy(files, rendered)
+
+	return files, err
 }
 
 // addCopies adds the copies of a file or of the files in a folder.

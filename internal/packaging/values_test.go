@@ -91,6 +91,10 @@ func TestRefusedValues(t *testing.T) {
 			"the Service and the probes would use other ports", "broker: {config: {APP_ADDRESS: ':1'}}",
 			[]string{"broker.config.APP_ADDRESS", "the chart sets this variable"},
 		},
+		"own namespace": {
+			"the rights of the bundler are for its own namespace", "bundler: {enabled: true, config: {APP_TLS_SELF_SIGNED: true, APP_NAMESPACE: x}}",
+			[]string{"bundler.config.APP_NAMESPACE", "the chart sets this variable"},
+		},
 		"variable in two places": {
 			"one of them would have no effect", "broker: {config: {APP_CATALOG_DIR: /x}, files: {APP_CATALOG_DIR: {configMap: c}}}",
 			[]string{"broker.files.APP_CATALOG_DIR", "also in broker.config"},
@@ -149,8 +153,11 @@ func TestVariables(t *testing.T) {
 		t.Errorf("APP_LIMITS_BYTES is %q, want 1073741824: Helm reads integers as floating-point numbers", got)
 	}
 
-	if got := bundler["APP_EXTERNAL_ADDRESS"]; got != "https://eb-environment-broker-bundler.environments.svc:8443" {
-		t.Errorf("APP_EXTERNAL_ADDRESS is %q", got)
+	// Kubernetes expands variables only if they are defined before.
+	environment := deployments(t, objects)["bundler"].Spec.Template.Spec.Containers[0].Env
+	if environment[0].Name != "APP_NAMESPACE" || environment[0].ValueFrom.FieldRef.FieldPath != "metadata.namespace" ||
+		environment[1].Name != "APP_EXTERNAL_ADDRESS" || environment[1].Value != "https://eb-environment-broker-bundler.$(APP_NAMESPACE).svc:8443" {
+		t.Errorf("the variables of the bundler are %+v", environment)
 	}
 
 	pod := deployments(t, objects)["broker"].Spec.Template.Spec
@@ -228,5 +235,24 @@ func TestVariablesAreDocumented(t *testing.T) {
 	})
 	if err != nil || found < 50 {
 		t.Errorf("found %d variables, %v: the test looks for the wrong ones", found, err)
+	}
+}
+
+// TestHelmVersion checks that the program with which the tests install the chart has the version of the library that renders it.
+func TestHelmVersion(t *testing.T) {
+	texts := map[string]string{}
+
+	for _, name := range []string{"Makefile", "go.mod"} {
+		content, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		texts[name] = string(content)
+	}
+
+	version := regexp.MustCompile(`(?m)^HELM_VERSION := (\S+)$`).FindStringSubmatch(texts["Makefile"])
+	if version == nil || !strings.Contains(texts["go.mod"], "helm.sh/helm/v3 "+version[1]+"\n") {
+		t.Errorf("the Makefile has the version %v, go.mod another one", version)
 	}
 }

@@ -1,6 +1,8 @@
 package docs_test
 
 import (
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,7 +41,9 @@ func stages(t *testing.T, path string) []stage {
 // TestImages checks that images contain the programs for production and nothing else: their last stage is built from scratch and only
 // copies, and no stage names a base by tag, which somebody else can move.
 func TestImages(t *testing.T) {
-	for path, from := range map[string]string{"Dockerfile": "--from=build /out/", "Dockerfile.release": "${TARGETPLATFORM}/"} {
+	for path, from := range map[string]string{
+		"Dockerfile": "--from=build /out/", "Dockerfile.release": "${TARGETPLATFORM}/", "Dockerfile.sandbox": "${TARGETPLATFORM}/",
+	} {
 		all := stages(t, path)
 
 		for _, each := range all {
@@ -80,6 +84,8 @@ func TestImages(t *testing.T) {
 			ID         string   `json:"id"`
 			IDs        []string `json:"ids"`
 			Dockerfile string   `json:"dockerfile"`
+			Platforms  []string `json:"platforms"`
+			SBOM       string   `json:"sbom"`
 		} `json:"dockers_v2"`
 	}
 
@@ -90,8 +96,64 @@ func TestImages(t *testing.T) {
 	for _, image := range release.Dockers {
 		slices.Sort(image.IDs)
 
-		if expected := map[string][]string{"services": want, "sandbox": {"sandbox"}}[image.ID]; !slices.Equal(expected, image.IDs) || image.Dockerfile != "Dockerfile.release" {
-			t.Errorf("the image %s has the programs %v by %s, want %v", image.ID, image.IDs, image.Dockerfile, expected)
+		expected := map[string][]string{"services": want, "sandbox": {"sandbox"}}[image.ID]
+		file := map[string]string{"services": "Dockerfile.release", "sandbox": "Dockerfile.sandbox"}[image.ID]
+
+		if !slices.Equal(expected, image.IDs) || image.Dockerfile != file {
+			t.Errorf("the image %s has the programs %v by %s, want %v by %s", image.ID, image.IDs, image.Dockerfile, expected, file)
+		}
+
+		if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, image.Platforms); diff != "" || image.SBOM != "true" {
+			t.Errorf("the image %s has the SBOM %q and platforms: -want +got\n%s", image.ID, image.SBOM, diff)
+		}
+
+		checkImage(t, file, expected)
+	}
+
+	checkImage(t, "Dockerfile", want)
+}
+
+// checkImage checks that an image starts one of its programs, as a user without rights and without a name, because it has no /etc/passwd.
+func checkImage(t *testing.T, file string, programs []string) {
+	t.Helper()
+
+	all := stages(t, file)
+	last := all[len(all)-1].instructions
+	command := regexp.MustCompile(`^CMD \["/usr/local/bin/(\w+)"\]$`).FindStringSubmatch(last[len(last)-1])
+
+	if command == nil || !slices.Contains(programs, command[1]) {
+		t.Errorf("%s: the image starts %s, but has the programs %v", file, last[len(last)-1], programs)
+	}
+
+	user := slices.Index(last, "USER 65532:65532")
+	folder := slices.IndexFunc(last, func(line string) bool { return strings.HasPrefix(line, "WORKDIR ") })
+
+	if user < 0 || folder >= 0 && folder < user {
+		t.Errorf("%s: the instructions %v do not set the user before the folder that it owns", file, last)
+	}
+}
+
+// TestPrograms checks that each program contains CA certificates and time zones, which the images lack, and needs no C library.
+func TestPrograms(t *testing.T) {
+	for _, name := range []string{"broker", "provisioner", "bundler", "ebctl", "sandbox"} {
+		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/"+name)
+		command.Dir = root
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
+
+		output, err := command.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		packages := strings.Fields(string(output))
+		for _, needed := range []string{"golang.org/x/crypto/x509roots/fallback", "time/tzdata"} {
+			if !slices.Contains(packages, needed) {
+				t.Errorf("%s does not contain %s", name, needed)
+			}
+		}
+
+		if slices.Contains(packages, "runtime/cgo") {
+			t.Errorf("%s needs a C library", name)
 		}
 	}
 }

@@ -16,7 +16,7 @@ service, generated from its configuration: plain or secret.
 {{- range $place := list "config" "secrets" "files" -}}
 {{- range $variable, $_ := index $values $place -}}
 {{- $path := printf "%s.%s.%s" $service $place $variable -}}
-{{- if hasKey $own $variable -}}
+{{- if or (hasKey $own $variable) (eq $variable "APP_NAMESPACE") -}}
 {{- $problems = append $problems (printf "%s: the chart sets this variable; use its values instead" $path) -}}
 {{- else if not (hasKey $variables $variable) -}}
 {{- $problems = append $problems (printf "%s: the %s of this version has no such variable; docs/operator/configuration.md lists them. For variables of other versions, use %s.env" $path $service $service) -}}

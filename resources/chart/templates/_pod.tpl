@@ -54,8 +54,11 @@ containers:
       - secretRef: {name: {{ . }}}
 {{- end }}
       - configMapRef: {name: {{ include "environment-broker.name" . }}}
-{{- if or $values.secrets $values.env }}
+{{- if or $values.secrets $values.env (eq .service "bundler") }}
     env:
+{{- if eq .service "bundler" }}
+{{- include "environment-broker.namespaceVariables" . | nindent 6 }}
+{{- end }}
 {{- range $variable, $source := $values.secrets }}
       - name: {{ $variable }}
         valueFrom:

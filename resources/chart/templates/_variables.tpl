@@ -8,7 +8,6 @@ APP_ADDRESS: {{ printf ":%v" $ports.api | quote }}
 APP_STATUS_ADDRESS: {{ printf ":%v" $ports.status | quote }}
 APP_SHUTDOWN_DELAY: {{ printf "%vs" $values.shutdownDelaySeconds | quote }}
 {{- if eq .service "bundler" }}
-APP_NAMESPACE: {{ .root.Release.Namespace }}
 APP_STORE_DIR: /var/lib/environment-broker
 {{- else }}
 APP_DATABASE_DRIVER: {{ $values.database.driver }}
@@ -26,8 +25,19 @@ Defaults of the chart for variables that users can set in config, as YAML. The a
 {{- if and (eq .service "broker") $root.Values.provisioner.enabled }}
 {{- $scheme := ternary "https" "http" (hasKey $root.Values.provisioner.files "APP_TLS_CERT_FILE") }}
 APP_PROVISIONER_URL: {{ $scheme }}://{{ include "environment-broker.name" (dict "root" $root "service" "provisioner") }}:3000/graphql
-{{- else if eq .service "bundler" }}
-APP_EXTERNAL_ADDRESS: https://{{ include "environment-broker.name" . }}.{{ $root.Release.Namespace }}.svc:8443
+{{- end }}
+{{- end -}}
+
+{{/*
+The variables of the bundler that depend on its namespace, as entries of a container. Kubernetes replaces $(APP_NAMESPACE).
+*/}}
+{{- define "environment-broker.namespaceVariables" -}}
+- name: APP_NAMESPACE
+  valueFrom:
+    fieldRef: {fieldPath: metadata.namespace}
+{{- if not (hasKey .root.Values.bundler.config "APP_EXTERNAL_ADDRESS") }}
+- name: APP_EXTERNAL_ADDRESS
+  value: https://{{ include "environment-broker.name" . }}.$(APP_NAMESPACE).svc:8443
 {{- end }}
 {{- end -}}
 

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// namespace is the namespace of rendered releases.
+const namespace = "environments"
+
+// yamlBuffer is the number of bytes in which the decoder looks for JSON instead of YAML.
+const yamlBuffer = 4096
+
+// chartFiles returns the files of the chart by their paths in its folder.
+func chartFiles(resources fs.FS) (map[string][]byte, error) {
+	files := map[string][]byte{}
+
+	err := fs.WalkDir(resources, chartFolder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		files[strings.TrimPrefix(path, chartFolder+"/")], err = fs.ReadFile(resources, path)
+
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the chart: %w", err)
+	}
+
+	return files, nil
+}
+
+// renderChart renders a chart with the values in YAML, with the same checks as `helm install`. An access to a missing value is an error.
+func renderChart(contents map[string][]byte, release, values string) ([]*unstructured.Unstructured, error) {
+	files := make([]*loader.BufferedFile, 0, len(contents))
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		files = append(files, &loader.BufferedFile{Name: name, Data: contents[name]})
+	}
+
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart: %w", err)
+	}
+
+	parsed, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		return nil, fmt.Errorf("reading the values: %w", err)
+	}
+
+	complete, err := chartutil.ToRenderValues(loaded, parsed,
+		chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, fmt.Errorf("checking the values: %w", err)
+	}
+
+	rendered, err := engine.Engine{Strict: true}.Render(loaded, complete)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the chart: %w", err)
+	}
+
+	var objects []*unstructured.Unstructured
+
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+
+		found, err := parse([]byte(rendered[name]))
+		if err != nil {
+			return nil, fmt.Errorf("parsing %s: %w", name, err)
+		}
+
+		objects = append(objects, found...)
+	}
+
+	return objects, nil
+}
+
+// parse returns the objects of a YAML stream.
+func parse(content []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+
+	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), yamlBuffer); ; {
+		var object unstructured.Unstructured
+
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("decoding an object: %w", err)
+		}
+
+		if len(object.Object) > 0 {
+			objects = append(objects, &object)
+		}
+	}
+}
