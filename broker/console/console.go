@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"github.com/gorilla/mux"
 
@@ -19,6 +20,8 @@ import (
 type Options struct {
 	// API is the operator API, whose methods the console calls.
 	API *operator.API
+	// Live are the dependencies of live updates. Without a Position, there are none.
+	Live Live
 	// CanLogOut reports whether the client of the context can log out. Nil means that none can.
 	CanLogOut func(ctx context.Context) bool
 }
@@ -28,6 +31,11 @@ type console struct {
 	Options
 
 	version string
+	viewers viewers
+	numbers cached[views.Overview]
+	pool    cached[[]views.PoolType]
+	// verifying is held during a verification of the audit log.
+	verifying sync.Mutex
 }
 
 // route is a page or an action of the console.
@@ -45,11 +53,13 @@ type result struct {
 	page   views.Page
 	// location redirects with 303, if it is not empty.
 	location string
+	// stream writes the whole response, if it is not nil.
+	stream func(w http.ResponseWriter)
 }
 
 // New returns the handler of all paths below /console/. The context of each request must contain the identity of the client.
 func New(options Options) http.Handler {
-	c := &console{options, program.ReadBuild().Version}
+	c := &console{Options: options, version: program.ReadBuild().Version}
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = c.handler(func(*http.Request) (result, error) {
@@ -78,7 +88,8 @@ const textNoPage = "This page does not exist."
 func (c *console) routes() []route {
 	return []route{
 		{http.MethodGet, "/console", "GET /runtimes", redirect("/console/")},
-		{http.MethodGet, "/console/", "GET /runtimes", redirect("/console/instances")},
+		{http.MethodGet, "/console/", "GET /runtimes", c.overview},
+		{http.MethodGet, "/console/live", "GET /events", c.live},
 		{http.MethodGet, "/console/instances", "GET /runtimes", c.instances},
 		{http.MethodGet, "/console/instances/{instance_id}", "GET /runtimes/{instance_id}", c.instance},
 		{http.MethodGet, "/console/operations", "GET /operations", c.operations},
@@ -86,14 +97,28 @@ func (c *console) routes() []route {
 		{http.MethodPost, "/console/operations/{operation_id}/cancel", cancelEndpoint, c.cancel},
 		{http.MethodPost, "/console/operations/{operation_id}/retry", retryEndpoint, c.retry},
 		{http.MethodPost, "/console/operations/{operation_id}/skip", skipEndpoint, c.skip},
+		{http.MethodGet, "/console/orchestrations", orchestrationsEndpoint, c.orchestrations},
+		{http.MethodGet, "/console/orchestrations/{orchestration_id}", orchestrationEndpoint, c.orchestration},
+		{http.MethodPost, "/console/orchestrations/{orchestration_id}/pause", pauseEndpoint, c.pause},
+		{http.MethodPost, "/console/orchestrations/{orchestration_id}/resume", resumeEndpoint, c.resume},
+		{http.MethodPost, "/console/orchestrations/{orchestration_id}/cancel", stopEndpoint, c.stop},
+		{http.MethodGet, "/console/catalog", "GET /catalog", c.catalog},
+		{http.MethodGet, "/console/systems", "GET /status", c.systems},
+		{http.MethodGet, "/console/audit", auditEndpoint, c.audit},
+		{http.MethodGet, "/console/audit/verification", "GET /auditchain", c.verification},
 	}
 }
 
 // sections returns the entries of the navigation with the endpoints whose roles they require.
 func sections() []struct{ name, path, like string } {
 	return []struct{ name, path, like string }{
+		{"Overview", "/console/", "GET /runtimes"},
 		{"Instances", "/console/instances", "GET /runtimes"},
 		{"Operations", "/console/operations", "GET /operations"},
+		{"Orchestrations", "/console/orchestrations", orchestrationsEndpoint},
+		{"Catalog", "/console/catalog", "GET /catalog"},
+		{"Systems", "/console/systems", "GET /status"},
+		{"Audit log", "/console/audit", auditEndpoint},
 	}
 }
 
@@ -139,6 +164,12 @@ func (c *console) handler(serve func(*http.Request) (result, error)) http.Handle
 			}}
 		}
 
+		if response.stream != nil {
+			response.stream(w)
+
+			return
+		}
+
 		if response.location != "" {
 			http.Redirect(w, r, response.location, http.StatusSeeOther)
 
@@ -152,6 +183,15 @@ func (c *console) handler(serve func(*http.Request) (result, error)) http.Handle
 		response.page.Shell = c.shell(r)
 		views.Render(w, r, response.status, response.page)
 	})
+}
+
+// address returns the address of the stream that refreshes a page, or an empty string without live updates.
+func (c *console) address(topic, id string) string {
+	if c.Live.Position == nil {
+		return ""
+	}
+
+	return liveAddress(topic, id)
 }
 
 // liveHeader marks requests that a page sends to refresh itself.

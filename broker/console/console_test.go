@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -33,6 +34,10 @@ func TestPages(t *testing.T) {
 			"/console/operations/op-c":      {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
 			"/console/operations?stuck=":    {"name-c"},
 			"/console/operations?kind=none": {"No operation matches."},
+			"/console/":                     {">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", "No operation is stuck."},
+			"/console/orchestrations":       {"There are no orchestrations."},
+			"/console/catalog":              {"aws", "regions", "/console/instances?plan=aws"},
+			"/console/systems":              {"provisioner", "closed", "0 of 7"},
 		} {
 			html := f.page(path, http.StatusOK)
 			for _, want := range wants {
@@ -179,13 +184,84 @@ func TestRoles(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)
 
-	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a"} {
+	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a", "/console/live", "/console/orchestrations", "/console/catalog", "/console/systems", "/console/audit"} {
 		for _, roles := range [][]auth.Role{nil, {auth.RoleOSB}} {
 			if response := f.do(http.MethodGet, path, nil, roles...); response.Code != http.StatusForbidden {
 				t.Errorf("%s with the roles %v: %d", path, roles, response.Code)
 			}
 		}
 	}
+}
+
+// TestAudit shows the audit log to admins only, and verifies it.
+func TestAudit(t *testing.T) {
+	f := newFixture(t)
+	operation := f.instance("a", process.InProgress)
+
+	f.do(http.MethodPost, "/console/operations/"+operation+"/cancel", url.Values{"reason": {"no <longer> needed"}}, auth.RoleOperator)
+
+	for path, wants := range map[string][]string{
+		"/console/audit":              {"cancel", "ada", "no &lt;longer&gt; needed", "/console/instances/a", "&#34;state&#34;: &#34;in progress&#34;"},
+		"/console/audit?action=retry": {"No entry matches."},
+		"/console/audit/verification": {"The audit log is intact."},
+	} {
+		response := f.do(http.MethodGet, path, nil, auth.RoleAdmin)
+		checkPage(t, path, response.Body.String())
+
+		for _, want := range wants {
+			if !strings.Contains(response.Body.String(), want) {
+				t.Errorf("%s lacks %s: %d\n%s", path, want, response.Code, response.Body)
+			}
+		}
+
+		if response := f.do(http.MethodGet, path, nil, auth.RoleOperator); response.Code != http.StatusForbidden {
+			t.Errorf("%s for an operator: %d", path, response.Code)
+		}
+	}
+}
+
+// TestOrchestrations pauses, resumes and cancels an orchestration.
+func TestOrchestrations(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a", process.Succeeded)
+
+	id, err := f.orders.Create(t.Context(), environment.KindUpgradeCluster, fleet.Parameters{Targets: fleet.Targets{Include: []fleet.Target{{Target: "all"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if html := f.page("/console/orchestrations", http.StatusOK); !strings.Contains(html, "/console/orchestrations/"+id) {
+		t.Errorf("the list lacks the orchestration: %s", html)
+	}
+
+	for _, c := range []struct {
+		action, text string
+		role         auth.Role
+		status       int
+	}{
+		{"pause", "lacks the role operator", auth.RoleViewer, http.StatusForbidden},
+		{"pause", "The orchestration is being planned.", auth.RoleOperator, http.StatusConflict},
+		{"", "", "", 0},
+		{"pause", "", auth.RoleOperator, http.StatusSeeOther},
+		{"resume", "", auth.RoleOperator, http.StatusSeeOther},
+		{"cancel", "", auth.RoleOperator, http.StatusSeeOther},
+		{"pause", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
+	} {
+		if c.action == "" {
+			if _, err := storage.Exec(t.Context(), f.db.Writer(), `UPDATE orchestrations SET state = 'in progress'`); err != nil {
+				t.Fatal(err)
+			}
+
+			continue
+		}
+
+		response := f.do(http.MethodPost, "/console/orchestrations/"+id+"/"+c.action, url.Values{}, c.role)
+		if response.Code != c.status || !strings.Contains(response.Body.String(), c.text) {
+			t.Errorf("%s as %s: %d %s", c.action, c.role, response.Code, response.Body)
+		}
+	}
+
+	f.page("/console/orchestrations/"+id, http.StatusOK)
 }
 
 func TestAssets(t *testing.T) {

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,18 +18,23 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/console"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -42,6 +49,13 @@ type fixture struct {
 	entries    *auditlog.Store
 	clock      *clocktesting.FakePassiveClock
 	woken      int
+
+	orchestrations *orchestrations.Store
+	orders         orchestration.Orders
+	// position is the position of the newest event.
+	position atomic.Int64
+	// liveClock drives live updates.
+	liveClock *clocktesting.FakeClock
 }
 
 // newFixture returns a console on PostgreSQL.
@@ -76,14 +90,44 @@ func newFixtureOn(t *testing.T, db *storage.DB) *fixture {
 		t.Fatal(err)
 	}
 
-	f.handler = console.New(console.Options{API: operator.New(operator.Options{
+	f.orchestrations, err = orchestrations.Open(t.Context(), db, f.operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	recorder := audit.NewRecorder(f.entries, db, f.clock, logging.Discard())
+	f.orders = orchestration.Orders{
+		DB: db, Orchestrations: f.orchestrations, Operations: f.operations, Recorder: recorder, Wake: func() {}, Clock: f.clock,
+		Planner: orchestration.Planner{
+			Upgrader: upgrade.Upgrader{DB: db, Instances: f.instances, Operations: f.operations, Catalog: offer, Clock: f.clock, Wake: func() {}},
+			StateOf:  operator.StateOf,
+		},
+	}
+	f.handler = console.New(console.Options{Live: f.live(), API: operator.New(operator.Options{
 		DB: db, Instances: f.instances, Operations: f.operations, Bindings: bound, Events: events, Entries: f.entries, Catalog: offer,
-		Recorder: audit.NewRecorder(f.entries, db, f.clock, logging.Discard()),
-		Engine:   f.engine(), Processes: []process.Description{provisioning().Describe()}, Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime", "post_actions"}},
+		Recorder: recorder, Orchestrations: f.orchestrations,
+		Orchestrator: f.orders,
+		Systems:      []*upstream.System{upstream.New(upstream.Options{Name: "provisioner", Title: "the Provisioner", Calls: 7})},
+		Engine:       f.engine(), Processes: []process.Description{provisioning().Describe()}, Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime", "post_actions"}},
 		Wake: func() { f.woken++ }, Clock: f.clock, Log: logging.Discard(),
 	})})
 
 	return f
+}
+
+// live returns live updates whose clock and newest event the test sets.
+func (f *fixture) live() console.Live {
+	f.liveClock = clocktesting.NewFakeClock(f.clock.Now())
+
+	return console.Live{
+		Position: f.position.Load,
+		Read: func(context.Context, eventlog.Filter, int64, int) ([]eventlog.Event, int64, error) {
+			return []eventlog.Event{{Position: f.position.Load()}}, 0, nil
+		},
+		Uncounted: func(wait func() error) error { return wait() },
+		Expires:   func(context.Context) time.Time { return time.Time{} },
+		Clock:     f.liveClock,
+	}
 }
 
 func step(name string) process.Step[environment.Data] {
@@ -186,6 +230,18 @@ func (f *fixture) do(method, path string, form url.Values, roles ...auth.Role) *
 	return response
 }
 
+// serve starts a server whose clients are viewers, and returns its address.
+func (f *fixture) serve() string {
+	f.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.handler.ServeHTTP(w, r.WithContext(auth.NewContext(r.Context(), auth.Identity{Name: "ada", Roles: []auth.Role{auth.RoleViewer}})))
+	}))
+	f.Cleanup(server.Close)
+
+	return server.URL
+}
+
 // page requests a page as a viewer, and fails the test unless the response has the status. It returns the HTML.
 func (f *fixture) page(path string, status int) string {
 	f.Helper()
@@ -204,7 +260,7 @@ func (f *fixture) page(path string, status int) string {
 func checkPage(t testing.TB, path, html string) {
 	t.Helper()
 
-	for text, want := range map[string]int{"<h1": 1, `<main id="main"`: 1, `class="skip" href="#main"`: 1, "<title>": 1} {
+	for text, want := range map[string]int{"<h1": 1, `<main id="main"`: 1, `class="skip" href="#main"`: 1, " · environment broker</title>": 1} {
 		if got := strings.Count(html, text); got != want {
 			t.Errorf("%s: %d times %s, want %d", path, got, text, want)
 		}

@@ -45,7 +45,7 @@ func (c *console) instances(r *http.Request) (result, error) {
 	}
 
 	return result{status: statusOf(shown.Problem), page: views.Page{
-		Title: "Instances", Section: "/console/instances", Body: views.InstancesPage(shown),
+		Title: "Instances", Section: "/console/instances", Live: c.address("", ""), Body: views.InstancesPage(shown),
 	}}, nil
 }
 
@@ -81,7 +81,7 @@ func (c *console) instance(r *http.Request) (result, error) {
 	explained := explain.Of(runtime.Status.LastOperation, c.API.Clock.Now())
 
 	return result{page: views.Page{
-		Title: runtime.Name, Section: "/console/instances",
+		Title: runtime.Name, Section: "/console/instances", Live: c.address("instance", id),
 		Body: views.InstancePage(views.Instance{
 			Runtime: runtime, Sent: indented(runtime.Parameters), WithDefaults: indented(runtime.Resolved),
 			Bindings: bindings.Data, Operations: operations.Data, More: operations.Cursor != "",

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/environment-broker/environment-broker/broker/console/views"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -73,4 +74,24 @@ func statusOf(problem string) int {
 	}
 
 	return http.StatusOK
+}
+
+// numbered is pager for a list with numbered pages.
+func numbered(path string, values url.Values, asked operatorserver.Page, page operatorapi.Page) views.Pager {
+	links := pager(path, values, page)
+	links.CountAll = ""
+
+	if page.TotalCount != nil && asked.Offset+page.Count < *page.TotalCount {
+		next := url.Values{"page": {strconv.Itoa(asked.Offset/asked.Size + 2)}}
+
+		for name, given := range values {
+			if name != "page" {
+				next[name] = given
+			}
+		}
+
+		links.Next = path + "?" + next.Encode()
+	}
+
+	return links
 }

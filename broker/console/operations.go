@@ -43,7 +43,7 @@ func (c *console) operations(r *http.Request) (result, error) {
 	}
 
 	return result{status: statusOf(shown.Problem), page: views.Page{
-		Title: "Operations", Section: "/console/operations", Body: views.OperationsPage(shown),
+		Title: "Operations", Section: "/console/operations", Live: c.address("", ""), Body: views.OperationsPage(shown),
 	}}, nil
 }
 
@@ -74,7 +74,7 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	c.offer(r, &shown)
 
 	return result{page: views.Page{
-		Title: operation.Kind + " of " + operation.InstanceName, Section: "/console/operations", Body: views.OperationPage(shown),
+		Title: operation.Kind + " of " + operation.InstanceName, Section: "/console/operations", Live: c.address("operation", id), Body: views.OperationPage(shown),
 	}}, nil
 }
 

@@ -74,3 +74,11 @@ func (p *Publisher) Grown() <-chan struct{} {
 
 	return p.grown
 }
+
+// Position returns the position of the newest event that this replica knows.
+func (p *Publisher) Position() int64 {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	return p.head.Position
+}

@@ -22,8 +22,6 @@ const (
 	// heartbeatEvery is the interval of heartbeats, with which proxies see that a stream is alive. They carry the position up to which the
 	// log was examined.
 	heartbeatEvery = 15 * time.Second
-	// writeTimeout bounds each write. A client that reads more slowly is disconnected, and resumes at the last event that it has read.
-	writeTimeout = 10 * time.Second
 	// readTimeout bounds each query.
 	readTimeout = 10 * time.Second
 	// pageSize is the number of events that one query returns.
@@ -127,29 +125,23 @@ func (s *Streams) Response(ctx context.Context, filter eventlog.Filter, after in
 type stream struct {
 	*Streams
 
-	w          http.ResponseWriter
-	controller *http.ResponseController
-	filter     eventlog.Filter
+	w      http.ResponseWriter
+	events *httpserver.EventStream
+	filter eventlog.Filter
 	// position is the one up to which the log was examined.
 	position int64
 }
 
 func newStream(streams *Streams, w http.ResponseWriter, filter eventlog.Filter, after int64) *stream {
-	return &stream{streams, w, http.NewResponseController(w), filter, after}
+	return &stream{Streams: streams, w: w, filter: filter, position: after}
 }
 
 // run writes events until the client disconnects or the server stops. The client then resumes, also with another replica.
 func (s *stream) run(ctx context.Context, draining <-chan struct{}) error {
-	// The server's limit for reading a request would end the connection.
-	if err := s.controller.SetReadDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("removing the limit of the connection: %w", err)
+	var err error
+	if s.events, err = httpserver.StartEventStream(s.w); err != nil {
+		return err
 	}
-
-	header := s.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // asks proxies not to collect events
-	s.w.WriteHeader(http.StatusOK)
 
 	if err := s.write(fmt.Appendf(nil, "retry: %d\n%s", retryMillis, s.heartbeat())); err != nil {
 		return err
@@ -224,15 +216,5 @@ func (s *stream) read(ctx context.Context) ([]eventlog.Event, int64, error) {
 // heartbeat returns a message without data: clients store its position, and report no event.
 func (s *stream) heartbeat() []byte { return fmt.Appendf(nil, ": heartbeat\nid: %d\n\n", s.position) }
 
-// write sends the text at once.
-func (s *stream) write(text []byte) error {
-	if err := s.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return fmt.Errorf("limiting the time of a write: %w", err)
-	}
-
-	if _, err := s.w.Write(text); err != nil {
-		return fmt.Errorf("writing events: %w", err)
-	}
-
-	return failure.While(s.controller.Flush(), "writing events")
-}
+// write sends the text at once. A client that is disconnected resumes at the last event that it has read.
+func (s *stream) write(text []byte) error { return s.events.Write(text) }

@@ -396,3 +396,34 @@ func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 
 	return response, nil
 }
+
+// StateCounts returns the number of instances in each state. The states of unfinished operations and failures have indexes; the rest is ready.
+func (a *API) StateCounts(ctx context.Context) (map[operatorapi.RuntimeState]int, error) {
+	total, err := a.Instances.Count(ctx, instances.Filter{})
+	if err != nil {
+		return nil, err
+	}
+
+	counts := map[operatorapi.RuntimeState]int{}
+
+	for _, rule := range stateRules() {
+		if rule.State == operatorapi.RuntimeStateSucceeded {
+			continue
+		}
+
+		filter, err := inState(instances.Filter{}, rule.State)
+		if err != nil {
+			return nil, err
+		}
+
+		if counts[rule.State], err = a.Instances.Count(ctx, filter); err != nil {
+			return nil, err
+		}
+
+		total -= counts[rule.State]
+	}
+
+	counts[operatorapi.RuntimeStateSucceeded] = max(total, 0) // instances may change between two counts
+
+	return counts, nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -42,6 +43,10 @@ func (s *Service) console(config Config, operators operator.Options) (http.Handl
 
 	operated := console.New(console.Options{
 		API: operator.New(operators), CanLogOut: func(ctx context.Context) bool { return session.FromContext(ctx).CanLogOut },
+		Live: console.Live{
+			Position: operators.EventStreams.Publisher.Position, Read: operators.EventStreams.Reader.Read, Uncounted: operators.EventStreams.Uncounted,
+			Expires: func(ctx context.Context) time.Time { return session.FromContext(ctx).Expires }, Clock: clock.RealClock{},
+		},
 	})
 
 	return sessions.Handler(operated, pages), nil

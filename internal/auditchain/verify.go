@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -38,6 +39,20 @@ type Problem struct {
 	ID      string `json:"id,omitempty"`
 	Problem string `json:"problem"`
 	Detail  string `json:"detail"`
+}
+
+// Text names the broken row and its problem in one line.
+func (p Problem) Text() string {
+	text := p.Problem + ": " + p.Detail
+	if p.ID != "" {
+		text = p.Source + " " + p.ID + ", " + text
+	}
+
+	if p.Number > 0 {
+		text = "record " + strconv.FormatInt(p.Number, 10) + ", " + text
+	}
+
+	return text
 }
 
 // Erasure is an erasure that emptied rows of the chain.
@@ -293,6 +308,13 @@ func (v *Verifier) Finish(head Head) Report {
 
 	v.checkErasures()
 
+	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
+
+	return v.report
+}
+
+// Partial returns the result for the records so far, without the checks that need the whole chain: its end, and its erasures.
+func (v *Verifier) Partial() Report {
 	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
 
 	return v.report

@@ -24,21 +24,7 @@ const maxUnchained = 10 * time.Minute
 type brokenError struct{ problem auditchain.Problem }
 
 func (e *brokenError) Error() string {
-	return "the audit log is broken: " + problemText(e.problem)
-}
-
-// problemText names the broken row and its problem.
-func problemText(problem auditchain.Problem) string {
-	text := problem.Problem + ": " + problem.Detail
-	if problem.ID != "" {
-		text = problem.Source + " " + problem.ID + ", " + text
-	}
-
-	if problem.Number > 0 {
-		text = "record " + strconv.FormatInt(problem.Number, 10) + ", " + text
-	}
-
-	return text
+	return "the audit log is broken: " + e.problem.Text()
 }
 
 // newAuditExportCommand returns the command that writes the chain of the audit log to a file.
@@ -305,7 +291,7 @@ func reportFields(report auditchain.Report) output.Fields {
 	}
 
 	for _, problem := range report.Problems {
-		fields = append(fields, output.Field{Name: "Problem", Value: problemText(problem)})
+		fields = append(fields, output.Field{Name: "Problem", Value: problem.Text()})
 	}
 
 	return append(fields, output.Field{Name: "Head", Value: report.Head.Hash})

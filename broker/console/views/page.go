@@ -67,8 +67,9 @@ func Render(w http.ResponseWriter, r *http.Request, status int, page Page) {
 }
 
 // The paths of pages. IDs may contain any characters.
-func instancePath(id string) string  { return "/console/instances/" + url.PathEscape(id) }
-func operationPath(id string) string { return "/console/operations/" + url.PathEscape(id) }
+func instancePath(id string) string      { return "/console/instances/" + url.PathEscape(id) }
+func orchestrationPath(id string) string { return "/console/orchestrations/" + url.PathEscape(id) }
+func operationPath(id string) string     { return "/console/operations/" + url.PathEscape(id) }
 
 // Tone is the colour of a state: ok, busy, warn, bad or idle.
 func tone(state string) string {

@@ -1,0 +1,171 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+)
+
+// The endpoints of orchestrations.
+const (
+	orchestrationsEndpoint = "GET /orchestrations"
+	orchestrationEndpoint  = "GET /orchestrations/{orchestration_id}"
+	pauseEndpoint          = "PUT /orchestrations/{orchestration_id}/pause"
+	resumeEndpoint         = "PUT /orchestrations/{orchestration_id}/resume"
+	stopEndpoint           = "PUT /orchestrations/{orchestration_id}/cancel"
+)
+
+// targetsLength is the number of targets on the page of an orchestration.
+const targetsLength = 100
+
+// orchestrations shows a page of orchestrations. Its address has the parameters of GET /orchestrations.
+func (c *console) orchestrations(r *http.Request) (result, error) {
+	query, values, err := c.readQuery(r, orchestrationsEndpoint)
+	if err != nil {
+		return result{}, err
+	}
+
+	list, err := c.API.OrchestrationList(r.Context(), query)
+	if err != nil {
+		return result{}, err
+	}
+
+	return result{page: views.Page{
+		Title: "Orchestrations", Section: "/console/orchestrations", Live: c.address("", ""),
+		Body: views.OrchestrationsPage(views.Orchestrations{
+			List: list.Data, Query: values, Pager: numbered("/console/orchestrations", values, query.Page, list.Page), Now: c.API.Clock.Now(),
+		}),
+	}}, nil
+}
+
+// orchestration shows an orchestration with its waves and targets.
+func (c *console) orchestration(r *http.Request) (result, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return result{}, err
+	}
+
+	return c.showOrchestration(r, id, "")
+}
+
+// showOrchestration shows an orchestration. refused says why the last change was rejected, or is empty.
+func (c *console) showOrchestration(r *http.Request, id, refused string) (result, error) {
+	found, err := c.API.OrchestrationDetails(r.Context(), id)
+	if err != nil {
+		return result{}, err
+	}
+
+	query := operatorserver.Query{Values: url.Values{}, Page: operatorserver.Page{Size: targetsLength}}
+	if state := r.URL.Query().Get("state"); state != "" {
+		query.Set("state", state)
+	}
+
+	targets, err := c.API.TargetList(r.Context(), id, query)
+	if err != nil {
+		return result{}, err
+	}
+
+	state := environment.OrchestrationState(found.State)
+	running := state == environment.OrchestrationPending || state == environment.OrchestrationInProgress || state == environment.OrchestrationRetrying
+	shown := views.Orchestration{
+		Orchestration: found, Targets: targets.Data, State: query.Get("state"), Parameters: indented(found.Parameters), Refused: refused,
+		MayPause: running && state != environment.OrchestrationPending && c.may(r, pauseEndpoint), MayResume: state.Stopped() && c.may(r, resumeEndpoint),
+		MayCancel: (running || state.Stopped() || state == environment.OrchestrationPlanned) && c.may(r, stopEndpoint), Now: c.API.Clock.Now(),
+	}
+
+	if targets.TotalCount != nil {
+		shown.Total = *targets.TotalCount
+	}
+
+	return result{page: views.Page{
+		Title: "Orchestration of " + found.Type, Section: "/console/orchestrations", Live: c.address("", ""), Body: views.OrchestrationPage(shown),
+	}}, nil
+}
+
+func (c *console) pause(r *http.Request) (result, error) {
+	return c.changeOrchestration(r, c.API.HoldOrchestration)
+}
+
+func (c *console) resume(r *http.Request) (result, error) {
+	return c.changeOrchestration(r, c.API.ContinueOrchestration)
+}
+
+func (c *console) stop(r *http.Request) (result, error) {
+	return c.changeOrchestration(r, c.API.StopOrchestration)
+}
+
+// changeOrchestration changes an orchestration and shows it. If the change is rejected, the page says why.
+func (c *console) changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (result, error) {
+	id, err := operatorserver.Segment(r, "orchestration_id")
+	if err != nil {
+		return result{}, err
+	}
+
+	err = change(r.Context(), id)
+	if err == nil {
+		return result{location: "/console/orchestrations/" + url.PathEscape(id)}, nil
+	}
+
+	if status := httpserver.RefusalOf(err).Status; status != http.StatusConflict {
+		return result{}, err
+	}
+
+	shown, failed := c.showOrchestration(r, id, textOf(err))
+	shown.status = http.StatusConflict
+
+	return shown, failed
+}
+
+// systems shows the systems that the broker calls, as this replica sees them.
+func (c *console) systems(*http.Request) (result, error) {
+	return result{page: views.Page{
+		Title: "Systems", Section: "/console/systems", Live: c.address("", ""), Body: views.SystemsPage(c.API.StatusReport(), c.API.Clock.Now()),
+	}}, nil
+}
+
+// catalog shows the plans.
+func (c *console) catalog(*http.Request) (result, error) {
+	report := c.API.CatalogReport()
+	shown := views.Catalog{Catalog: report, Now: c.API.Clock.Now()}
+
+	for _, plan := range c.API.Catalog.Plans() {
+		shown.Plans = append(shown.Plans, views.Plan{
+			Name: plan.Name, ID: plan.ID, Description: plan.Description, Version: plan.MaintenanceVersion(), Offered: plan.Offered(),
+			OnePerAccount: plan.OnePerAccount(), Regions: plan.Regions(),
+		})
+	}
+
+	return result{page: views.Page{Title: "Catalog", Section: "/console/catalog", Body: views.CatalogPage(shown)}}, nil
+}
+
+// audit shows a page of the audit log. Its address has the parameters of GET /audit.
+func (c *console) audit(r *http.Request) (result, error) {
+	query, values, err := c.readQuery(r, auditEndpoint)
+	shown := views.Audit{Query: values, Now: c.API.Clock.Now()}
+
+	if err == nil {
+		var list operatorapi.AuditList
+
+		list, err = c.API.AuditList(r.Context(), query)
+		shown.List, shown.Pager = list.Data, pager("/console/audit", values, list.Page)
+		shown.Pager.CountAll = "" // the log has no total
+	}
+
+	if err != nil && !invalid(err) {
+		return result{}, err
+	}
+
+	if err != nil {
+		shown.Problem = textOf(err)
+	}
+
+	return result{status: statusOf(shown.Problem), page: views.Page{Title: "Audit log", Section: "/console/audit", Body: views.AuditPage(shown)}}, nil
+}
+
+const auditEndpoint = "GET /audit"

@@ -1,0 +1,183 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+const (
+	// lookEvery is the interval at which a stream looks for changes, if few clients watch pages.
+	lookEvery = time.Second
+	// refreshBudget is the number of refreshes of pages that a replica serves in a second. With more viewers, each page refreshes less often.
+	refreshBudget = 20
+	// maxViewers is the maximum number of streams of a replica.
+	maxViewers = 1000
+	// heartbeatEvery is the interval of heartbeats, with which proxies see that a stream is alive.
+	heartbeatEvery = 15 * time.Second
+	// readTimeout bounds a query of a stream.
+	readTimeout = 10 * time.Second
+)
+
+// Live are the dependencies of live updates.
+type Live struct {
+	// Position returns the position of the newest event. It must be cheap.
+	Position func() int64
+	// Read reads events; see eventlog.Store.
+	Read func(ctx context.Context, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error)
+	// Uncounted calls a function that lasts for long, and does not count its request as load meanwhile.
+	Uncounted func(wait func() error) error
+	// Expires returns when the session of a client ends, or a zero time if it does not.
+	Expires func(ctx context.Context) time.Time
+	Clock   clock.WithTicker
+}
+
+// liveAddress returns the address of the stream that refreshes a page: that of an instance or an operation, or one with all if topic is empty.
+func liveAddress(topic, id string) string {
+	if topic == "" {
+		return "/console/live"
+	}
+
+	return "/console/live?" + url.Values{topic: {id}}.Encode()
+}
+
+// viewers counts the streams of this replica.
+type viewers struct{ count atomic.Int64 }
+
+// interval is the time between two looks for changes: all viewers together stay within the budget.
+func (v *viewers) interval() time.Duration {
+	return max(lookEvery, time.Duration(v.count.Load())*time.Second/refreshBudget)
+}
+
+// live serves a stream that sends an event when the page of an instance or an operation has changed, or any of them. The client then requests its page
+// again. The stream has no content, so that there is one way to show a state.
+func (c *console) live(r *http.Request) (result, error) {
+	if c.Live.Position == nil {
+		return result{}, httpserver.Refuse(http.StatusNotFound, textNoPage)
+	}
+
+	if c.viewers.count.Add(1) > maxViewers {
+		c.viewers.count.Add(-1)
+
+		return result{}, &httpserver.Refusal{
+			Status: http.StatusServiceUnavailable, Description: "This replica serves the maximum number of live pages.", RetryAfter: heartbeatEvery,
+		}
+	}
+
+	state := c.stateOf(r.URL.Query())
+
+	return result{stream: func(w http.ResponseWriter) {
+		defer c.viewers.count.Add(-1)
+
+		if err := c.Live.Uncounted(func() error { return c.follow(r.Context(), w, state) }); err != nil {
+			c.API.Log.WithError(err).Debug("a stream of the console has ended")
+		}
+	}}, nil
+}
+
+// follow sends an event each time the state has changed, until the client disconnects, its session ends or the server stops. Browsers
+// connect again.
+func (c *console) follow(request context.Context, w http.ResponseWriter, state func(context.Context) (string, error)) error {
+	ctx, cancel := context.WithCancel(httpserver.Connection(request))
+	defer cancel()
+
+	if expires := c.Live.Expires(request); !expires.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, expires)
+		defer cancel()
+	}
+
+	stream, err := httpserver.StartEventStream(w)
+	if err != nil {
+		return err
+	}
+
+	if err := stream.Write([]byte("retry: 3000\n: connected\n\n")); err != nil {
+		return err
+	}
+
+	var shown string
+
+	for written := c.Live.Clock.Now(); ; {
+		limited, stop := context.WithTimeout(ctx, readTimeout)
+		now, err := state(limited)
+
+		stop()
+
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case shown != "" && now != shown:
+			err = stream.Write([]byte("event: change\ndata:\n\n"))
+			written = c.Live.Clock.Now()
+		case c.Live.Clock.Since(written) >= heartbeatEvery:
+			err = stream.Write([]byte(": heartbeat\n\n"))
+			written = c.Live.Clock.Now()
+		}
+
+		if err != nil {
+			return err
+		}
+
+		shown = now
+
+		select {
+		case <-c.Live.Clock.After(c.viewers.interval()):
+		case <-httpserver.Draining(request):
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// stateOf returns a function that identifies the state of what a page shows: an equal result means that nothing has changed.
+func (c *console) stateOf(query url.Values) func(context.Context) (string, error) {
+	switch {
+	case query.Get("operation") != "":
+		return func(ctx context.Context) (string, error) { return c.operationState(ctx, query.Get("operation")) }
+	case query.Get("instance") != "":
+		return func(ctx context.Context) (string, error) { return c.instanceState(ctx, query.Get("instance")) }
+	default:
+		return func(context.Context) (string, error) { return strconv.FormatInt(c.Live.Position(), 10), nil }
+	}
+}
+
+// operationState identifies the state of an operation.
+func (c *console) operationState(ctx context.Context, id string) (string, error) {
+	record, err := c.API.Operations.Get(ctx, c.API.DB.Reader(), id)
+
+	return fmt.Sprint(record.State, record.UpdatedAt.UnixNano(), record.Stage, record.Step, record.StepBegan.UnixNano(), record.Lease.Owner), err
+}
+
+// instanceState identifies the state of an instance, its newest operation and its bindings. A deleted instance has the state "gone".
+func (c *console) instanceState(ctx context.Context, id string) (string, error) {
+	listed, err := c.API.Instances.List(ctx, instances.Filter{InstanceID: id, Limit: 1})
+	if err != nil || len(listed) == 0 {
+		return "gone", err
+	}
+
+	events, _, err := c.Live.Read(ctx, eventlog.Filter{InstanceID: id}, c.Live.Position()-recentEvents, recentEvents)
+	newest := listed[0].Operation
+
+	var last int64
+	if len(events) > 0 {
+		last = events[len(events)-1].Position
+	}
+
+	return fmt.Sprint(listed[0].Instance.UpdatedAt.UnixNano(), newest.ID, newest.State, newest.UpdatedAt.UnixNano(), newest.Stage, last), err
+}
+
+// recentEvents is the number of events in which a page of an instance looks for those of its bindings.
+const recentEvents = 100

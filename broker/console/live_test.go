@@ -1,0 +1,117 @@
+package console_test
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// follow connects to a stream of live updates, and returns a channel with its lines.
+func (f *fixture) follow(address string) <-chan string {
+	f.Helper()
+
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	if response.Header.Get("Content-Type") != "text/event-stream" {
+		f.Fatalf("%d %v", response.StatusCode, response.Header)
+	}
+
+	lines := make(chan string, 100)
+
+	go func() {
+		defer close(lines)
+		defer response.Body.Close()
+
+		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+	}()
+
+	return lines
+}
+
+// look lets a stream look for changes, and returns whether it has reported one.
+func (f *fixture) look(lines <-chan string) bool {
+	f.Helper()
+
+	f.waitForStream()
+	f.liveClock.Step(time.Second)
+	f.waitForStream() // the stream has looked, and waits again
+
+	for changed := false; ; {
+		select {
+		case line := <-lines:
+			changed = changed || line == "event: change"
+		case <-time.After(100 * time.Millisecond): // what the stream has written has arrived
+			return changed
+		}
+	}
+}
+
+// waitForStream waits until a stream waits for its next look.
+func (f *fixture) waitForStream() {
+	f.Helper()
+
+	for !f.liveClock.HasWaiters() {
+		select {
+		case <-f.Context().Done():
+			f.Fatal("the test has ended")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// TestLive follows the pages of an operation and an instance, and a list.
+func TestLive(t *testing.T) {
+	for query, change := range map[string]func(f *fixture){
+		"?operation=op-a": func(f *fixture) { f.cancel("op-a") },
+		"?instance=a":     func(f *fixture) { f.cancel("op-a") },
+		"":                func(f *fixture) { f.position.Add(1) },
+	} {
+		t.Run(strings.Trim(query, "?"), func(t *testing.T) {
+			f := newFixture(t)
+			f.instance("a", process.InProgress)
+
+			lines := f.follow(f.serve() + "/console/live" + query)
+
+			if f.look(lines) {
+				t.Error("a change is reported although nothing has changed")
+			}
+
+			change(f)
+
+			if !f.look(lines) {
+				t.Error("the change is not reported")
+			}
+
+			if f.look(lines) {
+				t.Error("the change is reported twice")
+			}
+		})
+	}
+}
+
+func (f *fixture) cancel(id string) {
+	f.Helper()
+
+	if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+		_, err := f.operations.CancelOne(f.Context(), tx, id, "test", f.clock.Now().Add(time.Second))
+
+		return err
+	}); err != nil {
+		f.Fatal(err)
+	}
+}

@@ -1,0 +1,124 @@
+package views
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// Overview is the state of the fleet.
+type Overview struct {
+	// Total is the number of instances, and States the number in each state.
+	Total  int
+	States []Count
+	// Failures are the failed operations of the last 24 hours by error, the most frequent first.
+	Failures []Count
+	// Durations are the usual durations of the kinds of operations.
+	Durations []Span
+	// Stuck are operations that may need an operator.
+	Stuck []operatorapi.Operation
+	// Systems are the systems that do not respond, as this replica sees them.
+	Systems []operatorapi.System
+	// Pool are the cloud accounts, or nil without an account pool. PoolProblem says why they are unknown.
+	Pool        []PoolType
+	PoolProblem string
+	Now         time.Time
+}
+
+// Count is a number with a name.
+type Count struct {
+	Name   string
+	Number int
+}
+
+// Span is the usual duration of a kind of operations: the median, and the duration within which 95 % end.
+type Span struct {
+	Name         string
+	Likely, Late time.Duration
+}
+
+// PoolType are the numbers of cloud accounts of a type by state.
+type PoolType struct {
+	Name   string
+	States map[string]int
+}
+
+// Total returns the number of accounts.
+func (p PoolType) Total() int {
+	total := 0
+	for _, number := range p.States {
+		total += number
+	}
+
+	return total
+}
+
+// The geometry of charts, in the units of their view boxes.
+const (
+	chartWidth = 480
+	chartName  = 170
+	chartValue = 70
+	chartRow   = 26
+	chartBar   = 14
+)
+
+// bar is a row of a chart with a bar.
+type bar struct {
+	Name, Value string
+	// Width and Range are the lengths of the bar and of its lighter end.
+	Width, Range int
+	Tone         string
+}
+
+// y returns the coordinate of a row.
+func y(row, offset int) string { return strconv.Itoa(row*chartRow + offset) }
+
+func number(value int) string { return strconv.Itoa(value) }
+
+// bars returns the rows of a chart of numbers. Every number that is not 0 is visible.
+func bars(counts []Count, toneOf func(string) string) []bar {
+	most := 1
+	for _, count := range counts {
+		most = max(most, count.Number)
+	}
+
+	rows := make([]bar, 0, len(counts))
+
+	for _, count := range counts {
+		row := bar{Name: count.Name, Value: strconv.Itoa(count.Number), Tone: toneOf(count.Name)}
+		if count.Number > 0 {
+			row.Width = max(count.Number*(chartWidth-chartName-chartValue)/most, 3)
+		}
+
+		rows = append(rows, row)
+	}
+
+	return rows
+}
+
+// spans returns the rows of a chart of durations.
+func spans(durations []Span) []bar {
+	var latest time.Duration
+	for _, span := range durations {
+		latest = max(latest, span.Late)
+	}
+
+	rows := make([]bar, 0, len(durations))
+
+	for _, span := range durations {
+		width := func(d time.Duration) int {
+			return max(int(int64(d)*(chartWidth-chartName-chartValue)/max(int64(latest), 1)), 3)
+		}
+
+		rows = append(rows, bar{
+			Name: span.Name, Value: duration(span.Likely) + " – " + duration(span.Late), Tone: "busy",
+			Width: width(span.Likely), Range: max(width(span.Late)-width(span.Likely), 0),
+		})
+	}
+
+	return rows
+}
+
+// badTone is the colour of failures.
+func badTone(string) string { return "bad" }
