@@ -140,6 +140,16 @@ func (s stores) waveCalls(id string) map[string]call {
 
 			return err
 		}),
+		"orchestrations.Starts": func(ctx context.Context) error {
+			_, err := s.orchestrations.Starts(ctx, s.db.Reader(), "o6")
+
+			return err
+		},
+		"orchestrations.CountTargets": func(ctx context.Context) error {
+			_, err := s.orchestrations.CountTargets(ctx, s.db.Reader(), []string{"o6", "o7"})
+
+			return err
+		},
 		"orchestrations.WaveStats": func(ctx context.Context) error {
 			_, err := s.orchestrations.WaveStats(ctx, s.db.Reader(), "o6")
 

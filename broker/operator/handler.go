@@ -168,6 +168,9 @@ func New(options Options) *API {
 		Accounts: accounts{options.Instances, options.Leftovers, options.Objects, options.EventLog}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
 		Settings: options.Settings,
 		UserText: options.UserText,
+		Percent: func(record process.Record) int {
+			return options.Estimator.Forecast(record, "", options.Clock.Now()).Percent
+		},
 		Forecast: func(ctx context.Context, record process.Record) process.Forecast {
 			return options.Estimator.Forecast(record, options.planOf(ctx, record.InstanceID), options.Clock.Now())
 		},

@@ -97,9 +97,24 @@ func (a *API) OrchestrationList(ctx context.Context, query operatorserver.Query)
 		return operatorapi.OrchestrationList{}, err
 	}
 
+	var unfinished []string
+
+	for _, each := range listed {
+		if !each.State.Ended() && each.State != environment.OrchestrationPlanned {
+			unfinished = append(unfinished, each.ID)
+		}
+	}
+
+	counts, err := a.Orchestrations.CountTargets(ctx, a.DB.Reader(), unfinished)
+	if err != nil {
+		return operatorapi.OrchestrationList{}, err
+	}
+
 	list := operatorapi.OrchestrationList{Data: []operatorapi.Orchestration{}, Page: operatorapi.Page{Count: len(listed), TotalCount: &total}}
 	for _, each := range listed {
-		list.Data = append(list.Data, shownOrchestration(each))
+		shown := shownOrchestration(each)
+		shown.Percent = orchestration.PercentOf(counts[each.ID])
+		list.Data = append(list.Data, shown)
 	}
 
 	return list, nil
@@ -171,7 +186,13 @@ func (a *API) OrchestrationDetails(ctx context.Context, id string) (operatorapi.
 	waves, err := a.Orchestrations.WaveStats(ctx, a.DB.Reader(), found.ID)
 	shown.Explanation = orchestration.Explain(found, waves, a.Clock.Now())
 
-	forecast := orchestration.ForecastOf(found, waves, a.Estimator, a.Clock.Now())
+	var starts []orchestrations.Start
+
+	if err == nil && orchestration.Timed(found) {
+		starts, err = a.Orchestrations.Starts(ctx, a.DB.Reader(), found.ID)
+	}
+
+	forecast := orchestration.ForecastOf(found, waves, starts, a.Estimator, a.Clock.Now())
 	shown.Percent, shown.EstimatedEnd, shown.LatestEnd = forecast.Percent, forecast.Likely, forecast.Latest
 
 	for _, wave := range slices.Sorted(maps.Keys(waves)) {

@@ -58,6 +58,10 @@ func TestOrchestrations(t *testing.T) {
 		if len(list.Data) != want || list.Count != want || list.TotalCount == nil || list.Data == nil {
 			t.Errorf("%s: got %+v", query, list)
 		}
+
+		if want == 1 && list.Data[0].Percent != 50 {
+			t.Errorf("%s: the list has %d %%, want half of the targets", query, list.Data[0].Percent)
+		}
 	}
 
 	targets := read[operatorapi.OrchestrationOperationList](b, b.want("its operations", b.do("viewer", "GET", "/orchestrations/"+id+"/operations"), 200))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
 // Forecast is the progress of an orchestration and of its waves, and predicts its end.
@@ -22,9 +23,10 @@ type Durations interface {
 }
 
 // ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times. waves has the
-// numbers of targets of each wave in each current state. An upgrade that runs counts as half of one. The end is unknown while the
-// orchestration is stopped or not applied, if it waits for maintenance windows, and if no upgrade of the kind has succeeded yet.
-func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, durations Durations, now time.Time) Forecast {
+// numbers of targets of each wave in each current state, and starts has the times at which pending targets can start; it is needed only if
+// Timed. An upgrade that runs counts as half of one. The end is unknown while the orchestration is stopped or not applied, and if no upgrade of
+// the kind has succeeded yet.
+func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start, durations Durations, now time.Time) Forecast {
 	forecast := Forecast{Waves: map[int]int{}}
 
 	var total work
@@ -43,16 +45,42 @@ func ForecastOf(orchestration environment.Orchestration, waves map[int]map[strin
 	forecast.Percent = min(total.percent(), 99) //nolint:mnd // it has not ended
 
 	likely, late := durations.Usual(orchestration.Kind)
-	if likely > 0 && !orchestration.Parameters.Strategy.MaintenanceWindow && starts(orchestration.State) {
+	if likely == 0 || !runs(orchestration.State) {
+		return forecast
+	}
+
+	if Timed(orchestration) {
+		forecast.Likely = endInWindows(orchestration, waves, starts, likely, now)
+	} else {
 		forecast.Likely = endOf(orchestration, waves, likely, now)
+	}
+
+	if !forecast.Likely.IsZero() {
 		forecast.Latest = forecast.Likely.Add(late - likely)
 	}
 
 	return forecast
 }
 
-// starts reports whether the orchestration starts upgrades.
-func starts(state environment.OrchestrationState) bool {
+// Timed reports whether the targets of the orchestration have times of their own: maintenance windows, or times of their owners.
+func Timed(orchestration environment.Orchestration) bool {
+	strategy := orchestration.Parameters.Strategy
+
+	return strategy.MaintenanceWindow || !strategy.Deadline.IsZero()
+}
+
+// PercentOf returns the percentage of an unfinished orchestration, from 0 to 99. stats has the numbers of targets in each state.
+func PercentOf(stats map[string]int) int {
+	total := workOf(stats)
+	if total.all == 0 {
+		return 0
+	}
+
+	return min(total.percent(), 99) //nolint:mnd // it has not ended
+}
+
+// runs reports whether the orchestration starts upgrades.
+func runs(state environment.OrchestrationState) bool {
 	return state == environment.OrchestrationInProgress || state == environment.OrchestrationRetrying
 }
 

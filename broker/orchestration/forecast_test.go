@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
 // usual are durations of past operations.
@@ -99,14 +100,6 @@ func TestForecast(t *testing.T) {
 			process.Forecast{Percent: 50},
 			map[int]int{1: 50},
 		},
-		"windows": {
-			"the maintenance windows decide",
-			func(o *environment.Orchestration) { o.Parameters.Strategy.MaintenanceWindow = true },
-			map[int]stats{1: {"succeeded": 1, "pending": 1}},
-			past,
-			process.Forecast{Percent: 50},
-			map[int]int{1: 50},
-		},
 		"no past": {
 			"no upgrade has succeeded yet",
 			nil,
@@ -146,8 +139,83 @@ func TestForecast(t *testing.T) {
 			}
 
 			want := orchestration.Forecast{Forecast: c.want, Waves: c.percent}
-			if diff := cmp.Diff(want, orchestration.ForecastOf(shown, c.waves, c.past, now)); diff != "" {
+			if diff := cmp.Diff(want, orchestration.ForecastOf(shown, c.waves, nil, c.past, now)); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestForecastInWindows predicts the ends of orchestrations with maintenance windows of 20 minutes, and with times of owners. The upgrades
+// take ten minutes, with two workers.
+func TestForecastInWindows(t *testing.T) {
+	t.Parallel()
+
+	const window = "daily 04:00:00-04:20:00 UTC"
+
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	at := func(day, hour, minute int) time.Time { return time.Date(2026, 1, day, hour, minute, 0, 0, time.UTC) }
+	inWindow := func(wave, count int) orchestrations.Start {
+		return orchestrations.Start{Wave: wave, Window: window, NotBefore: at(2, 4, 0), NotAfter: at(2, 4, 20), Count: count}
+	}
+
+	type stats = map[string]int
+
+	cases := map[string]struct {
+		reason string
+		change func(*fleet.Strategy)
+		waves  map[int]stats
+		starts []orchestrations.Start
+		want   time.Time
+	}{
+		"one window": {
+			"two batches of two fit", nil, map[int]stats{1: {"pending": 4}}, []orchestrations.Start{inWindow(1, 4)}, at(2, 4, 20),
+		},
+		"two windows": {
+			"the fifth waits for the next day", nil, map[int]stats{1: {"pending": 5}}, []orchestrations.Start{inWindow(1, 5)}, at(3, 4, 10),
+		},
+		"busy workers": {
+			"running upgrades end first", nil, map[int]stats{1: {"in progress": 2}}, nil, at(2, 3, 5),
+		},
+		"waves": {
+			"the second wave has missed the window of the first one, because of the soak time", func(s *fleet.Strategy) {
+				s.Waves = []fleet.Wave{{Number: 1, Soak: "1h"}}
+			}, map[int]stats{1: {"pending": 1}, 2: {"pending": 1}}, []orchestrations.Start{inWindow(1, 1), inWindow(2, 1)}, at(3, 4, 10),
+		},
+		"deadline": {
+			"upgrades that would start later are canceled", func(s *fleet.Strategy) { s.Deadline = at(3, 0, 0) },
+			map[int]stats{1: {"pending": 5}},
+			[]orchestrations.Start{inWindow(1, 5)},
+			at(2, 4, 20),
+		},
+		"owner": {
+			"the time of an owner does not delay the second wave", func(s *fleet.Strategy) { s.Waves, s.Deadline = []fleet.Wave{{Number: 1}}, at(9, 0, 0) },
+			map[int]stats{1: {"pending": 1}, 2: {"pending": 1}},
+			[]orchestrations.Start{{NotBefore: at(5, 12, 0), Count: 1}, inWindow(2, 1)},
+			at(5, 12, 10),
+		},
+		"unreadable": {
+			"a window that cannot be read has no next occurrence", nil,
+			map[int]stats{1: {"pending": 1}},
+			[]orchestrations.Start{{Wave: 1, Window: "x", NotBefore: at(1, 0, 0), NotAfter: at(1, 1, 0), Count: 1}},
+			time.Time{},
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			shown := environment.Orchestration{State: environment.OrchestrationInProgress, Kind: environment.KindUpgradeKyma}
+			shown.Parameters.Strategy = fleet.Strategy{Parallel: &fleet.Parallel{Workers: 2}, MaintenanceWindow: true}
+
+			if c.change != nil {
+				c.change(&shown.Parameters.Strategy)
+			}
+
+			got := orchestration.ForecastOf(shown, c.waves, c.starts, usual{10 * time.Minute, 30 * time.Minute}, now)
+			if !got.Likely.Equal(c.want) || !c.want.IsZero() && !got.Latest.Equal(c.want.Add(20*time.Minute)) {
+				t.Errorf("%s: the end is %s to %s, want %s", c.reason, got.Likely, got.Latest, c.want)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package ebctl
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,6 +112,15 @@ func newOperationListCommand(session *session) *cobra.Command {
 	return command
 }
 
+// withPercent returns a state with the percentage of the work that is done, unless it is 0.
+func withPercent(state string, percent int) string {
+	if percent == 0 {
+		return state
+	}
+
+	return fmt.Sprintf("%s, %d %%", state, percent)
+}
+
 // operationRow returns the table row of an operation. It shows the ID of an instance that has no name, such as a deleted one. The
 // duration is the time from the start of the operation to its end, or to now.
 func (s *session) operationRow(operation operatorapi.Operation) []string {
@@ -126,7 +136,7 @@ func (s *session) operationRow(operation operatorapi.Operation) []string {
 	}
 
 	return []string{
-		operation.ID, cmp.Or(operation.InstanceName, operation.InstanceID), operation.Kind, string(operation.State),
+		operation.ID, cmp.Or(operation.InstanceName, operation.InstanceID), operation.Kind, withPercent(string(operation.State), operation.Percent),
 		operation.Stage, operation.Step, s.age(operation.CreatedAt), duration, explain.ProblemText(operation.Problem),
 		operation.InstanceID, operation.OrderedBy,
 	}

@@ -106,7 +106,7 @@ func orchestrationLister(session *session, state *string) lister[operatorapi.Orc
 		},
 		row: func(each operatorapi.Orchestration) []string {
 			return []string{
-				each.OrchestrationID, each.Type, each.State, session.age(each.CreatedAt), each.OrderedBy, each.Description,
+				each.OrchestrationID, each.Type, withPercent(each.State, each.Percent), session.age(each.CreatedAt), each.OrderedBy, each.Description,
 				strconv.FormatBool(each.Parameters.DryRun),
 			}
 		},

@@ -793,7 +793,7 @@ type Operation struct {
 	// OrderedBy The user on whose behalf the operation was accepted: the platform's user if the platform names one, otherwise the sender of the request.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
 
-	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only on GET /operations/{operation_id} of the broker, until the operation ends.
+	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only of the broker, until the operation ends. Lists have the part at the beginning of the step, for all plans.
 	Percent int `json:"percent,omitempty,omitzero"`
 
 	// PredecessorID The failed or canceled operation that this operation retries.
@@ -869,7 +869,7 @@ type Orchestration struct {
 	CreatedAt   time.Time `json:"createdAt"`
 	Description string    `json:"description"`
 
-	// EstimatedEnd The expected end, from the durations of past upgrades, the limits and the soak times. Absent in lists, while nothing starts, with maintenance windows, and if no upgrade of the type has succeeded yet.
+	// EstimatedEnd The expected end, from the durations of past upgrades, the limits, the soak times, the maintenance windows and the times of owners. Absent in lists, while nothing starts, and if no upgrade of the type has succeeded yet.
 	EstimatedEnd time.Time `json:"estimatedEnd,omitempty,omitzero"`
 
 	// ExpiresAt Until when the plan can be applied. Only of plans that are not applied.
@@ -891,7 +891,7 @@ type Orchestration struct {
 	// Parameters Which instances an orchestration upgrades, when, and how many at once.
 	Parameters OrchestrationParameters `json:"parameters"`
 
-	// Percent The part of the upgrades that have ended. A running one counts as half. Absent in lists, and after the end.
+	// Percent The part of the upgrades that have ended. A running one counts as half. Absent for plans, and after the end.
 	Percent int `json:"percent,omitempty,omitzero"`
 
 	// SoakUntil When the next wave begins. Absent while operations of this one are unfinished.

@@ -96,6 +96,8 @@ type Options struct {
 	Systems []*upstream.System
 	// Settings is the configuration of the service.
 	Settings []program.Setting
+	// Percent returns the part of an operation that is done at the beginning of its step, for lists. Nil means that it is unknown.
+	Percent func(record process.Record) int
 	// Forecast predicts the end of an operation. Nil means no predictions.
 	Forecast func(ctx context.Context, record process.Record) process.Forecast
 	// UserText returns the text that the platform shows to its users about an operation. Nil means that operations have no such text.

@@ -44,7 +44,7 @@ func (a *API) OperationList(ctx context.Context, query Query) (operatorapi.Opera
 		return list, err
 	}
 
-	list.Data, list.Page, err = ReadList(ctx, query.Page, filter, a.Operations.List, a.Operations.Count, a.Operation,
+	list.Data, list.Page, err = ReadList(ctx, query.Page, filter, a.Operations.List, a.Operations.Count, a.listed,
 		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
 	if err != nil {
 		return list, err
@@ -99,6 +99,16 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 	}
 
 	return filter, a.Subjects.Select(query.Values, &filter)
+}
+
+// listed converts an operation for lists.
+func (a *API) listed(record process.Record) operatorapi.Operation {
+	shown := a.Operation(record)
+	if a.Percent != nil && !record.State.Terminal() && !record.StartedAt.IsZero() {
+		shown.Percent = a.Percent(record)
+	}
+
+	return shown
 }
 
 // OperationStates returns the states of operations.
