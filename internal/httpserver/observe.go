@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -64,8 +65,9 @@ type notes struct {
 	fields logrus.Fields
 	// cause is the cause of a refusal or panic, or nil.
 	cause error
-	// route and plan are labels of the metrics.
+	// route and plan are labels of the metrics, and so is result, which replaces the status of the response unless it is 0.
 	route, plan string
+	result      int
 	// poll marks a request that its client repeats until something has changed.
 	poll bool
 }
@@ -93,6 +95,13 @@ func NoteRoute(ctx context.Context, route string) {
 func NotePlan(ctx context.Context, plan string) {
 	if line := notesOf(ctx); line != nil {
 		line.plan = plan
+	}
+}
+
+// NoteResult sets the status of the request in the metrics. GraphQL responses with an error have status 200, so they would not count as errors.
+func NoteResult(ctx context.Context, status int) {
+	if line := notesOf(ctx); line != nil {
+		line.result = status
 	}
 }
 
@@ -147,7 +156,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "environment_broker_http_requests_total",
-			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog.",
+			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog. GraphQL responses with an error have the status of the error.",
 		}, []string{"method", "route", "plan", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "environment_broker_http_request_duration_seconds", Help: "Duration of requests until the end of the response.",
@@ -169,6 +178,6 @@ func (m *Metrics) count(method string, line *notes, status int, took time.Durati
 		method = "other"
 	}
 
-	m.requests.WithLabelValues(method, line.route, line.plan, strconv.Itoa(status)).Inc()
+	m.requests.WithLabelValues(method, line.route, line.plan, strconv.Itoa(cmp.Or(line.result, status))).Inc()
 	m.duration.WithLabelValues(method, line.route).Observe(took.Seconds())
 }

@@ -67,7 +67,7 @@ func TestRequestsAreCountedByRouteAndPlan(t *testing.T) {
 	}
 
 	want := `
-		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog.
+		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog. GraphQL responses with an error have the status of the error.
 		# TYPE environment_broker_http_requests_total counter
 		environment_broker_http_requests_total{method="GET",plan="",route="",status="404"} 1
 		environment_broker_http_requests_total{method="GET",plan="",route="/things/{id}",status="410"} 1

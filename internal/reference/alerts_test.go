@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metricsql"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/accountpool"
@@ -25,11 +25,12 @@ const (
 )
 
 type alert struct {
-	Alert, Expr, For    string
-	Labels, Annotations map[string]string
+	Alert, Record, Expr, For string
+	Labels, Annotations      map[string]string
 }
 
-func alerts(t *testing.T) []alert {
+// rules returns the recording rules and the alerts.
+func rules(t *testing.T) (recorded, alerts []alert) {
 	t.Helper()
 
 	text, err := os.ReadFile(alertsFile)
@@ -47,56 +48,49 @@ func alerts(t *testing.T) []alert {
 		t.Fatal(err)
 	}
 
-	var all []alert
 	for _, group := range file.Groups {
-		all = append(all, group.Rules...)
+		for _, rule := range group.Rules {
+			if rule.Record != "" {
+				recorded = append(recorded, rule)
+			} else {
+				alerts = append(alerts, rule)
+			}
+		}
 	}
 
-	return all
+	return recorded, alerts
 }
 
 // expression is the parsed expression of a rule.
 type expression struct {
-	metrics []*metricsql.MetricExpr
+	metrics []*parser.VectorSelector
 	// grouped lists the labels that remain after grouping. Nil means that all labels remain.
 	grouped []string
-	// unsupported lists functions that Prometheus rejects although the parser accepts them. The parser's language is a superset
-	// of PromQL.
-	unsupported []string
 }
 
 func parse(t *testing.T, text string) expression {
 	t.Helper()
 
-	parsed, err := metricsql.Parse(text)
+	parsed, err := parser.ParseExpr(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 
 	var found expression
 
-	metricsql.VisitAll(parsed, func(each metricsql.Expr) {
-		switch each := each.(type) {
-		case *metricsql.MetricExpr:
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		switch each := node.(type) {
+		case *parser.VectorSelector:
 			found.metrics = append(found.metrics, each)
-		case *metricsql.AggrFuncExpr:
-			found.grouped = append(found.grouped, each.Modifier.Args...)
+		case *parser.AggregateExpr:
+			found.grouped = append(found.grouped, each.Grouping...)
 
-			if !slices.Contains([]string{"sum", "max"}, each.Name) || each.Modifier.Op != "by" {
-				found.unsupported = append(found.unsupported, each.Name)
-			}
-		case *metricsql.FuncExpr:
-			window, ranged := each.Args[:0:0], slices.Contains([]string{"rate", "increase"}, each.Name)
-			for _, argument := range each.Args {
-				if rollup, is := argument.(*metricsql.RollupExpr); is && rollup.Window != nil {
-					window = append(window, argument)
-				}
-			}
-
-			if !ranged && !slices.Contains([]string{"absent", "histogram_quantile", "time"}, each.Name) || ranged != (len(window) == 1) {
-				found.unsupported = append(found.unsupported, each.Name)
+			if each.Without {
+				t.Errorf("%s: group with by, so that the test knows the labels that remain", text)
 			}
 		}
+
+		return nil
 	})
 
 	return found
@@ -116,12 +110,13 @@ func exposed(t *testing.T) map[string][]string {
 // value that never occurs, would never fire.
 func TestAlertsMatchTheMetrics(t *testing.T) {
 	all := exposed(t)
+	recorded, alerts := rules(t)
 
-	for _, rule := range alerts(t) {
-		t.Run(rule.Alert, func(t *testing.T) {
+	for _, rule := range slices.Concat(recorded, alerts) {
+		t.Run(rule.Alert+rule.Record, func(t *testing.T) {
 			parsed := parse(t, rule.Expr)
-			if len(parsed.unsupported) > 0 || len(parsed.metrics) == 0 {
-				t.Errorf("the expression has unsupported functions %v, or no metric: %d metrics", parsed.unsupported, len(parsed.metrics))
+			if len(parsed.metrics) == 0 {
+				t.Error("the expression has no metric")
 			}
 
 			left := slices.Clone(parsed.grouped)
@@ -131,7 +126,7 @@ func TestAlertsMatchTheMetrics(t *testing.T) {
 
 				for _, label := range parsed.grouped {
 					if !slices.Contains(labels, label) {
-						t.Errorf("grouped by %s, which %s does not have", label, metric.LabelFilterss[0][0].Value)
+						t.Errorf("grouped by %s, which %s does not have", label, metric.Name)
 					}
 				}
 
@@ -140,17 +135,25 @@ func TestAlertsMatchTheMetrics(t *testing.T) {
 				}
 			}
 
+			if rule.Record != "" {
+				all[rule.Record] = []string{strings.Join(left, " "), "recorded"}
+
+				return
+			}
+
 			checkTexts(t, rule, left)
 		})
 	}
 }
 
 // checkMetric checks the filters of a metric and returns the metric's labels, including the labels that Prometheus adds.
-func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.MetricExpr) []string {
+func checkMetric(t *testing.T, all map[string][]string, metric *parser.VectorSelector) []string {
 	t.Helper()
 
-	filters := metric.LabelFilterss[0]
-	name, isBucket := strings.CutSuffix(filters[0].Value, "_bucket")
+	name, isBucket := strings.CutSuffix(metric.Name, "_bucket")
+	if _, known := all[name]; !known {
+		name = strings.TrimSuffix(name, "_count")
+	}
 
 	found, known := all[name]
 	if !known {
@@ -162,36 +165,48 @@ func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.Metric
 		labels = append(labels, "le")
 	}
 
-	for _, filter := range filters[1:] {
-		if !slices.Contains(labels, filter.Label) {
-			t.Errorf("%s has no label %s", name, filter.Label)
+	for _, filter := range metric.LabelMatchers {
+		if filter.Name == "__name__" {
+			continue
 		}
 
-		if !occurs(filter, found[1]) {
-			t.Errorf("%s never has the %s %q: %s", name, filter.Label, filter.Value, found[1])
+		if !slices.Contains(labels, filter.Name) {
+			t.Errorf("%s has no label %s", name, filter.Name)
+		}
+
+		for value := range strings.SplitSeq(filter.Value, "|") {
+			if !occurs(filter.Name, value, found[1]) {
+				t.Errorf("%s never has the %s %q: %s", name, filter.Name, value, found[1])
+			}
 		}
 	}
 
 	return labels
 }
 
-// occurs reports whether a label can have the value of the filter. The help text of the metric lists the values of most
-// labels.
-func occurs(filter metricsql.LabelFilter, help string) bool {
-	switch filter.Label {
+// occurs reports whether a label can have the value. The help text of the metric lists the values of most labels. The values of requests and
+// the bounds of histograms are compared with running services by test/e2e.
+func occurs(label, value, help string) bool {
+	switch label {
+	case "method", "route", "status", "le":
+		return true
+	case "kind":
+		return slices.Contains([]string{environment.KindProvision, environment.KindUpdate, environment.KindDeprovision}, value)
 	case "system":
-		return filter.Value == "gardener"
+		return value == "gardener"
 	case "state":
-		ofAccount := strings.Contains(help, "account pool") && slices.Contains(accountpool.States(), accountpool.State(filter.Value))
+		ofAccount := strings.Contains(help, "account pool") && slices.Contains(accountpool.States(), accountpool.State(value))
 
-		ofOrchestration := strings.Contains(help, "orchestrations") && environment.OrchestrationState(filter.Value).Stopped()
+		ofOrchestration := strings.Contains(help, "orchestrations") && environment.OrchestrationState(value).Stopped()
 
-		return ofAccount || ofOrchestration || slices.Contains([]process.State{process.Pending, process.InProgress, process.Canceling, process.Failed}, process.State(filter.Value))
+		return ofAccount || ofOrchestration || slices.Contains([]process.State{
+			process.Pending, process.InProgress, process.Canceling, process.Failed, process.Succeeded,
+		}, process.State(value))
 	}
 
-	isReason := func(meaning failure.ReasonMeaning) bool { return meaning.Reason == filter.Value }
+	isReason := func(meaning failure.ReasonMeaning) bool { return meaning.Reason == value }
 
-	return strings.Contains(help, filter.Value) || slices.ContainsFunc(failure.Reasons(), isReason)
+	return strings.Contains(help, value) || slices.ContainsFunc(failure.Reasons(), isReason)
 }
 
 var shown = regexp.MustCompile(`\$labels\.(\w+)`)
@@ -225,13 +240,16 @@ func TestAlertsAreDocumented(t *testing.T) {
 
 	var explained, want []string
 
-	for line := range strings.Lines(string(page)) {
+	table, _, _ := strings.Cut(string(page), "\n## ")
+
+	for line := range strings.Lines(table) {
 		if cells := strings.Split(strings.Trim(line, "|\n"), "|"); len(cells) == 3 && !strings.Contains(line, "---") {
 			explained = append(explained, strings.FieldsFunc(cells[0], func(r rune) bool { return r == ',' || r == ' ' })...)
 		}
 	}
 
-	for _, rule := range alerts(t) {
+	_, alerts := rules(t)
+	for _, rule := range alerts {
 		want = append(want, rule.Alert)
 	}
 

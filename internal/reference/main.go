@@ -5,12 +5,15 @@
 // The tests compare the generated pages, the metrics page and the alert rules with the code of both services. The command can
 // import any package, because no package imports the command.
 //
+// It also generates the Grafana dashboards in resources/dashboards.
+//
 // To add a page, add a template to the folder pages, a function that returns the data for the template, and an entry in the
 // function pages.
 package main
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,7 +23,7 @@ import (
 	"text/template"
 )
 
-//go:generate go run . ../../docs
+//go:generate go run . ../../docs ../../resources/dashboards
 
 //go:embed pages
 var templates embed.FS
@@ -45,7 +48,7 @@ func pages() []page {
 }
 
 func main() {
-	if err := write(os.Args[1]); err != nil {
+	if err := errors.Join(write(os.Args[1]), writeDashboards(os.Args[1], os.Args[2])); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -99,12 +99,23 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 	response := next(ctx)
 
 	if len(response.Errors) > 0 {
+		httpserver.NoteResult(ctx, statusOf(response.Errors[0]))
 		end(response.Errors[0].Message)
 	} else {
 		end("")
 	}
 
 	return response
+}
+
+// statusOf returns the HTTP status that an error would have in the operator API. Errors without a kind are those of the request.
+func statusOf(err *gqlerror.Error) int {
+	problem, ours := errors.AsType[*failure.Error](err)
+	if !ours {
+		return http.StatusBadRequest
+	}
+
+	return failure.MappingOf(problem.Kind).HTTP
 }
 
 // Recorder records rejected mutations and denied kubeconfigs in the audit log.

@@ -43,11 +43,11 @@ func TestRequestsAreCountedByField(t *testing.T) {
 	}
 
 	want := `
-		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog.
+		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog. GraphQL responses with an error have the status of the error.
 		# TYPE environment_broker_http_requests_total counter
 		environment_broker_http_requests_total{method="POST",plan="",route="",status="422"} 1
-		environment_broker_http_requests_total{method="POST",plan="",route="mutation deprovisionRuntime",status="200"} 1
-		environment_broker_http_requests_total{method="POST",plan="",route="query runtimeOperationStatus",status="200"} 1
+		environment_broker_http_requests_total{method="POST",plan="",route="mutation deprovisionRuntime",status="404"} 1
+		environment_broker_http_requests_total{method="POST",plan="",route="query runtimeOperationStatus",status="404"} 1
 	`
 	if err := testutil.GatherAndCompare(f.metrics, strings.NewReader(want), "environment_broker_http_requests_total"); err != nil {
 		t.Error(err)

@@ -1,0 +1,89 @@
+package promql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+)
+
+// Rules are recording and alerting rules, evaluated as Prometheus does: the rules of a group in order, and an alert fires when its expression
+// has returned a series at every evaluation for the duration of its "for".
+type Rules struct {
+	Samples *Samples
+
+	groups []rulefmt.RuleGroup
+	// pending is the time since when an alert has been active, by its name and labels.
+	pending map[string]time.Time
+}
+
+// Load parses and validates a file of rules, including the templates of its annotations.
+func Load(content []byte, samples *Samples) (*Rules, error) {
+	parsed, problems := rulefmt.Parse(content, false, model.UTF8Validation)
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+
+	return &Rules{Samples: samples, groups: parsed.Groups, pending: map[string]time.Time{}}, nil
+}
+
+// All returns all rules in their order.
+func (r *Rules) All() []rulefmt.Rule {
+	var all []rulefmt.Rule
+	for _, group := range r.groups {
+		all = append(all, group.Rules...)
+	}
+
+	return all
+}
+
+// Evaluate evaluates the rules of one group at a moment, and returns the names of the firing alerts.
+func (r *Rules) Evaluate(ctx context.Context, group string, at time.Time) ([]string, error) {
+	var firing []string
+
+	index := slices.IndexFunc(r.groups, func(one rulefmt.RuleGroup) bool { return one.Name == group })
+	if index < 0 {
+		return nil, fmt.Errorf("there is no group %s", group)
+	}
+
+	active := map[string]bool{}
+
+	for _, rule := range r.groups[index].Rules {
+		vector, err := r.Samples.Query(ctx, rule.Expr, at)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s%s: %w", rule.Record, rule.Alert, err)
+		}
+
+		for _, one := range vector {
+			if rule.Record != "" {
+				r.Samples.Add(at, labels.NewBuilder(one.Metric).Set(model.MetricNameLabel, rule.Record).Labels(), one.F)
+
+				continue
+			}
+
+			key := rule.Alert + one.Metric.String()
+			active[key] = true
+
+			if _, found := r.pending[key]; !found {
+				r.pending[key] = at
+			}
+
+			if at.Sub(r.pending[key]) >= time.Duration(rule.For) && !slices.Contains(firing, rule.Alert) {
+				firing = append(firing, rule.Alert)
+			}
+		}
+	}
+
+	for key := range r.pending {
+		if !active[key] {
+			delete(r.pending, key)
+		}
+	}
+
+	return firing, nil
+}
