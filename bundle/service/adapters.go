@@ -7,10 +7,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
-	"github.com/sirupsen/logrus"
-
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/source"
 	"github.com/environment-broker/environment-broker/bundle/store"
@@ -65,9 +61,4 @@ func (c contents) OpenUpload(bundle string) (io.ReadCloser, error) {
 	upload, _, err := c.Store.OpenUpload(bundle)
 
 	return upload, err
-}
-
-// Logger returns a logger for controller-runtime that writes to ours.
-func Logger(log logrus.FieldLogger) logr.Logger {
-	return funcr.New(func(prefix, arguments string) { log.WithField("logger", prefix).Info(arguments) }, funcr.Options{})
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
@@ -130,7 +131,7 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 	skip := true // several services may run in one process, as in tests
 
 	built, err := ctrl.NewManager(cluster, manager.Options{
-		Scheme: scheme, Logger: Logger(s.log), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		Scheme: scheme, Logger: logging.Logr(s.log), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 		LeaderElection: s.config.LeaderElection, LeaderElectionID: s.config.lease(), LeaderElectionNamespace: s.config.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -179,7 +180,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 	s.unpacker, err = bundles.NewUnpacker(bundles.UnpackerOptions{
 		Source: fetcher{sources}, Store: s.contents, Classes: s.config.classes(s.renderer),
 		Workers: s.config.Bundles.Workers, Timeout: s.config.Bundles.Timeout, Retry: minRetry, MaxRetry: s.config.Bundles.MaxRetry,
-		Folder: s.temporary, Registry: s.health.Registry(), Log: Logger(s.log),
+		Folder: s.temporary, Registry: s.health.Registry(), Log: logging.Logr(s.log),
 	})
 
 	return err
@@ -187,7 +188,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 
 // listen binds the addresses of the content server and of the status endpoints.
 func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
-	access, err := content.NewAccess(cluster, s.config.AccessCache, Logger(s.log))
+	access, err := content.NewAccess(cluster, s.config.AccessCache, logging.Logr(s.log))
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 	s.server, err = httpserver.Listen(ctx, s.config.Address, access.Protect(content.NewServer(content.Options{
 		Bundles: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
 		Ours:      s.unpacks,
-		MaxUpload: s.config.Limits.CompressedBytes, Log: Logger(s.log),
+		MaxUpload: s.config.Limits.CompressedBytes, Log: logging.Logr(s.log),
 	})), s.config.ShutdownDelay)
 	if err != nil {
 		return fmt.Errorf("APP_ADDRESS: %w", err)

@@ -27,6 +27,8 @@ func run(ctx context.Context, settings service.Config) error {
 		return fmt.Errorf("%s%w", program.Prefix, err)
 	}
 
+	logging.CaptureLibraries(log)
+
 	broker, err := service.New(ctx, settings, log)
 	if err != nil {
 		return err

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/environment-broker/environment-broker/bundle/renderer/engines"
 	"github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -31,7 +29,7 @@ func run(ctx context.Context, settings service.Config) error {
 		return fmt.Errorf("%s%w", program.Prefix, err)
 	}
 
-	ctrl.SetLogger(service.Logger(log))
+	logging.CaptureLibraries(log)
 
 	settings.Rendering.Enabled = true
 

@@ -28,6 +28,8 @@ func run(ctx context.Context, settings service.Config) error {
 		return fmt.Errorf("%s%w", program.Prefix, err)
 	}
 
+	logging.CaptureLibraries(log)
+
 	provisioner, err := service.New(ctx, settings, nil, log)
 	if err != nil {
 		return err
