@@ -156,7 +156,7 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 
 	instance, notes, err := a.instanceOf(ctx, each)
 	if err == nil {
-		err = a.checkQuota(ctx, instance)
+		err = checkExclusive(ctx, a.DB, a.Instances, instance)
 	}
 
 	var changes []takeover.Change
@@ -193,13 +193,13 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 	return nil
 }
 
-// checkQuota returns an error if the plan allows one instance per account, and the account has another one.
-func (a *Adopter) checkQuota(ctx context.Context, instance environment.Instance) error {
+// checkExclusive returns an error if the plan allows one instance per account, and the account has another one.
+func checkExclusive(ctx context.Context, db *storage.DB, store *instances.Store, instance environment.Instance) error {
 	if instance.Exclusive == "" {
 		return nil
 	}
 
-	holder, err := a.Instances.Holder(ctx, a.DB.Reader(), instances.Claimed{
+	holder, err := store.Holder(ctx, db.Reader(), instances.Claimed{
 		Exclusive: instance.Exclusive, GlobalAccountID: instance.GlobalAccountID, PlanID: instance.PlanID, Except: instance.ID,
 	})
 	if errors.Is(err, storage.ErrNotFound) {

@@ -12,7 +12,7 @@ import (
 )
 
 // FirstChange returns the fields of the order of a runtime that the first update of its instance changes, if the update has no parameters.
-// order is the order that the Provisioner stores, in the form of its operator API. The note says why the update would be rejected; it is
+// order is the order that the Provisioner stores, in the form of provisionerclient.UpgradeOf. The note says why the update would be rejected; it is
 // empty if it would not.
 func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (changes []takeover.Change, note string, _ error) {
 	updated, err := plan.Update(instance, json.RawMessage(`{}`))
@@ -26,12 +26,7 @@ func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (
 
 	target := instance
 	target.Request.Cluster = updated.Cluster
-	present, _ := order.(map[string]any)
-
-	changes, err = takeover.Changes(
-		map[string]any{"gardenerConfig": present["cluster"], "administrators": present["administrators"]},
-		provisionerclient.UpgradeOf(instance, target), func(string) bool { return false },
-	)
+	changes, err = takeover.Changes(order, provisionerclient.UpgradeOf(instance, target), func(string) bool { return false })
 
 	return changes, "", err
 }
@@ -52,5 +47,7 @@ func (a *Adopter) preview(ctx context.Context, instance environment.Instance) ([
 		return nil, "", err
 	}
 
-	return FirstChange(plan, instance, order)
+	present, _ := order.(map[string]any)
+
+	return FirstChange(plan, instance, map[string]any{"gardenerConfig": present["cluster"], "administrators": present["administrators"]})
 }

@@ -32,5 +32,14 @@ func (p *Plan) Regions() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// Covers reports whether the plan creates clusters of the provider in a region of the provider.
+func (p *Plan) Covers(provider, region string) bool {
+	return !p.OwnCluster && slices.Contains(p.Regions(), region) &&
+		slices.ContainsFunc(p.Offers, func(offer offer) bool { return offer.Provider == provider })
+}
+
+// ServiceID returns the ID of the service.
+func (c *Catalog) ServiceID() string { return c.current.Load().service.ID }
+
 // Plans returns all plans, in the order of the catalog.
 func (c *Catalog) Plans() []*Plan { return slices.Clone(c.current.Load().plans) }

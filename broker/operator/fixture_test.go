@@ -182,7 +182,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
-		Engine: engineOn(t, b.operations), Expirer: b.expirer, Upgrader: &fakeUpgrader{}, UpgradeSteps: func(string, environment.Instance) []string { return []string{} }, Wake: func() { b.woken++ },
+		Engine: engineOn(t, b.operations), Expirer: b.expirer, Upgrader: &fakeUpgrader{}, Shoots: &fakeShoots{}, UpgradeSteps: func(string, environment.Instance) []string { return []string{} }, Wake: func() { b.woken++ },
 	}
 	options.Recorder = audit.NewRecorder(entries, b.db, b.clock, logger)
 

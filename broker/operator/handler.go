@@ -113,6 +113,7 @@ type Options struct {
 	Upgrader Upgrader
 	// UpgradeSteps returns the names of the steps that an upgrade of the kind runs for the instance, in order.
 	UpgradeSteps func(kind string, instance environment.Instance) []string
+	Shoots       ShootAdopter
 	Cleaner      Cleaner
 	Jobs         jobs.Runner
 	// Orchestrator accepts orchestrations. Orchestrations has them.

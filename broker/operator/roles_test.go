@@ -39,6 +39,7 @@ func TestRoles(t *testing.T) {
 		"Platforms":   {"admins see the users of platforms", "GET", "/platforms", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 200}},
 		"Grant":       {"admins share instances", "POST", "/runtimes/x/grant", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Revoke":      {"admins stop sharing", "POST", "/runtimes/x/revoke", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
+		"Adopt":       {"admins take over clusters", "POST", "/shoots/x/adopt", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"Move":        {"admins move instances", "POST", "/runtimes/x/move", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 400}},
 		"fleet":       {"operators may upgrade fleets", "POST", "/upgrade/kyma", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"clusters":    {"operators may upgrade fleets", "POST", "/upgrade/cluster", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/adopt"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/cleanup"
 	"github.com/environment-broker/environment-broker/broker/estimate"
@@ -49,6 +50,7 @@ type operated struct {
 	follow          *feed.Feed
 	wake            func()
 	expirer         expiry.Expirer
+	shoots          adopt.Shoots
 	cleaner         cleanup.Cleaner
 	jobs            jobs.Runner
 	estimator       *estimate.Estimator
@@ -67,7 +69,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
-		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Pool: connected.pool.operated(),
+		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Shoots: parts.shoots, Pool: connected.pool.operated(),
 		Orchestrator: stores.orders(parts.plans, parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), UpgradeSteps: upgradeSteps(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
@@ -114,6 +116,14 @@ func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, i
 func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake func()) expiry.Expirer {
 	return expiry.Expirer{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Periods: periods, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
+	}
+}
+
+// shoots returns the part that turns Shoots into instances.
+func (s stores) shoots(config Config, plans *catalog.Catalog, taker adopt.ShootTaker, recorder *audit.Recorder) adopt.Shoots {
+	return adopt.Shoots{
+		DB: s.db, Instances: s.instances, Operations: s.operations, Endpoints: s.endpoints, Recorder: recorder, Catalog: plans, Quotas: s.quotas,
+		Taker: taker, Periods: config.ExpirationPeriods, Platform: auth.DefaultPlatform, Region: config.DefaultRequestRegion, Clock: clock.RealClock{},
 	}
 }
 

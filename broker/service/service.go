@@ -239,7 +239,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	operators := s.operatorOptions(config, operated{
 		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,
 		recorder: recorder, processes: processes, engine: engine, follow: follow, wake: wake,
-		expirer: expirer, cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
+		expirer: expirer, shoots: stores.shoots(config, plans, provisioner, recorder), cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	})
 
 	return s.serve(ctx, config, operators, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{

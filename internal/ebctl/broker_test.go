@@ -68,6 +68,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeKyma", broker.upgrade)
 	broker.routes.HandleFunc("POST /runtimes/{id}/upgradeCluster", broker.upgrade)
+	broker.routes.HandleFunc("POST /shoots/{name}/adopt", broker.adoptShoot)
 	broker.routes.HandleFunc("POST /runtimes/{id}/renewCredentials", broker.renewCredentials)
 	broker.routes.HandleFunc("GET /credentials", broker.listCredentials)
 	broker.routes.HandleFunc("POST /runtimes/{id}/protect", broker.protect(true))
@@ -258,6 +259,19 @@ func (b *fakeBroker) upgrade(w http.ResponseWriter, r *http.Request) {
 	accepted := b.scenario.Upgrade
 	accepted.DryRun = wanted.DryRun
 	answer(w, http.StatusAccepted, accepted)
+}
+
+func (b *fakeBroker) adoptShoot(w http.ResponseWriter, r *http.Request) {
+	var wanted operatorapi.ShootAdoption
+	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+
+		return
+	}
+
+	adopted := b.scenario.Adopted
+	adopted.DryRun, adopted.ShootName = wanted.DryRun, r.PathValue("name")
+	answer(w, http.StatusOK, adopted)
 }
 
 // protect returns a handler that changes the deletion protection of a runtime.

@@ -63,6 +63,7 @@ func newRootCommand(session *session) *cobra.Command {
 		group("job", "Show and run the periodic work of the broker", newJobListCommand(session), newJobRunCommand(session)),
 		newUpgradeCommand(session), newOrchestrationCommand(session), newEventCommand(session), newWebhookCommand(session),
 		newPlatformCommand(session),
+		group("adopt", "Take over clusters that other programs have created", newAdoptShootCommand(session)),
 		newAuditCommand(session),
 		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),
 		newCloudAccountCommand(session), newCredentialsCommand(session), newLeftoverCommand(session), newReconcileCommand(session),

@@ -37,6 +37,8 @@ type scenario struct {
 	Deprovision string `json:"deprovision"`
 	// Upgrade is the response to requests for upgrades.
 	Upgrade operatorapi.AcceptedUpgrade `json:"upgrade"`
+	// Adopted is the response to requests to adopt a Shoot.
+	Adopted operatorapi.AdoptedShoot `json:"adopted"`
 	// CatalogProblem is the error in the catalog files, if its message is not empty.
 	CatalogProblem operatorapi.CatalogProblem `json:"catalogProblem"`
 	// Version is the version of the broker. The default is that of ebctl.

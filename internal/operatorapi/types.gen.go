@@ -169,6 +169,36 @@ type AdminKubeconfig struct {
 	Kubeconfig string    `json:"kubeconfig"`
 }
 
+// AdoptedShoot An instance whose cluster another program has created.
+type AdoptedShoot struct {
+	DryRun bool `json:"dryRun,omitempty,omitzero"`
+
+	// Earlier Whether the instance existed before the request. There are no changes then.
+	Earlier bool `json:"earlier"`
+
+	// Generation The generation of the Shoot.
+	Generation int    `json:"generation"`
+	InstanceID string `json:"instanceID"`
+
+	// NotInOrder The fields of the Shoot that updates keep, and that a new cluster of the instance after a suspension would not have. They include fields that Gardener sets.
+	NotInOrder []string `json:"notInOrder"`
+
+	// OrderChanges The fields of the order at the Provisioner that the first update changes, because of the plan.
+	OrderChanges []FieldChange `json:"orderChanges"`
+
+	// Plan The name of the plan.
+	Plan     string `json:"plan"`
+	Provider string `json:"provider"`
+	Region   string `json:"region"`
+
+	// RuntimeID The ID of the runtime in the Provisioner.
+	RuntimeID string `json:"runtimeID"`
+
+	// ShootChanges The fields of the Shoot that the adoption and the first update change.
+	ShootChanges []FieldChange `json:"shootChanges"`
+	ShootName    string        `json:"shootName"`
+}
+
 // AppliedPlan A plan that was applied.
 type AppliedPlan struct {
 	// Changed The first 100 of the instances that have changed since the plan was made. All are left out.
@@ -617,6 +647,13 @@ type Event struct {
 type Expiration struct {
 	// Operation The operation that removes the runtime. Absent if the runtime is gone.
 	Operation string `json:"operation,omitempty,omitzero"`
+}
+
+// FieldChange A field that an update changes. The values are JSON, and absent if the field is missing.
+type FieldChange struct {
+	Path    string `json:"path"`
+	Present string `json:"present,omitempty,omitzero"`
+	Wanted  string `json:"wanted,omitempty,omitzero"`
 }
 
 // InstanceLabels The labels of an instance.
@@ -1359,6 +1396,43 @@ type Setting struct {
 	Value string `json:"value,omitempty,omitzero"`
 }
 
+// ShootAdoption A request to turn a Shoot into an instance.
+type ShootAdoption struct {
+	// Account The global account of the tenant.
+	Account string `json:"account"`
+
+	// Administrators The users who get all rights in the cluster. The default is the user.
+	Administrators []string `json:"administrators,omitempty,omitzero"`
+
+	// CredentialsBinding The CredentialsBinding that replaces a SecretBinding of the Shoot and refers to the same Secret. The default has the same name.
+	CredentialsBinding string `json:"credentialsBinding,omitempty,omitzero"`
+
+	// DryRun Whether the request only checks and describes the adoption.
+	DryRun bool `json:"dryRun,omitempty,omitzero"`
+
+	// Generation The generation of the Shoot in a dry run. If the Shoot has another one by now, the response is 409.
+	Generation int `json:"generation,omitempty,omitzero"`
+
+	// InstanceID The ID of the instance. The default follows from the name of the Shoot.
+	InstanceID string `json:"instanceID,omitempty,omitzero"`
+
+	// Name The display name. The default is the name of the Shoot.
+	Name string `json:"name,omitempty,omitzero"`
+
+	// Plan The name or ID of the plan. The default is the only plan that covers the provider and the region.
+	Plan string `json:"plan,omitempty,omitzero"`
+
+	// Platform The platform that owns the instance. Without configured platforms, there is one.
+	Platform string `json:"platform,omitempty,omitzero"`
+
+	// PlatformRegion The region of the platform. The default is APP_DEFAULT_REQUEST_REGION.
+	PlatformRegion string `json:"platformRegion,omitempty,omitzero"`
+	Subaccount     string `json:"subaccount,omitempty,omitzero"`
+
+	// User The user who owns the instance.
+	User string `json:"user,omitempty,omitzero"`
+}
+
 // Status The version of a service, and the systems that its responding replica calls.
 type Status struct {
 	Commit  string   `json:"commit"`
@@ -1899,6 +1973,9 @@ type UpgradeKymaJSONRequestBody = Upgrade
 
 // ChooseUpgradeTimeJSONRequestBody defines body for ChooseUpgradeTime for application/json ContentType.
 type ChooseUpgradeTimeJSONRequestBody = UpgradeTime
+
+// AdoptShootJSONRequestBody defines body for AdoptShoot for application/json ContentType.
+type AdoptShootJSONRequestBody = ShootAdoption
 
 // OrchestrateClusterJSONRequestBody defines body for OrchestrateCluster for application/json ContentType.
 type OrchestrateClusterJSONRequestBody = OrchestrationParameters

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
@@ -36,9 +38,46 @@ type step struct {
 // CredentialsBinding with the given name, and renames the former field manager. One patch does both, and only if the Shoot has not
 // changed since it was read. Adopt makes no call and reports false if there is nothing to change.
 func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
-	patch, err := adoption(read, binding)
-	if err != nil || patch == nil {
-		return false, err
+	return c.patch(ctx, read, adoption(read, binding))
+}
+
+// Claim is like Adopt for the Shoot of any program, and sets the labels and annotations with its owner.
+func (c *Client) Claim(ctx context.Context, read *gardencorev1beta1.Shoot, binding string, owner metav1.ObjectMeta) (bool, error) {
+	steps := adoption(read, binding)
+	steps = append(steps, set("/metadata/labels", read.Labels, owner.Labels)...)
+	steps = append(steps, set("/metadata/annotations", read.Annotations, owner.Annotations)...)
+
+	return c.patch(ctx, read, steps)
+}
+
+// set returns the steps that add entries to a map, in the order of their names. Equal entries need no step.
+func set(path string, present, wanted map[string]string) []step {
+	var steps []step
+
+	if present == nil && len(wanted) > 0 {
+		steps = append(steps, step{Op: "add", Path: path, Value: map[string]string{}})
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if present[name] != wanted[name] {
+			steps = append(steps, step{Op: "add", Path: path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name), Value: wanted[name]})
+		}
+	}
+
+	return steps
+}
+
+// patch applies the steps if the Shoot has not changed since it was read. Without steps, it makes no call and reports false.
+func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps []step) (bool, error) {
+	if len(steps) == 0 {
+		return false, nil
+	}
+
+	guard := step{Op: "test", Path: "/metadata/resourceVersion", Value: read.ResourceVersion}
+
+	patch, err := json.Marshal(append([]step{guard}, steps...))
+	if err != nil {
+		return false, failure.While(err, "encoding a patch")
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -52,13 +91,11 @@ func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, bindi
 
 // ToAdopt reports whether Adopt would change the Shoot.
 func ToAdopt(read *gardencorev1beta1.Shoot, binding string) bool {
-	patch, err := adoption(read, binding)
-
-	return err == nil && patch != nil
+	return len(adoption(read, binding)) > 0
 }
 
-// adoption returns the JSON patch of Adopt, or nil if there is nothing to change.
-func adoption(read *gardencorev1beta1.Shoot, binding string) ([]byte, error) {
+// adoption returns the steps of Adopt, or nil if there is nothing to change.
+func adoption(read *gardencorev1beta1.Shoot, binding string) []step {
 	var steps []step
 
 	if ptr.Deref(read.Spec.SecretBindingName, "") != "" { //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
@@ -72,15 +109,7 @@ func adoption(read *gardencorev1beta1.Shoot, binding string) ([]byte, error) {
 		steps = append(steps, step{Op: "replace", Path: fmt.Sprintf("/metadata/managedFields/%d/manager", former), Value: adoptedManager})
 	}
 
-	if len(steps) == 0 {
-		return nil, nil
-	}
-
-	guard := step{Op: "test", Path: "/metadata/resourceVersion", Value: read.ResourceVersion}
-
-	patch, err := json.Marshal(append([]step{guard}, steps...))
-
-	return patch, failure.While(err, "encoding a patch")
+	return steps
 }
 
 // CheckBindings returns a failure.Permanent with the missing object if the Shoot has a SecretBinding, and there is no

@@ -37,6 +37,7 @@ type runtimes struct {
 	operationErrors func(string) ([]string, error)
 	changes         func(context.Context, string, time.Duration) (string, []orders.Change, error)
 	listRuntimes    func(orders.RuntimeFilter, orders.Page) (orders.RuntimeList, error)
+	adoptShoot      func(orders.Caller, orders.Adoption) (orders.Adopted, error)
 	listOperations  func(orders.OperationFilter, orders.Page) (orders.OperationList, error)
 }
 
@@ -86,6 +87,10 @@ func (r runtimes) ReconnectAgent(_ context.Context, caller orders.Caller, runtim
 
 func (r runtimes) Deprovision(_ context.Context, caller orders.Caller, runtimeID string) (string, error) {
 	return r.deprovision(caller, runtimeID)
+}
+
+func (r runtimes) AdoptShoot(_ context.Context, caller orders.Caller, adoption orders.Adoption) (orders.Adopted, error) {
+	return r.adoptShoot(caller, adoption)
 }
 
 func (r runtimes) RuntimeStatus(

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
@@ -45,6 +46,26 @@ func (m mutation) UpgradeRuntime(ctx context.Context, id string, config spec.Kym
 // DeprovisionRuntime resolves Mutation.deprovisionRuntime.
 func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
 	return mutate(ctx, func(caller orders.Caller) (string, error) { return m.Deprovision(ctx, caller, id) })
+}
+
+// AdoptShoot resolves Mutation.adoptShoot.
+func (m mutation) AdoptShoot(ctx context.Context, config orders.Adoption) (*model.AdoptedShoot, error) {
+	return mutate(ctx, func(caller orders.Caller) (*model.AdoptedShoot, error) {
+		adopted, err := m.Service.AdoptShoot(ctx, caller, config)
+		if err != nil {
+			return nil, err
+		}
+
+		shown := &model.AdoptedShoot{
+			RuntimeID: adopted.RuntimeID, Generation: adopted.Generation, Earlier: adopted.Earlier, ClusterConfig: adopted.Cluster,
+			Changes: []*takeover.Change{}, NotInOrder: append([]string{}, adopted.NotInOrder...),
+		}
+		for i := range adopted.Changes {
+			shown.Changes = append(shown.Changes, &adopted.Changes[i])
+		}
+
+		return shown, nil
+	})
 }
 
 // ReconnectRuntimeAgent resolves Mutation.reconnectRuntimeAgent.

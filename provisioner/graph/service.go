@@ -26,6 +26,7 @@ type Mutations interface {
 	WakeUp(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error)
 	ReconnectAgent(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
 	Deprovision(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
+	AdoptShoot(ctx context.Context, caller orders.Caller, adoption orders.Adoption) (orders.Adopted, error)
 }
 
 // Queries returns the status of runtimes and operations. RuntimeStatus may return both a status and an error; if the status has

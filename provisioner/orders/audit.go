@@ -21,6 +21,8 @@ import (
 type Recorder interface {
 	// RecordAlone stores the entry in its own transaction. If it fails, the action must not happen.
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
+	// Record stores the entry in the caller's transaction.
+	Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error
 }
 
 // audited adds the actor, the trace and the audit entry to a new operation. The entry lists the fields that the operation

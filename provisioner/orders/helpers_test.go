@@ -112,6 +112,10 @@ func (f *fixture) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	return audit.NewRecorder(f.entries, f.db, clock.RealClock{}, logging.Discard()).RecordAlone(ctx, entry)
 }
 
+func (f *fixture) Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
+	return audit.NewRecorder(f.entries, f.db, clock.RealClock{}, logging.Discard()).Record(ctx, tx, entry)
+}
+
 func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 

@@ -76,6 +76,9 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
+	// Adopter takes over Shoots of other programs. Build returns the Shoot of a runtime, with a text in place of its sealed record.
+	Adopter Adopter
+	Build   func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	// OfRuntime returns the name of the Shoot that belongs to a runtime, or "". It also finds Shoots of runtimes that are not in
 	// the database.
 	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)

@@ -311,6 +311,7 @@ func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
 			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots, OfRuntime: a.parts.Shoots.OfRuntime,
+			Adopter: a.parts.Shoots, Build: shootBuilder(a.config, a.parts.Files, func(runtimes.Runtime) (string, error) { return recordShown, nil }),
 			Registrar: a.registrar, Agents: a.parts.statuses(), Consoles: a.consoles(), Recorder: recorder,
 			Clock: clock.RealClock{}, Wake: a.wake, KubeconfigValidity: a.config.Gardener.KubeconfigValidity, Releases: a.parts.Releases,
 			Defaults: &orders.Defaults{KubernetesVersion: a.config.Gardener.Shoots.KubernetesVersion, MachineTypes: a.config.Gardener.Shoots.MachineTypes},

@@ -3,6 +3,7 @@ package shoot
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -24,6 +25,10 @@ type Objects struct {
 	Shoot *gardencorev1beta1.Shoot
 	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must be applied before the Shoot.
 	Authentication *corev1.ConfigMap
+
+	// adopted reports that another program has created the Shoot, and sameProvider that its provider's configurations have not been
+	// ordered differently since.
+	adopted, sameProvider bool
 }
 
 // Build returns the objects for the runtime. It fails with failure.Invalid if the order has no configuration for its provider.
@@ -51,7 +56,12 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 		return nil, err
 	}
 
-	return &Objects{Authentication: authentication, Shoot: &gardencorev1beta1.Shoot{
+	adopted, exposureClass := config.Adopted != nil, cmp.Or(ptr.Deref(config.ExposureClassName, ""), cloud.exposureClass)
+	if adopted {
+		exposureClass = ptr.Deref(config.ExposureClassName, "")
+	}
+
+	return &Objects{Authentication: authentication, adopted: adopted, sameProvider: adopted && reflect.DeepEqual(config.Adopted.ProviderSpecificConfig, config.ProviderSpecificConfig), Shoot: &gardencorev1beta1.Shoot{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Shoot"},
 		ObjectMeta: metadata(runtime, options),
 		Spec: gardencorev1beta1.ShootSpec{
@@ -62,7 +72,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 			SeedName:           nonEmpty(config.Seed),
 			Region:             config.Region,
 			Purpose:            (*gardencorev1beta1.ShootPurpose)(nonEmpty(config.Purpose)),
-			ExposureClassName:  nonEmpty(new(cmp.Or(ptr.Deref(config.ExposureClassName, ""), cloud.exposureClass))),
+			ExposureClassName:  nonEmpty(&exposureClass),
 			Kubernetes:         kubernetesOf(config, options, authentication),
 			Networking:         networkingOf(config, cloud),
 			Maintenance:        maintenanceOf(config, options),

@@ -13,7 +13,8 @@ import (
 // FirstChange returns the fields that applying the objects changes in the present Shoot. It omits the annotations with the ID of the
 // operation, which every change sets. It does not change its receiver, and needs no Keep before it.
 func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Change, error) {
-	wanted := Objects{Shoot: o.Shoot.DeepCopy(), Authentication: o.Authentication}
+	wanted := *o
+	wanted.Shoot = o.Shoot.DeepCopy()
 	wanted.Keep(present)
 
 	for _, name := range []string{AnnotationOperationID, AnnotationLegacyOperationID} {

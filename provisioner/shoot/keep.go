@@ -18,6 +18,10 @@ import (
 // configurations that an apply replaces as a whole. All other fields that the Provisioner does not write are preserved by
 // server-side apply.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
+	if o.adopted {
+		o.keepAdopted(present)
+	}
+
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
 

@@ -108,14 +108,19 @@ func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider
 	return provider, nil
 }
 
-// WorkerPool is the name of the first worker pool, as in Kyma Provisioner. Another name would make Gardener replace all machines
+// WorkerPool is the name of the first worker pool, unless the Shoot was adopted, as in Kyma Provisioner. Another name would make Gardener replace all machines
 // of the pool.
 const WorkerPool = "cpu-worker-0"
 
 // FirstPool returns the worker pool that the cluster's own fields describe. Orders list only the additional pools.
 func FirstPool(config *spec.Cluster) *spec.WorkerPool {
+	name := WorkerPool
+	if config.Adopted != nil {
+		name = config.Adopted.WorkerPool
+	}
+
 	return &spec.WorkerPool{
-		Name: WorkerPool, MachineType: config.MachineType,
+		Name: name, MachineType: config.MachineType,
 		MachineImage: config.MachineImage, MachineImageVersion: config.MachineImageVersion,
 		DiskType: config.DiskType, VolumeSizeGB: config.VolumeSizeGB,
 		AutoScalerMin: config.AutoScalerMin, AutoScalerMax: config.AutoScalerMax,

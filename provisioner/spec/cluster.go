@@ -58,6 +58,17 @@ type Cluster struct {
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion,omitempty"`
 	// AdditionalWorkers are the worker pools after the first one.
 	AdditionalWorkers []*WorkerPool `json:"additionalWorkers,omitempty"`
+	// Adopted is set for a Shoot that another program has created. The API neither accepts nor returns it.
+	Adopted *Adopted `json:"adopted,omitempty"`
+}
+
+// Adopted describes what the Provisioner must keep of a Shoot that another program has created.
+type Adopted struct {
+	// WorkerPool is the name of the first worker pool.
+	WorkerPool string `json:"workerPool"`
+	// ProviderSpecificConfig is that of the adopted order. As long as the order has the same, the configurations of the Shoot for the
+	// provider's extension stay as they are, with fields that orders do not have.
+	ProviderSpecificConfig *Provider `json:"providerSpecificConfig"`
 }
 
 // ClusterUpgrade changes a Cluster. A nil field keeps the current value. It is never stored: validation merges it into a Cluster.

@@ -77,7 +77,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 		return
 	}
 
-	names := []string{shoot.WorkerPool}
+	names := []string{shoot.FirstPool(config).Name}
 
 	for i, pool := range config.AdditionalWorkers {
 		at := fmt.Sprintf("%s[%d].", field, i)
@@ -91,7 +91,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	}
 }
 
-// poolName validates the name of an additional pool. others includes the first pool, whose name is shoot.WorkerPool.
+// poolName validates the name of an additional pool. others includes the first pool.
 func (p *problems) poolName(field, name string, others []string) {
 	if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
 		p.add(field, "%q is not a valid worker pool name: %s", name, reasons[0])

@@ -110,6 +110,7 @@ func decoders() map[string]string {
 		"provisioner/installation/releases/release.go":        "provisioner/installation/releases.FuzzRelease",
 		"provisioner/orders/provision.go":                     "provisioner/spec.FuzzDecode",
 		"provisioner/service/shoots.go":                       "reads files of the operator into types of Gardener, at start only",
+		"provisioner/shoot/order.go":                          "provisioner/shoot.FuzzOrderOf",
 		"provisioner/shoot/keep.go":                           "reads a configuration that Gardener has validated",
 		"provisioner/spec/stored.go":                          "provisioner/spec.FuzzDecode",
 		"storage/auditlog/entry.go":                           "storage/auditlog.FuzzEntry",

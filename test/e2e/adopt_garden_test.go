@@ -117,20 +117,27 @@ func (a adoption) bindSecrets(providers ...string) {
 	for _, provider := range providers {
 		named := metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: "former-" + provider}
 
-		for _, binding := range []client.Object{
-			&gardencorev1beta1.SecretBinding{ //nolint:staticcheck // Kyma Provisioner uses it.
-				ObjectMeta: named, Provider: &gardencorev1beta1.SecretBindingProvider{Type: provider}, //nolint:staticcheck // see above
-				SecretRef: corev1.SecretReference{Namespace: harness.GardenNamespace(), Name: provider},
-			},
-			&securityv1alpha1.CredentialsBinding{
-				ObjectMeta: named, Provider: securityv1alpha1.CredentialsBindingProvider{Type: provider},
-				CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: harness.GardenNamespace(), Name: provider},
-			},
-		} {
-			if err := a.garden.Create(a.Context(), binding); err != nil {
-				a.Fatal(err)
-			}
+		a.secretBinding(named.Name, provider)
+
+		if err := a.garden.Create(a.Context(), &securityv1alpha1.CredentialsBinding{
+			ObjectMeta: named, Provider: securityv1alpha1.CredentialsBindingProvider{Type: provider},
+			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: harness.GardenNamespace(), Name: provider},
+		}); err != nil {
+			a.Fatal(err)
 		}
+	}
+}
+
+// secretBinding creates a SecretBinding for the Secret of a provider.
+func (a adoption) secretBinding(name, provider string) {
+	a.Helper()
+
+	if err := a.garden.Create(a.Context(), &gardencorev1beta1.SecretBinding{ //nolint:staticcheck // Kyma Provisioner uses it.
+		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: name},
+		Provider:   &gardencorev1beta1.SecretBindingProvider{Type: provider}, //nolint:staticcheck // see above
+		SecretRef:  corev1.SecretReference{Namespace: harness.GardenNamespace(), Name: provider},
+	}); err != nil {
+		a.Fatal(err)
 	}
 }
 
@@ -512,13 +519,13 @@ func managersOf(shoot *gardencorev1beta1.Shoot) []string {
 }
 
 // lost returns the labels, annotations and fields of the spec that a Shoot had before and does not have after, with their values. The
-// adoption and the first change are expected to change some.
-func lost(before, after *gardencorev1beta1.Shoot) []string {
+// adoption and the first change are expected to change some, and the change those that were ordered.
+func lost(before, after *gardencorev1beta1.Shoot, ordered ...string) []string {
 	had, has := flat(before), flat(after)
-	expected := []string{
+	expected := append([]string{
 		"spec.secretBindingName", "spec.provider.workersSettings.sshAccess.enabled", "spec.provider.workers.cpu-worker-0.maximum",
 		"metadata.annotations.kcp.provisioner.kyma-project.io/operation-id", "metadata.annotations.compass.provisioner.kyma-project.io/operation-id",
-	}
+	}, ordered...)
 
 	var missing []string
 

@@ -32,7 +32,11 @@ func (c *Client) Adopted(ctx context.Context, tenant, runtimeID string) (Adopted
 		return Adopted{}, call.missing("the configuration of the cluster")
 	}
 
-	config := answer.Result.RuntimeConfiguration.ClusterConfig
+	return adoptedOf(answer.Result.RuntimeConfiguration.ClusterConfig), nil
+}
+
+// adoptedOf converts the cluster of a runtime.
+func adoptedOf(config *wire.AdoptedClusterFields) Adopted {
 	found := Adopted{
 		ShootName: valueOf(config.Name), Provider: valueOf(config.Provider), Region: valueOf(config.Region),
 		Cluster: environment.Cluster{
@@ -55,7 +59,7 @@ func (c *Client) Adopted(ctx context.Context, tenant, runtimeID string) (Adopted
 		addProvider(&found.Cluster, *config.ProviderSpecificConfig, valueOf(config.ExposureClassName))
 	}
 
-	return found, nil
+	return found
 }
 
 // addProvider adds the fields that depend on the provider.

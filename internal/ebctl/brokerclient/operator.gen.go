@@ -537,6 +537,15 @@ func (c *Client) ChooseUpgradeTime(ctx context.Context, instanceID string, body 
 	})
 }
 
+// AdoptShoot calls POST /shoots/{shoot_name}/adopt: turn a Shoot into an instance.
+func (c *Client) AdoptShoot(ctx context.Context, shootName string, body operatorapi.ShootAdoption) (operatorapi.AdoptedShoot, error) {
+	return callFor[operatorapi.AdoptedShoot](ctx, c, request{
+		method: http.MethodPost,
+		path:   fmt.Sprintf("/shoots/%s/adopt", url.PathEscape(shootName)),
+		body:   body,
+	})
+}
+
 // GetStatus calls GET /status: get the version of the service and the state of the systems that it calls.
 func (c *Client) GetStatus(ctx context.Context) (operatorapi.Status, error) {
 	return callFor[operatorapi.Status](ctx, c, request{

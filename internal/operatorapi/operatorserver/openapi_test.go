@@ -75,7 +75,7 @@ func TestRoutesOfTheProvisioner(t *testing.T) {
 		"POST /runtimes/{instance_id}/move admin", "POST /runtimes/{instance_id}/protect operator",
 		"POST /runtimes/{instance_id}/renewCredentials operator", "POST /runtimes/{instance_id}/revoke admin",
 		"POST /runtimes/{instance_id}/unprotect operator", "POST /runtimes/{instance_id}/upgradeCluster operator", "POST /runtimes/{instance_id}/upgradeKyma operator",
-		"POST /runtimes/{instance_id}/upgradeTime operator",
+		"POST /runtimes/{instance_id}/upgradeTime operator", "POST /shoots/{shoot_name}/adopt admin",
 		"POST /upgrade/cluster operator", "POST /upgrade/cluster/plan operator", "POST /upgrade/kyma operator", "POST /upgrade/kyma/plan operator",
 		"GET /webhooks operator", "POST /webhooks admin", "DELETE /webhooks/{webhook_id} admin", "GET /webhooks/{webhook_id} operator",
 		"GET /webhooks/{webhook_id}/deliveries operator", "POST /webhooks/{webhook_id}/enable operator",

@@ -123,6 +123,8 @@ type BrokerHandlers interface {
 	UpgradeKyma(r *http.Request) (httpserver.Response, error)
 	// ChooseUpgradeTime handles POST /runtimes/{instance_id}/upgradeTime: choose when an upgrade with a deadline starts.
 	ChooseUpgradeTime(r *http.Request) (httpserver.Response, error)
+	// AdoptShoot handles POST /shoots/{shoot_name}/adopt: turn a Shoot into an instance.
+	AdoptShoot(r *http.Request) (httpserver.Response, error)
 	// OrchestrateCluster handles POST /upgrade/cluster: upgrade the clusters of many instances.
 	OrchestrateCluster(r *http.Request) (httpserver.Response, error)
 	// PlanCluster handles POST /upgrade/cluster/plan: plan to upgrade the clusters of many instances.
@@ -375,6 +377,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/runtimes/{instance_id}/upgradeTime", Role: "operator",
 			serve: to.ChooseUpgradeTime,
+		},
+		{
+			Method: http.MethodPost, Path: "/shoots/{shoot_name}/adopt", Role: "admin",
+			serve: to.AdoptShoot,
 		},
 		{
 			Method: http.MethodGet, Path: "/status", Role: "viewer",

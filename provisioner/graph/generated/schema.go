@@ -14,7 +14,9 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/introspection"
+	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -61,6 +63,15 @@ type ComplexityRoot struct {
 		Name         func(childComplexity int) int
 		PublicCIDR   func(childComplexity int) int
 		WorkerCIDR   func(childComplexity int) int
+	}
+
+	AdoptedShoot struct {
+		Changes       func(childComplexity int) int
+		ClusterConfig func(childComplexity int) int
+		Earlier       func(childComplexity int) int
+		Generation    func(childComplexity int) int
+		NotInOrder    func(childComplexity int) int
+		RuntimeID     func(childComplexity int) int
 	}
 
 	AzureProviderConfig struct {
@@ -166,6 +177,7 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
+		AdoptShoot               func(childComplexity int, config orders.Adoption) int
 		DeprovisionRuntime       func(childComplexity int, id string) int
 		HibernateRuntime         func(childComplexity int, id string) int
 		ProvisionRuntime         func(childComplexity int, config spec.Runtime) int
@@ -287,6 +299,12 @@ type ComplexityRoot struct {
 		RuntimeConnectionStatus func(childComplexity int) int
 	}
 
+	ShootChange struct {
+		Path    func(childComplexity int) int
+		Present func(childComplexity int) int
+		Wanted  func(childComplexity int) int
+	}
+
 	WorkerPool struct {
 		AutoScalerMax       func(childComplexity int) int
 		AutoScalerMin       func(childComplexity int) int
@@ -313,6 +331,7 @@ type MutationResolver interface {
 	HibernateRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	RollBackUpgradeOperation(ctx context.Context, id string, clientData *string) (*model.RuntimeStatus, error)
+	AdoptShoot(ctx context.Context, config orders.Adoption) (*model.AdoptedShoot, error)
 	ReconnectRuntimeAgent(ctx context.Context, id string) (string, error)
 }
 type OperationStatusResolver interface {
@@ -388,6 +407,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.AWSZone.WorkerCIDR(childComplexity), true
+
+	case "AdoptedShoot.changes":
+		if e.complexity.AdoptedShoot.Changes == nil {
+			break
+		}
+
+		return e.complexity.AdoptedShoot.Changes(childComplexity), true
+	case "AdoptedShoot.clusterConfig":
+		if e.complexity.AdoptedShoot.ClusterConfig == nil {
+			break
+		}
+
+		return e.complexity.AdoptedShoot.ClusterConfig(childComplexity), true
+	case "AdoptedShoot.earlier":
+		if e.complexity.AdoptedShoot.Earlier == nil {
+			break
+		}
+
+		return e.complexity.AdoptedShoot.Earlier(childComplexity), true
+	case "AdoptedShoot.generation":
+		if e.complexity.AdoptedShoot.Generation == nil {
+			break
+		}
+
+		return e.complexity.AdoptedShoot.Generation(childComplexity), true
+	case "AdoptedShoot.notInOrder":
+		if e.complexity.AdoptedShoot.NotInOrder == nil {
+			break
+		}
+
+		return e.complexity.AdoptedShoot.NotInOrder(childComplexity), true
+	case "AdoptedShoot.runtimeID":
+		if e.complexity.AdoptedShoot.RuntimeID == nil {
+			break
+		}
+
+		return e.complexity.AdoptedShoot.RuntimeID(childComplexity), true
 
 	case "AzureProviderConfig.azureZones":
 		if e.complexity.AzureProviderConfig.AzureZones == nil {
@@ -780,6 +836,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.MaintenanceWindow.End(childComplexity), true
 
+	case "Mutation.adoptShoot":
+		if e.complexity.Mutation.AdoptShoot == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_adoptShoot_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.complexity.Mutation.AdoptShoot(childComplexity, args["config"].(orders.Adoption)), true
 	case "Mutation.deprovisionRuntime":
 		if e.complexity.Mutation.DeprovisionRuntime == nil {
 			break
@@ -1322,6 +1389,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.RuntimeStatus.RuntimeConnectionStatus(childComplexity), true
 
+	case "ShootChange.path":
+		if e.complexity.ShootChange.Path == nil {
+			break
+		}
+
+		return e.complexity.ShootChange.Path(childComplexity), true
+	case "ShootChange.present":
+		if e.complexity.ShootChange.Present == nil {
+			break
+		}
+
+		return e.complexity.ShootChange.Present(childComplexity), true
+	case "ShootChange.wanted":
+		if e.complexity.ShootChange.Wanted == nil {
+			break
+		}
+
+		return e.complexity.ShootChange.Wanted(childComplexity), true
+
 	case "WorkerPool.autoScalerMax":
 		if e.complexity.WorkerPool.AutoScalerMax == nil {
 			break
@@ -1399,6 +1485,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
 		ec.unmarshalInputAWSProviderConfigInput,
 		ec.unmarshalInputAWSZoneInput,
+		ec.unmarshalInputAdoptShootInput,
 		ec.unmarshalInputAzureProviderConfigInput,
 		ec.unmarshalInputAzureZoneInput,
 		ec.unmarshalInputClusterConfigInput,
@@ -1571,6 +1658,13 @@ type Mutation {
   roll back the cluster: use upgradeShoot. clientData replaces the clientData of the runtime. If omitted, it does not change.
   """
   rollBackUpgradeOperation(id: String!, clientData: String): RuntimeStatus
+
+  """
+  Takes over a Shoot of the project that another program has created, as a runtime of the tenant. The Shoot gets labels and annotations with
+  its owner, and keeps its spec, except that a CredentialsBinding replaces a SecretBinding. Repeating the call is safe. Fails if a runtime
+  owns the Shoot, if its last operation has not succeeded, or if an order cannot express it.
+  """
+  adoptShoot(config: AdoptShootInput!): AdoptedShoot!
 
   "Issues a new token to the runtime agent and returns the ID of the operation that waits for its connection."
   reconnectRuntimeAgent(id: String!): String!
@@ -1806,6 +1900,28 @@ type Runtime {
   deletedAt: Time
   "The newest operation."
   lastOperation: Operation!
+}
+
+"A Shoot that was taken over, or would be."
+type AdoptedShoot {
+  runtimeID: String!
+  "The generation of the Shoot."
+  generation: Int!
+  "Whether the Shoot was a runtime of the tenant and the instance before. There are no changes then."
+  earlier: Boolean!
+  "The order that describes the Shoot from now on."
+  clusterConfig: GardenerConfig!
+  "The fields of the Shoot that the adoption and the first change of the runtime change."
+  changes: [ShootChange!]!
+  "The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets."
+  notInOrder: [String!]!
+}
+
+"A field of a Shoot. The values are JSON, and empty if the field is missing."
+type ShootChange {
+  path: String!
+  present: String!
+  wanted: String!
 }
 
 type RuntimeConnectionStatus {
@@ -2187,6 +2303,23 @@ input ConfigEntryInput {
   secret: Boolean
 }
 
+input AdoptShootInput {
+  shootName: String!
+  "The ID of the service instance."
+  instanceID: String
+  "The display name of the runtime. The default is the name of the Shoot."
+  name: String
+  "The CredentialsBinding that replaces a SecretBinding and refers to the same Secret. The default has the same name."
+  credentialsBinding: String
+  administrators: [String!]
+  "The clientData of the runtime."
+  clientData: String
+  "The generation of the Shoot in a dry run. If it has another one by now, the call fails."
+  generation: Int
+  "Only checks and describes the adoption."
+  dryRun: Boolean = false
+}
+
 input UpgradeRuntimeInput {
   kymaConfig: KymaConfigInput!
   "If set, the cluster is upgraded before Kyma."
@@ -2237,6 +2370,17 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // endregion ************************** generated!.gotpl **************************
 
 // region    ***************************** args.gotpl *****************************
+
+func (ec *executionContext) field_Mutation_adoptShoot_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNAdoptShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋordersᚐAdoption)
+	if err != nil {
+		return nil, err
+	}
+	args["config"] = arg0
+	return args, nil
+}
 
 func (ec *executionContext) field_Mutation_deprovisionRuntime_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
@@ -2687,6 +2831,250 @@ func (ec *executionContext) _AWSZone_workerCidr(ctx context.Context, field graph
 func (ec *executionContext) fieldContext_AWSZone_workerCidr(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "AWSZone",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AdoptedShoot_runtimeID(ctx context.Context, field graphql.CollectedField, obj *model.AdoptedShoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_AdoptedShoot_runtimeID,
+		func(ctx context.Context) (any, error) {
+			return obj.RuntimeID, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AdoptedShoot_runtimeID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AdoptedShoot",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AdoptedShoot_generation(ctx context.Context, field graphql.CollectedField, obj *model.AdoptedShoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_AdoptedShoot_generation,
+		func(ctx context.Context) (any, error) {
+			return obj.Generation, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AdoptedShoot_generation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AdoptedShoot",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AdoptedShoot_earlier(ctx context.Context, field graphql.CollectedField, obj *model.AdoptedShoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_AdoptedShoot_earlier,
+		func(ctx context.Context) (any, error) {
+			return obj.Earlier, nil
+		},
+		nil,
+		ec.marshalNBoolean2bool,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AdoptedShoot_earlier(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AdoptedShoot",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Boolean does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AdoptedShoot_clusterConfig(ctx context.Context, field graphql.CollectedField, obj *model.AdoptedShoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_AdoptedShoot_clusterConfig,
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterConfig, nil
+		},
+		nil,
+		ec.marshalNGardenerConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AdoptedShoot_clusterConfig(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AdoptedShoot",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "name":
+				return ec.fieldContext_GardenerConfig_name(ctx, field)
+			case "kubernetesVersion":
+				return ec.fieldContext_GardenerConfig_kubernetesVersion(ctx, field)
+			case "targetSecret":
+				return ec.fieldContext_GardenerConfig_targetSecret(ctx, field)
+			case "provider":
+				return ec.fieldContext_GardenerConfig_provider(ctx, field)
+			case "region":
+				return ec.fieldContext_GardenerConfig_region(ctx, field)
+			case "seed":
+				return ec.fieldContext_GardenerConfig_seed(ctx, field)
+			case "machineType":
+				return ec.fieldContext_GardenerConfig_machineType(ctx, field)
+			case "machineImage":
+				return ec.fieldContext_GardenerConfig_machineImage(ctx, field)
+			case "machineImageVersion":
+				return ec.fieldContext_GardenerConfig_machineImageVersion(ctx, field)
+			case "diskType":
+				return ec.fieldContext_GardenerConfig_diskType(ctx, field)
+			case "volumeSizeGB":
+				return ec.fieldContext_GardenerConfig_volumeSizeGB(ctx, field)
+			case "workerCidr":
+				return ec.fieldContext_GardenerConfig_workerCidr(ctx, field)
+			case "podsCidr":
+				return ec.fieldContext_GardenerConfig_podsCidr(ctx, field)
+			case "servicesCidr":
+				return ec.fieldContext_GardenerConfig_servicesCidr(ctx, field)
+			case "autoScalerMin":
+				return ec.fieldContext_GardenerConfig_autoScalerMin(ctx, field)
+			case "autoScalerMax":
+				return ec.fieldContext_GardenerConfig_autoScalerMax(ctx, field)
+			case "maxSurge":
+				return ec.fieldContext_GardenerConfig_maxSurge(ctx, field)
+			case "maxUnavailable":
+				return ec.fieldContext_GardenerConfig_maxUnavailable(ctx, field)
+			case "purpose":
+				return ec.fieldContext_GardenerConfig_purpose(ctx, field)
+			case "licenceType":
+				return ec.fieldContext_GardenerConfig_licenceType(ctx, field)
+			case "enableKubernetesVersionAutoUpdate":
+				return ec.fieldContext_GardenerConfig_enableKubernetesVersionAutoUpdate(ctx, field)
+			case "enableMachineImageVersionAutoUpdate":
+				return ec.fieldContext_GardenerConfig_enableMachineImageVersionAutoUpdate(ctx, field)
+			case "providerSpecificConfig":
+				return ec.fieldContext_GardenerConfig_providerSpecificConfig(ctx, field)
+			case "dnsConfig":
+				return ec.fieldContext_GardenerConfig_dnsConfig(ctx, field)
+			case "oidcConfig":
+				return ec.fieldContext_GardenerConfig_oidcConfig(ctx, field)
+			case "exposureClassName":
+				return ec.fieldContext_GardenerConfig_exposureClassName(ctx, field)
+			case "shootNetworkingFilterDisabled":
+				return ec.fieldContext_GardenerConfig_shootNetworkingFilterDisabled(ctx, field)
+			case "controlPlaneFailureTolerance":
+				return ec.fieldContext_GardenerConfig_controlPlaneFailureTolerance(ctx, field)
+			case "euAccess":
+				return ec.fieldContext_GardenerConfig_euAccess(ctx, field)
+			case "additionalWorkers":
+				return ec.fieldContext_GardenerConfig_additionalWorkers(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type GardenerConfig", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AdoptedShoot_changes(ctx context.Context, field graphql.CollectedField, obj *model.AdoptedShoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_AdoptedShoot_changes,
+		func(ctx context.Context) (any, error) {
+			return obj.Changes, nil
+		},
+		nil,
+		ec.marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChangeᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AdoptedShoot_changes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AdoptedShoot",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "path":
+				return ec.fieldContext_ShootChange_path(ctx, field)
+			case "present":
+				return ec.fieldContext_ShootChange_present(ctx, field)
+			case "wanted":
+				return ec.fieldContext_ShootChange_wanted(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type ShootChange", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AdoptedShoot_notInOrder(ctx context.Context, field graphql.CollectedField, obj *model.AdoptedShoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_AdoptedShoot_notInOrder,
+		func(ctx context.Context) (any, error) {
+			return obj.NotInOrder, nil
+		},
+		nil,
+		ec.marshalNString2ᚕstringᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AdoptedShoot_notInOrder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AdoptedShoot",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -4995,6 +5383,61 @@ func (ec *executionContext) fieldContext_Mutation_rollBackUpgradeOperation(ctx c
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_rollBackUpgradeOperation_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_adoptShoot(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Mutation_adoptShoot,
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.resolvers.Mutation().AdoptShoot(ctx, fc.Args["config"].(orders.Adoption))
+		},
+		nil,
+		ec.marshalNAdoptedShoot2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAdoptedShoot,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Mutation_adoptShoot(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "runtimeID":
+				return ec.fieldContext_AdoptedShoot_runtimeID(ctx, field)
+			case "generation":
+				return ec.fieldContext_AdoptedShoot_generation(ctx, field)
+			case "earlier":
+				return ec.fieldContext_AdoptedShoot_earlier(ctx, field)
+			case "clusterConfig":
+				return ec.fieldContext_AdoptedShoot_clusterConfig(ctx, field)
+			case "changes":
+				return ec.fieldContext_AdoptedShoot_changes(ctx, field)
+			case "notInOrder":
+				return ec.fieldContext_AdoptedShoot_notInOrder(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type AdoptedShoot", field.Name)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_adoptShoot_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -7499,6 +7942,93 @@ func (ec *executionContext) fieldContext_RuntimeStatus_consoleURL(_ context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _ShootChange_path(ctx context.Context, field graphql.CollectedField, obj *takeover.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ShootChange_path,
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_ShootChange_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ShootChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ShootChange_present(ctx context.Context, field graphql.CollectedField, obj *takeover.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ShootChange_present,
+		func(ctx context.Context) (any, error) {
+			return obj.Present, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_ShootChange_present(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ShootChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ShootChange_wanted(ctx context.Context, field graphql.CollectedField, obj *takeover.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ShootChange_wanted,
+		func(ctx context.Context) (any, error) {
+			return obj.Wanted, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_ShootChange_wanted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ShootChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _WorkerPool_name(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9353,6 +9883,86 @@ func (ec *executionContext) unmarshalInputAWSZoneInput(ctx context.Context, obj 
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputAdoptShootInput(ctx context.Context, obj any) (orders.Adoption, error) {
+	var it orders.Adoption
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["dryRun"]; !present {
+		asMap["dryRun"] = false
+	}
+
+	fieldsInOrder := [...]string{"shootName", "instanceID", "name", "credentialsBinding", "administrators", "clientData", "generation", "dryRun"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "shootName":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("shootName"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ShootName = data
+		case "instanceID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("instanceID"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.InstanceID = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "credentialsBinding":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("credentialsBinding"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CredentialsBinding = data
+		case "administrators":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("administrators"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Administrators = data
+		case "clientData":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientData"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientData = data
+		case "generation":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("generation"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Generation = data
+		case "dryRun":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
+			data, err := ec.unmarshalOBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DryRun = data
+		}
+	}
+
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputAzureProviderConfigInput(ctx context.Context, obj any) (spec.Azure, error) {
 	var it spec.Azure
 	asMap := map[string]any{}
@@ -10893,6 +11503,70 @@ func (ec *executionContext) _AWSZone(ctx context.Context, sel ast.SelectionSet, 
 	return out
 }
 
+var adoptedShootImplementors = []string{"AdoptedShoot"}
+
+func (ec *executionContext) _AdoptedShoot(ctx context.Context, sel ast.SelectionSet, obj *model.AdoptedShoot) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, adoptedShootImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AdoptedShoot")
+		case "runtimeID":
+			out.Values[i] = ec._AdoptedShoot_runtimeID(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "generation":
+			out.Values[i] = ec._AdoptedShoot_generation(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "earlier":
+			out.Values[i] = ec._AdoptedShoot_earlier(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "clusterConfig":
+			out.Values[i] = ec._AdoptedShoot_clusterConfig(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "changes":
+			out.Values[i] = ec._AdoptedShoot_changes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "notInOrder":
+			out.Values[i] = ec._AdoptedShoot_notInOrder(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
 var azureProviderConfigImplementors = []string{"AzureProviderConfig", "ProviderSpecificConfig"}
 
 func (ec *executionContext) _AzureProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.Azure) graphql.Marshaler {
@@ -11593,6 +12267,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_rollBackUpgradeOperation(ctx, field)
 			})
+		case "adoptShoot":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_adoptShoot(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "reconnectRuntimeAgent":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_reconnectRuntimeAgent(ctx, field)
@@ -12513,6 +13194,55 @@ func (ec *executionContext) _RuntimeStatus(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var shootChangeImplementors = []string{"ShootChange"}
+
+func (ec *executionContext) _ShootChange(ctx context.Context, sel ast.SelectionSet, obj *takeover.Change) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, shootChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ShootChange")
+		case "path":
+			out.Values[i] = ec._ShootChange_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "present":
+			out.Values[i] = ec._ShootChange_present(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "wanted":
+			out.Values[i] = ec._ShootChange_wanted(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
 var workerPoolImplementors = []string{"WorkerPool"}
 
 func (ec *executionContext) _WorkerPool(ctx context.Context, sel ast.SelectionSet, obj *spec.WorkerPool) graphql.Marshaler {
@@ -12975,6 +13705,25 @@ func (ec *executionContext) unmarshalNAWSZoneInput2ᚕᚖgithubᚗcomᚋenvironm
 	return res, nil
 }
 
+func (ec *executionContext) unmarshalNAdoptShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋordersᚐAdoption(ctx context.Context, v any) (orders.Adoption, error) {
+	res, err := ec.unmarshalInputAdoptShootInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAdoptedShoot2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAdoptedShoot(ctx context.Context, sel ast.SelectionSet, v model.AdoptedShoot) graphql.Marshaler {
+	return ec._AdoptedShoot(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNAdoptedShoot2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAdoptedShoot(ctx context.Context, sel ast.SelectionSet, v *model.AdoptedShoot) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._AdoptedShoot(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNAzureZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZone(ctx context.Context, sel ast.SelectionSet, v *spec.AzureZone) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -13078,6 +13827,16 @@ func (ec *executionContext) marshalNError2ᚖgithubᚗcomᚋenvironmentᚑbroker
 		return graphql.Null
 	}
 	return ec._Error(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNGardenerConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster(ctx context.Context, sel ast.SelectionSet, v *spec.Cluster) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._GardenerConfig(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNGardenerConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster(ctx context.Context, v any) (*spec.Cluster, error) {
@@ -13378,6 +14137,60 @@ func (ec *executionContext) marshalNRuntimePage2ᚖgithubᚗcomᚋenvironmentᚑ
 		return graphql.Null
 	}
 	return ec._RuntimePage(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*takeover.Change) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	var wg sync.WaitGroup
+	isLen1 := len(v) == 1
+	if !isLen1 {
+		wg.Add(len(v))
+	}
+	for i := range v {
+		i := i
+		fc := &graphql.FieldContext{
+			Index:  &i,
+			Result: &v[i],
+		}
+		ctx := graphql.WithFieldContext(ctx, fc)
+		f := func(i int) {
+			defer func() {
+				if r := recover(); r != nil {
+					ec.Error(ctx, ec.Recover(ctx, r))
+					ret = nil
+				}
+			}()
+			if !isLen1 {
+				defer wg.Done()
+			}
+			ret[i] = ec.marshalNShootChange2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChange(ctx, sel, v[i])
+		}
+		if isLen1 {
+			f(i)
+		} else {
+			go f(i)
+		}
+
+	}
+	wg.Wait()
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNShootChange2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChange(ctx context.Context, sel ast.SelectionSet, v *takeover.Change) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ShootChange(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNString2string(ctx context.Context, v any) (string, error) {

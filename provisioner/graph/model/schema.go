@@ -9,8 +9,24 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
+
+// A Shoot that was taken over, or would be.
+type AdoptedShoot struct {
+	RuntimeID string `json:"runtimeID"`
+	// The generation of the Shoot.
+	Generation int `json:"generation"`
+	// Whether the Shoot was a runtime of the tenant and the instance before. There are no changes then.
+	Earlier bool `json:"earlier"`
+	// The order that describes the Shoot from now on.
+	ClusterConfig *spec.Cluster `json:"clusterConfig"`
+	// The fields of the Shoot that the adoption and the first change of the runtime change.
+	Changes []*takeover.Change `json:"changes"`
+	// The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets.
+	NotInOrder []string `json:"notInOrder"`
+}
 
 type Error struct {
 	Message *string `json:"message,omitempty"`

@@ -46,6 +46,58 @@ func (v *AWSZoneInput) GetInternalCidr() string { return v.InternalCidr }
 // GetWorkerCidr returns AWSZoneInput.WorkerCidr, and is useful for accessing the field via an interface.
 func (v *AWSZoneInput) GetWorkerCidr() string { return v.WorkerCidr }
 
+type AdoptShootInput struct {
+	ShootName string `json:"shootName"`
+	// The ID of the service instance.
+	InstanceID *string `json:"instanceID"`
+	// The display name of the runtime. The default is the name of the Shoot.
+	Name *string `json:"name"`
+	// The CredentialsBinding that replaces a SecretBinding and refers to the same Secret. The default has the same name.
+	CredentialsBinding *string  `json:"credentialsBinding"`
+	Administrators     []string `json:"administrators"`
+	// The clientData of the runtime.
+	ClientData *string `json:"clientData"`
+	// The generation of the Shoot in a dry run. If it has another one by now, the call fails.
+	Generation *int `json:"generation"`
+	// Only checks and describes the adoption.
+	DryRun *bool `json:"dryRun"`
+}
+
+// GetShootName returns AdoptShootInput.ShootName, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetShootName() string { return v.ShootName }
+
+// GetInstanceID returns AdoptShootInput.InstanceID, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetInstanceID() *string { return v.InstanceID }
+
+// GetName returns AdoptShootInput.Name, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetName() *string { return v.Name }
+
+// GetCredentialsBinding returns AdoptShootInput.CredentialsBinding, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetCredentialsBinding() *string { return v.CredentialsBinding }
+
+// GetAdministrators returns AdoptShootInput.Administrators, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetAdministrators() []string { return v.Administrators }
+
+// GetClientData returns AdoptShootInput.ClientData, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetClientData() *string { return v.ClientData }
+
+// GetGeneration returns AdoptShootInput.Generation, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetGeneration() *int { return v.Generation }
+
+// GetDryRun returns AdoptShootInput.DryRun, and is useful for accessing the field via an interface.
+func (v *AdoptShootInput) GetDryRun() *bool { return v.DryRun }
+
+// AdoptShootResponse is returned by AdoptShoot on success.
+type AdoptShootResponse struct {
+	// Takes over a Shoot of the project that another program has created, as a runtime of the tenant. The Shoot gets labels and annotations with
+	// its owner, and keeps its spec, except that a CredentialsBinding replaces a SecretBinding. Repeating the call is safe. Fails if a runtime
+	// owns the Shoot, if its last operation has not succeeded, or if an order cannot express it.
+	Result *AdoptedShoot `json:"result"`
+}
+
+// GetResult returns AdoptShootResponse.Result, and is useful for accessing the field via an interface.
+func (v *AdoptShootResponse) GetResult() *AdoptedShoot { return v.Result }
+
 // AdoptedAWSZone includes the requested fields of the GraphQL type AWSZone.
 type AdoptedAWSZone struct {
 	Name *string `json:"name"`
@@ -72,10 +124,7 @@ func (v *AdoptedClusterConfiguration) GetClusterConfig() *AdoptedClusterFields {
 	return v.ClusterConfig
 }
 
-// AdoptedClusterFields includes the requested fields of the GraphQL type GardenerConfig.
-// The GraphQL type's documentation follows.
-//
-// The configuration of a cluster. GardenerConfigInput describes the fields.
+// The cluster of a runtime that the broker takes over.
 type AdoptedClusterFields struct {
 	Name              *string `json:"name"`
 	KubernetesVersion *string `json:"kubernetesVersion"`
@@ -506,6 +555,42 @@ func (v *AdoptedProviderOpenStackProviderConfig) GetCloudProfileName() string {
 func (v *AdoptedProviderOpenStackProviderConfig) GetLoadBalancerProvider() string {
 	return v.LoadBalancerProvider
 }
+
+// AdoptedShoot includes the requested fields of the GraphQL type AdoptedShoot.
+// The GraphQL type's documentation follows.
+//
+// A Shoot that was taken over, or would be.
+type AdoptedShoot struct {
+	RuntimeID string `json:"runtimeID"`
+	// The generation of the Shoot.
+	Generation int `json:"generation"`
+	// Whether the Shoot was a runtime of the tenant and the instance before. There are no changes then.
+	Earlier bool `json:"earlier"`
+	// The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets.
+	NotInOrder []string `json:"notInOrder"`
+	// The order that describes the Shoot from now on.
+	ClusterConfig *AdoptedClusterFields `json:"clusterConfig"`
+	// The fields of the Shoot that the adoption and the first change of the runtime change.
+	Changes []*ShootChange `json:"changes"`
+}
+
+// GetRuntimeID returns AdoptedShoot.RuntimeID, and is useful for accessing the field via an interface.
+func (v *AdoptedShoot) GetRuntimeID() string { return v.RuntimeID }
+
+// GetGeneration returns AdoptedShoot.Generation, and is useful for accessing the field via an interface.
+func (v *AdoptedShoot) GetGeneration() int { return v.Generation }
+
+// GetEarlier returns AdoptedShoot.Earlier, and is useful for accessing the field via an interface.
+func (v *AdoptedShoot) GetEarlier() bool { return v.Earlier }
+
+// GetNotInOrder returns AdoptedShoot.NotInOrder, and is useful for accessing the field via an interface.
+func (v *AdoptedShoot) GetNotInOrder() []string { return v.NotInOrder }
+
+// GetClusterConfig returns AdoptedShoot.ClusterConfig, and is useful for accessing the field via an interface.
+func (v *AdoptedShoot) GetClusterConfig() *AdoptedClusterFields { return v.ClusterConfig }
+
+// GetChanges returns AdoptedShoot.Changes, and is useful for accessing the field via an interface.
+func (v *AdoptedShoot) GetChanges() []*ShootChange { return v.Changes }
 
 // Either azureZones or zones. If both are omitted, Azure chooses the location of the machines.
 type AzureProviderConfigInput struct {
@@ -1394,6 +1479,25 @@ type RuntimeStatusResult struct {
 // GetLastOperationStatus returns RuntimeStatusResult.LastOperationStatus, and is useful for accessing the field via an interface.
 func (v *RuntimeStatusResult) GetLastOperationStatus() *Operation { return v.LastOperationStatus }
 
+// ShootChange includes the requested fields of the GraphQL type ShootChange.
+// The GraphQL type's documentation follows.
+//
+// A field of a Shoot. The values are JSON, and empty if the field is missing.
+type ShootChange struct {
+	Path    string `json:"path"`
+	Present string `json:"present"`
+	Wanted  string `json:"wanted"`
+}
+
+// GetPath returns ShootChange.Path, and is useful for accessing the field via an interface.
+func (v *ShootChange) GetPath() string { return v.Path }
+
+// GetPresent returns ShootChange.Present, and is useful for accessing the field via an interface.
+func (v *ShootChange) GetPresent() string { return v.Present }
+
+// GetWanted returns ShootChange.Wanted, and is useful for accessing the field via an interface.
+func (v *ShootChange) GetWanted() string { return v.Wanted }
+
 type UpgradeClusterInput struct {
 	// The version cannot be lowered, and minor versions cannot be skipped.
 	KubernetesVersion string `json:"kubernetesVersion"`
@@ -1511,6 +1615,14 @@ func (v *WorkerPoolInput) GetMaxUnavailable() int { return v.MaxUnavailable }
 
 // GetZones returns WorkerPoolInput.Zones, and is useful for accessing the field via an interface.
 func (v *WorkerPoolInput) GetZones() []string { return v.Zones }
+
+// __AdoptShootInput is used internally by genqlient
+type __AdoptShootInput struct {
+	Config *AdoptShootInput `json:"config,omitempty"`
+}
+
+// GetConfig returns __AdoptShootInput.Config, and is useful for accessing the field via an interface.
+func (v *__AdoptShootInput) GetConfig() *AdoptShootInput { return v.Config }
 
 // __AdoptedClusterInput is used internally by genqlient
 type __AdoptedClusterInput struct {
@@ -1632,64 +1744,164 @@ func (v *__UpgradeShootInput) GetId() string { return v.Id }
 // GetConfig returns __UpgradeShootInput.Config, and is useful for accessing the field via an interface.
 func (v *__UpgradeShootInput) GetConfig() *UpgradeShootInput { return v.Config }
 
+// The mutation executed by AdoptShoot.
+const AdoptShoot_Operation = `
+mutation AdoptShoot ($config: AdoptShootInput!) {
+	result: adoptShoot(config: $config) {
+		runtimeID
+		generation
+		earlier
+		notInOrder
+		clusterConfig {
+			... AdoptedClusterFields
+		}
+		changes {
+			path
+			present
+			wanted
+		}
+	}
+}
+fragment AdoptedClusterFields on GardenerConfig {
+	name
+	kubernetesVersion
+	targetSecret
+	provider
+	region
+	machineType
+	diskType
+	volumeSizeGB
+	workerCidr
+	podsCidr
+	servicesCidr
+	autoScalerMin
+	autoScalerMax
+	maxSurge
+	maxUnavailable
+	purpose
+	licenceType
+	euAccess
+	exposureClassName
+	providerSpecificConfig {
+		__typename
+		... on GCPProviderConfig {
+			zones
+		}
+		... on AzureProviderConfig {
+			zones
+			azureZones {
+				name
+			}
+		}
+		... on AWSProviderConfig {
+			awsZones {
+				name
+			}
+		}
+		... on OpenStackProviderConfig {
+			zones
+			floatingPoolName
+			cloudProfileName
+			loadBalancerProvider
+		}
+	}
+	oidcConfig {
+		clientID
+		groupsClaim
+		issuerURL
+		signingAlgs
+		usernameClaim
+		usernamePrefix
+	}
+}
+`
+
+func AdoptShoot(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	config *AdoptShootInput,
+) (data_ *AdoptShootResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AdoptShoot",
+		Query:  AdoptShoot_Operation,
+		Variables: &__AdoptShootInput{
+			Config: config,
+		},
+	}
+
+	data_ = &AdoptShootResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by AdoptedCluster.
 const AdoptedCluster_Operation = `
 query AdoptedCluster ($id: String!) {
 	result: runtimeStatus(id: $id) {
 		runtimeConfiguration {
 			clusterConfig {
-				name
-				kubernetesVersion
-				targetSecret
-				provider
-				region
-				machineType
-				diskType
-				volumeSizeGB
-				workerCidr
-				podsCidr
-				servicesCidr
-				autoScalerMin
-				autoScalerMax
-				maxSurge
-				maxUnavailable
-				purpose
-				licenceType
-				euAccess
-				exposureClassName
-				providerSpecificConfig {
-					__typename
-					... on GCPProviderConfig {
-						zones
-					}
-					... on AzureProviderConfig {
-						zones
-						azureZones {
-							name
-						}
-					}
-					... on AWSProviderConfig {
-						awsZones {
-							name
-						}
-					}
-					... on OpenStackProviderConfig {
-						zones
-						floatingPoolName
-						cloudProfileName
-						loadBalancerProvider
-					}
-				}
-				oidcConfig {
-					clientID
-					groupsClaim
-					issuerURL
-					signingAlgs
-					usernameClaim
-					usernamePrefix
-				}
+				... AdoptedClusterFields
 			}
 		}
+	}
+}
+fragment AdoptedClusterFields on GardenerConfig {
+	name
+	kubernetesVersion
+	targetSecret
+	provider
+	region
+	machineType
+	diskType
+	volumeSizeGB
+	workerCidr
+	podsCidr
+	servicesCidr
+	autoScalerMin
+	autoScalerMax
+	maxSurge
+	maxUnavailable
+	purpose
+	licenceType
+	euAccess
+	exposureClassName
+	providerSpecificConfig {
+		__typename
+		... on GCPProviderConfig {
+			zones
+		}
+		... on AzureProviderConfig {
+			zones
+			azureZones {
+				name
+			}
+		}
+		... on AWSProviderConfig {
+			awsZones {
+				name
+			}
+		}
+		... on OpenStackProviderConfig {
+			zones
+			floatingPoolName
+			cloudProfileName
+			loadBalancerProvider
+		}
+	}
+	oidcConfig {
+		clientID
+		groupsClaim
+		issuerURL
+		signingAlgs
+		usernameClaim
+		usernamePrefix
 	}
 }
 `

@@ -1,0 +1,124 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/broker/adopt"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+)
+
+const textAdoption = `The body is invalid. Send {"account": "…", "dryRun": true} as JSON, and optionally the fields of the OpenAPI description.`
+
+// maxAdministrators and maxText limit the fields of an adoption. maxText is in bytes.
+const (
+	maxAdministrators = 100
+	maxText           = 255
+)
+
+// ShootAdopter turns Shoots into instances. Errors are of package failure.
+type ShootAdopter interface {
+	Adopt(ctx context.Context, order adopt.ShootOrder) (adopt.ShootResult, error)
+}
+
+// AdoptShoot turns a Shoot into an instance, or describes that.
+func (a *api) AdoptShoot(r *http.Request) (httpserver.Response, error) {
+	name, err := operatorserver.Segment(r, "shoot_name")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	var wanted operatorapi.ShootAdoption
+	if err := operatorserver.ReadStrictly(r.Body, &wanted, textAdoption); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	order := adopt.ShootOrder{
+		ShootName: name, Account: wanted.Account, SubAccount: wanted.Subaccount, InstanceID: wanted.InstanceID, Plan: wanted.Plan, Name: wanted.Name,
+		User: wanted.User, Administrators: wanted.Administrators, Platform: cmp.Or(wanted.Platform, a.onlyPlatform()), PlatformRegion: wanted.PlatformRegion,
+		CredentialsBinding: wanted.CredentialsBinding, Generation: wanted.Generation, DryRun: wanted.DryRun,
+	}
+	if err := a.checkAdoption(order); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous), logging.Shoot: name,
+	})
+
+	result, err := a.Shoots.Adopt(r.Context(), order)
+	if err != nil {
+		line.WithError(err).Warn("audit: Shoot not adopted")
+
+		return httpserver.Response{}, err
+	}
+
+	if !order.DryRun {
+		line.WithField(logging.InstanceID, result.Instance.ID).Info("audit: Shoot adopted")
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, result.Instance.ID)
+
+	return httpserver.OK(operatorapi.AdoptedShoot{
+		InstanceID: result.Instance.ID, RuntimeID: result.Instance.RuntimeID, ShootName: result.Instance.ShootName, Plan: result.Instance.PlanName,
+		Provider: result.Instance.Provider, Region: result.Instance.Region, DryRun: order.DryRun, Generation: result.Generation, Earlier: result.Earlier,
+		ShootChanges: fieldChanges(result.ShootChanges), OrderChanges: fieldChanges(result.OrderChanges), NotInOrder: append([]string{}, result.NotInOrder...),
+	}), nil
+}
+
+// onlyPlatform returns the name of the platform if there is one, and else an empty text.
+func (a *api) onlyPlatform() string {
+	if all := a.platforms().List(); len(all) == 1 {
+		return all[0].Name
+	}
+
+	return ""
+}
+
+// checkAdoption rejects an order with missing, invalid or long fields, and with a platform that could not reach the instance.
+func (a *api) checkAdoption(order adopt.ShootOrder) error {
+	texts := append([]string{
+		order.Account, order.SubAccount, order.InstanceID, order.Plan, order.Name, order.User, order.PlatformRegion, order.CredentialsBinding,
+	}, order.Administrators...)
+
+	switch reasons := validation.IsDNS1123Label(order.ShootName); {
+	case len(reasons) > 0:
+		return operatorserver.Invalid(fmt.Sprintf("The name of the Shoot is invalid: %s.", reasons[0]))
+	case order.Account == "":
+		return operatorserver.Invalid("account is missing.")
+	case order.Generation < 0:
+		return operatorserver.Invalid("generation must not be negative.")
+	case len(order.Administrators) > maxAdministrators:
+		return operatorserver.Invalid(fmt.Sprintf("administrators has more than %d entries.", maxAdministrators))
+	case slices.Contains(order.Administrators, ""):
+		return operatorserver.Invalid("administrators has an empty entry.")
+	case slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText }):
+		return operatorserver.Invalid(fmt.Sprintf("A field has more than %d bytes.", maxText))
+	case len(a.platforms().List()) == 0:
+		return nil
+	default:
+		return a.checkPlatform(environment.Instance{PlatformRegion: order.PlatformRegion, GlobalAccountID: order.Account}, order.Platform)
+	}
+}
+
+// fieldChanges converts changes to the type of the API.
+func fieldChanges(changes []takeover.Change) []operatorapi.FieldChange {
+	shown := []operatorapi.FieldChange{}
+	for _, each := range changes {
+		shown = append(shown, operatorapi.FieldChange{Path: each.Path, Present: each.Present, Wanted: each.Wanted})
+	}
+
+	return shown
+}

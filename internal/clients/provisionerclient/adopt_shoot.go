@@ -1,0 +1,87 @@
+package provisionerclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+)
+
+// ShootAdoption is the order to take over a Shoot for an instance.
+type ShootAdoption struct {
+	// Instance needs an ID, a name and the name of the Shoot. Its cluster has the administrators.
+	Instance environment.Instance
+	// CredentialsBinding replaces a SecretBinding of the Shoot. Empty means the same name.
+	CredentialsBinding string
+	// Generation is that of a dry run, or 0 for any.
+	Generation int
+	DryRun     bool
+}
+
+// AdoptedShoot is a Shoot that was taken over, or would be.
+type AdoptedShoot struct {
+	Adopted
+
+	RuntimeID  string
+	Generation int
+	// Earlier reports that the Shoot already was the runtime of the instance.
+	Earlier bool
+	// Changes and NotInOrder are described in the schema of the Provisioner.
+	Changes    []takeover.Change
+	NotInOrder []string
+}
+
+// AdoptShoot takes over a Shoot as the runtime of the instance. It can be repeated. A Shoot that cannot be adopted is failure.Conflict with
+// the reason.
+func (c *Client) AdoptShoot(ctx context.Context, caller Caller, order ShootAdoption) (AdoptedShoot, error) {
+	input := &wire.AdoptShootInput{
+		ShootName: order.Instance.ShootName, InstanceID: &order.Instance.ID, Name: unlessZero(order.Instance.Name),
+		CredentialsBinding: unlessZero(order.CredentialsBinding), Administrators: order.Instance.Request.Cluster.Administrators,
+		Generation: unlessZero(order.Generation), DryRun: &order.DryRun,
+	}
+
+	if !order.DryRun {
+		input.ClientData = c.clientData(order.Instance)
+	}
+
+	call := c.call("take over the Shoot", caller)
+
+	answer, err := wire.AdoptShoot(ctx, call, input)
+	if errors.Is(err, ErrNotUnderstood) {
+		return AdoptedShoot{}, failure.New(failure.Permanent, "the Provisioner cannot take over Shoots: it is a Kyma Provisioner or an earlier release").
+			WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
+	}
+
+	if failure.Is(err, failure.Permanent) {
+		problem := failure.Of(err)
+
+		return AdoptedShoot{}, failure.New(failure.Conflict, "%s", cmp.Or(problem.Detail, problem.Text)).WithReason(problem.Reason, problem.Component)
+	}
+
+	if err != nil {
+		return AdoptedShoot{}, fmt.Errorf("taking over the Shoot %q: %w", order.Instance.ShootName, err)
+	}
+
+	found := answer.Result
+	if found == nil || found.ClusterConfig == nil || found.RuntimeID == "" {
+		return AdoptedShoot{}, call.missing("the runtime")
+	}
+
+	adopted := AdoptedShoot{
+		Adopted: adoptedOf(found.ClusterConfig), RuntimeID: found.RuntimeID, Generation: found.Generation, Earlier: found.Earlier,
+		NotInOrder: found.NotInOrder,
+	}
+
+	for _, each := range found.Changes {
+		if each != nil {
+			adopted.Changes = append(adopted.Changes, takeover.Change{Path: each.Path, Present: each.Present, Wanted: each.Wanted})
+		}
+	}
+
+	return adopted, nil
+}

@@ -1,0 +1,253 @@
+package orders
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// reasonAdopted is the reason in timelines and in the audit log.
+const reasonAdopted = "adopted Shoot"
+
+// Adopter checks and patches Shoots that other programs have created. *gardener.Client implements it.
+type Adopter interface {
+	CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error
+	Claim(ctx context.Context, read *gardencorev1beta1.Shoot, binding string, owner metav1.ObjectMeta) (changed bool, err error)
+}
+
+// Adoption is the order to take over a Shoot.
+type Adoption struct {
+	ShootName string
+	// InstanceID is the ID of the service instance, and Name the display name of the runtime; both may be empty.
+	InstanceID, Name string
+	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. Empty means the same name.
+	CredentialsBinding string
+	Administrators     []string
+	ClientData         *string
+	// Generation is that of the Shoot in a dry run, or nil. The adoption fails if the Shoot has another one.
+	Generation *int
+	// DryRun only checks and describes the adoption.
+	DryRun bool
+}
+
+// Adopted is a Shoot that was taken over, or would be.
+type Adopted struct {
+	RuntimeID  string
+	Generation int
+	// Earlier reports that the Shoot already was a runtime of the tenant and the instance.
+	Earlier bool
+	Cluster *spec.Cluster
+	// Changes are the fields of the Shoot that the adoption and the first change change.
+	Changes []takeover.Change
+	// NotInOrder are the paths of the fields that changes keep, and that another Shoot for the same order would not have.
+	NotInOrder []string
+}
+
+// AdoptShoot takes over a Shoot that no runtime owns. The Shoot is patched before the row is stored: the ID of the runtime follows from
+// the UID of the Shoot, so that a repeated call stores the row after a failure in between. Errors are failure.NotFound without the Shoot,
+// failure.Conflict if another runtime owns it, and failure.Permanent with the reason if it cannot be adopted.
+func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
+	present, err := s.Shoots.Get(ctx, wanted.ShootName)
+	if err != nil {
+		return Adopted{}, unavailable(err)
+	}
+
+	found := Adopted{
+		RuntimeID:  uuid.NewSHA1(uuid.NameSpaceOID, []byte("shoot "+string(present.UID))).String(),
+		Generation: int(present.Generation),
+	}
+
+	if earlier, err := s.adoptedBefore(ctx, caller, wanted, found); err != nil || earlier.Earlier {
+		return earlier, err
+	}
+
+	if err := adoptable(present, found.RuntimeID, caller.Tenant); err != nil {
+		return Adopted{}, err
+	}
+
+	if wanted.Generation != nil && *wanted.Generation != found.Generation {
+		return Adopted{}, failure.New(failure.Conflict, "the Shoot %q has changed since the dry run: repeat the dry run", present.Name)
+	}
+
+	binding := cmp.Or(ptr.Deref(present.Spec.CredentialsBindingName, ""), wanted.CredentialsBinding,
+		ptr.Deref(present.Spec.SecretBindingName, "")) //nolint:staticcheck // Old Shoots have the deprecated field.
+	if err := s.Adopter.CheckBindings(ctx, present, binding); err != nil {
+		return Adopted{}, unavailable(err)
+	}
+
+	runtime, err := s.adopted(caller, wanted, present, binding, &found)
+	if err != nil || wanted.DryRun {
+		return found, err
+	}
+
+	return found, s.claim(ctx, present, binding, runtime)
+}
+
+// adoptedBefore returns the runtime if the Shoot already is one of the tenant and the instance. The error is failure.Conflict if another
+// runtime has the name of the Shoot.
+func (s *Service) adoptedBefore(ctx context.Context, caller Caller, wanted Adoption, found Adopted) (Adopted, error) {
+	existing, err := s.Runtimes.OfShoot(ctx, s.Runtimes.Reader(), wanted.ShootName)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Adopted{}, nil
+	}
+
+	if err != nil {
+		return Adopted{}, unavailable(err)
+	}
+
+	order, err := operation.OrderOf(existing)
+	if err != nil {
+		return Adopted{}, err
+	}
+
+	if existing.ID != found.RuntimeID || existing.Tenant != caller.Tenant || order.InstanceID() != wanted.InstanceID {
+		return Adopted{}, failure.New(failure.Conflict, "the Shoot %q belongs to a runtime of this Provisioner", wanted.ShootName)
+	}
+
+	found.Earlier, found.Cluster = true, order.ClusterConfig.GardenerConfig
+
+	return found, nil
+}
+
+// adoptable returns the reason against the adoption of a Shoot, or nil. runtimeID is the ID that it gets.
+func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error {
+	owner := cmp.Or(present.Annotations[shoot.AnnotationRuntimeID], runtimeID)
+	last := present.Status.LastOperation
+	name := present.Name
+
+	switch {
+	case owner != runtimeID:
+		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which this Provisioner does not have: run 'ebctl reconcile' or 'provisioner adopt'", name, owner)
+	case present.Annotations[shoot.AnnotationRuntimeID] != "" && present.Labels[shoot.LabelAccount] != tenant:
+		return failure.New(failure.Conflict, "an unfinished adoption of the Shoot %q has another account", name)
+	case present.DeletionTimestamp != nil:
+		return failure.New(failure.Conflict, "Gardener is deleting the Shoot %q", name)
+	case last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded:
+		return failure.New(failure.Permanent, "the last operation of the Shoot %q has not succeeded: wait for it, or repair the Shoot", name)
+	case shoot.Asleep(present):
+		return failure.New(failure.Permanent, "the Shoot %q is hibernated: wake it up first", name)
+	default:
+		return nil
+	}
+}
+
+// adopted completes the description of the adoption and returns the row of the runtime. The error is failure.Permanent if the first change
+// would change more than the owner and the settings of this Provisioner.
+func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1beta1.Shoot, binding string, found *Adopted) (runtimes.Runtime, error) {
+	cluster, err := shoot.OrderOf(present, binding)
+	if err != nil {
+		return runtimes.Runtime{}, err
+	}
+
+	order := spec.Runtime{
+		Metadata:      &spec.Metadata{Name: cmp.Or(wanted.Name, present.Name)},
+		ClusterConfig: &spec.ClusterConfig{GardenerConfig: cluster, Administrators: wanted.Administrators}, ClientData: wanted.ClientData,
+	}
+	if wanted.InstanceID != "" {
+		order.Metadata.Labels = map[string]any{spec.LabelInstance: wanted.InstanceID}
+	}
+
+	configuration, err := spec.Encode(order)
+	if err != nil {
+		return runtimes.Runtime{}, failure.Wrap(failure.Internal, err, "the order cannot be encoded")
+	}
+
+	runtime := runtimes.Runtime{
+		ID: found.RuntimeID, Tenant: caller.Tenant, SubAccount: caller.SubAccount,
+		OriginalTenant: caller.OriginalTenant, OriginalSubAccount: caller.OriginalSubAccount,
+		ShootName: present.Name, ProvisionedBy: uuid.NewSHA1(uuid.NameSpaceOID, []byte("creation "+found.RuntimeID)).String(),
+		Configuration: configuration, CreatedAt: present.CreationTimestamp.Time, Provider: cluster.Provider, Region: cluster.Region,
+	}
+
+	objects, err := s.Build(runtime, runtime.ProvisionedBy)
+	if err != nil {
+		return runtime, err
+	}
+
+	found.Cluster = cluster
+	if found.Changes, err = objects.FirstChange(present); err != nil {
+		return runtime, err
+	}
+
+	if former := ptr.Deref(present.Spec.SecretBindingName, ""); former != "" { //nolint:staticcheck // Old Shoots have the deprecated field.
+		found.Changes = append(found.Changes, takeover.Change{Path: "spec.secretBindingName", Present: strconv.Quote(former)})
+	}
+
+	if lost := shoot.Inexpressible(found.Changes); len(lost) > 0 {
+		var texts []string
+		for _, each := range lost {
+			texts = append(texts, each.String())
+		}
+
+		return runtime, failure.New(failure.Permanent, "an order cannot express the Shoot %q: its first change would change %s", present.Name, strings.Join(texts, "; "))
+	}
+
+	found.NotInOrder, err = objects.NotInOrder(present)
+
+	return runtime, err
+}
+
+// claim marks the Shoot, and then stores the runtime with its creation.
+func (s *Service) claim(ctx context.Context, present *gardencorev1beta1.Shoot, binding string, runtime runtimes.Runtime) error {
+	changed, err := s.Adopter.Claim(ctx, present, binding, metav1.ObjectMeta{
+		Labels:      map[string]string{shoot.LabelAccount: runtime.Tenant},
+		Annotations: map[string]string{shoot.AnnotationRuntimeID: runtime.ID},
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+
+	payload, err := json.Marshal(operation.Data{Runtime: runtime})
+	if err != nil {
+		return fmt.Errorf("encoding the data of an operation: %w", err)
+	}
+
+	_, err = s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
+		inserted, err := s.Runtimes.Insert(ctx, tx, runtime)
+		if err != nil {
+			return operation.Status{}, err
+		}
+
+		if !inserted {
+			return operation.Status{}, failure.New(failure.Conflict, "another runtime has the ID or the name of the Shoot by now")
+		}
+
+		if err := s.Operations.InsertEnded(ctx, tx, process.New{
+			ID: runtime.ProvisionedBy, Kind: operation.KindProvisionNoInstall, InstanceID: runtime.ID, Tenant: runtime.Tenant, Payload: payload,
+			Why: reasonAdopted, At: runtime.CreatedAt,
+		}, operations.Ending{State: process.Succeeded, Began: runtime.CreatedAt, At: s.Clock.Now()}); err != nil {
+			return operation.Status{}, err
+		}
+
+		return operation.Status{}, s.Recorder.Record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionAdopt, InstanceID: runtime.ID, Status: http.StatusOK, Reason: reasonAdopted,
+			After: auditlog.Fields{
+				"cluster": runtime.ShootName, "tenant": runtime.Tenant, "subAccount": runtime.SubAccount, "provider": runtime.Provider,
+				"region": runtime.Region, "shootChanged": changed,
+			},
+		})
+	})
+
+	return err
+}

@@ -1,0 +1,315 @@
+package shoot
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+)
+
+// OrderOf returns the order for a Shoot that another program has created. targetSecret is the name of its CredentialsBinding. The order
+// has no domain, identity provider and Seed: the Shoot keeps its own. The error is failure.Permanent with the field that no order can
+// express.
+func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Cluster, error) {
+	if len(present.Spec.Provider.Workers) == 0 {
+		return nil, failure.New(failure.Permanent, "the Shoot has no worker pools")
+	}
+
+	provider, workers, err := providerOrder(present)
+	if err != nil {
+		return nil, err
+	}
+
+	first, err := poolOrder(present.Spec.Provider.Workers[0], present.Spec.Provider.Type)
+	if err != nil {
+		return nil, err
+	}
+
+	order := &spec.Cluster{
+		Name: present.Name, KubernetesVersion: present.Spec.Kubernetes.Version, Provider: present.Spec.Provider.Type, TargetSecret: targetSecret,
+		Region: present.Spec.Region, MachineType: first.MachineType, MachineImage: first.MachineImage, MachineImageVersion: first.MachineImageVersion,
+		DiskType: first.DiskType, VolumeSizeGB: first.VolumeSizeGB, WorkerCIDR: workers, AutoScalerMin: first.AutoScalerMin,
+		AutoScalerMax: first.AutoScalerMax, MaxSurge: first.MaxSurge, MaxUnavailable: first.MaxUnavailable,
+		ProviderSpecificConfig: provider, ExposureClassName: present.Spec.ExposureClassName,
+		Adopted: &spec.Adopted{WorkerPool: first.Name, ProviderSpecificConfig: provider},
+	}
+
+	if licence := present.Annotations[AnnotationLicenceType]; licence != "" {
+		order.LicenceType = &licence
+	}
+
+	// Orders do not have the purpose infrastructure: the Shoot keeps it.
+	if purpose := ptr.Deref(present.Spec.Purpose, ""); purpose != "" && purpose != gardencorev1beta1.ShootPurposeInfrastructure {
+		order.Purpose = (*string)(present.Spec.Purpose)
+	}
+
+	if networks := present.Spec.Networking; networks != nil {
+		order.PodsCIDR, order.ServicesCIDR = networks.Pods, networks.Services
+	}
+
+	if maintenance := present.Spec.Maintenance; maintenance != nil && maintenance.AutoUpdate != nil {
+		order.EnableKubernetesVersionAutoUpdate = new(maintenance.AutoUpdate.KubernetesVersion)
+		order.EnableMachineImageVersionAutoUpdate = maintenance.AutoUpdate.MachineImageVersion
+	}
+
+	if plane := present.Spec.ControlPlane; plane != nil && plane.HighAvailability != nil {
+		order.ControlPlaneFailureTolerance = new(string(plane.HighAvailability.FailureTolerance.Type))
+	}
+
+	for _, extension := range present.Spec.Extensions {
+		if extension.Type == ExtensionNetworkingFilter {
+			order.ShootNetworkingFilterDisabled = new(ptr.Deref(extension.Disabled, false))
+		}
+	}
+
+	order.EUAccess = new(slices.ContainsFunc(present.Spec.AccessRestrictions, func(each gardencorev1beta1.AccessRestrictionWithOptions) bool {
+		return each.Name == euAccessOnly && each.Options[euAccessNodes] == "true" && each.Options[euAccessAddons] == "true"
+	}))
+
+	for _, worker := range present.Spec.Provider.Workers[1:] {
+		pool, err := poolOrder(worker, present.Spec.Provider.Type)
+		if err != nil {
+			return nil, err
+		}
+
+		order.AdditionalWorkers = append(order.AdditionalWorkers, pool)
+	}
+
+	return order, nil
+}
+
+// poolOrder returns the order for a worker pool. A disk whose size is not in GiB stays as it is.
+func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPool, error) {
+	pool := &spec.WorkerPool{
+		Name: worker.Name, MachineType: worker.Machine.Type, AutoScalerMin: int(worker.Minimum), AutoScalerMax: int(worker.Maximum), Zones: worker.Zones,
+	}
+
+	for _, each := range []struct {
+		field string
+		value *intstr.IntOrString
+		into  *int
+	}{{"maxSurge", worker.MaxSurge, &pool.MaxSurge}, {"maxUnavailable", worker.MaxUnavailable, &pool.MaxUnavailable}} {
+		if each.value == nil {
+			continue
+		}
+
+		if each.value.Type != intstr.Int {
+			return nil, failure.New(failure.Permanent, "%s of the worker pool %s is %s, and an order can only have a number: change the Shoot first",
+				each.field, worker.Name, each.value.String())
+		}
+
+		*each.into = each.value.IntValue()
+	}
+
+	if image := worker.Machine.Image; image != nil {
+		pool.MachineImage, pool.MachineImageVersion = &image.Name, image.Version
+	}
+
+	if volume := worker.Volume; volume != nil && volume.Type != nil && provider != "openstack" {
+		if size, err := strconv.Atoi(strings.TrimSuffix(volume.VolumeSize, "Gi")); err == nil && strings.HasSuffix(volume.VolumeSize, "Gi") {
+			pool.DiskType, pool.VolumeSizeGB = volume.Type, &size
+		}
+	}
+
+	return pool, nil
+}
+
+// infrastructure has the fields that orders have of the configurations of all providers.
+type infrastructure struct {
+	FloatingPoolName string `json:"floatingPoolName"`
+	Networks         struct {
+		Vpc     struct{ CIDR string } `json:"vpc"`
+		Vnet    struct{ CIDR string } `json:"vnet"`
+		Workers string                `json:"workers"`
+		Worker  string                `json:"worker"`
+		NAT     *gateway              `json:"natGateway"`
+		Zones   []struct {
+			Name     any      `json:"name"`
+			CIDR     string   `json:"cidr"`
+			Workers  string   `json:"workers"`
+			Public   string   `json:"public"`
+			Internal string   `json:"internal"`
+			NAT      *gateway `json:"natGateway"`
+		} `json:"zones"`
+	} `json:"networks"`
+}
+
+type gateway struct {
+	Enabled                      bool `json:"enabled"`
+	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes"`
+}
+
+// providerOrder returns the provider's part of the order, and the range of the machines.
+func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers string, _ error) {
+	var (
+		config infrastructure
+		plane  struct {
+			Zone                 string `json:"zone"`
+			LoadBalancerProvider string `json:"loadBalancerProvider"`
+		}
+	)
+
+	given := present.Spec.Provider
+
+	if raw := given.InfrastructureConfig; raw != nil {
+		if err := json.Unmarshal(raw.Raw, &config); err != nil {
+			return nil, "", failure.Wrap(failure.Permanent, err, "the infrastructureConfig of the Shoot has an unknown form")
+		}
+	}
+
+	if raw := given.ControlPlaneConfig; raw != nil {
+		if err := json.Unmarshal(raw.Raw, &plane); err != nil {
+			return nil, "", failure.Wrap(failure.Permanent, err, "the controlPlaneConfig of the Shoot has an unknown form")
+		}
+	}
+
+	var nodes string
+	if present.Spec.Networking != nil {
+		nodes = ptr.Deref(present.Spec.Networking.Nodes, "")
+	}
+
+	networks := config.Networks
+	zones := zonesOf(given.Workers)
+
+	switch {
+	case given.Type == "aws" && networks.Vpc.CIDR == "":
+		return nil, "", failure.New(failure.Permanent, "the Shoot uses an existing VPC: an order needs the address range of a VPC of its own")
+	case given.Type == "azure" && networks.Vnet.CIDR == "":
+		return nil, "", failure.New(failure.Permanent, "the Shoot uses an existing virtual network: an order needs the address range of one of its own")
+	}
+
+	switch given.Type {
+	case "aws":
+		order := &spec.AWS{VpcCIDR: networks.Vpc.CIDR, EnableIMDSv2: new(requiresTokens(given.Workers[0]))}
+		for _, zone := range networks.Zones {
+			order.AWSZones = append(order.AWSZones, &spec.AWSZone{
+				Name: fmt.Sprint(zone.Name), PublicCIDR: zone.Public, InternalCIDR: zone.Internal, WorkerCIDR: zone.Workers,
+			})
+		}
+
+		return &spec.Provider{AWSConfig: order}, cmp.Or(nodes, networks.Vpc.CIDR), nil
+	case "azure":
+		order := &spec.Azure{VnetCIDR: networks.Vnet.CIDR}
+		nat := networks.NAT
+
+		for _, zone := range networks.Zones {
+			number, err := strconv.Atoi(fmt.Sprint(zone.Name))
+			if err != nil {
+				return nil, "", failure.New(failure.Permanent, "the infrastructureConfig of the Shoot has the zone %q, which is not a number", fmt.Sprint(zone.Name))
+			}
+
+			order.AzureZones = append(order.AzureZones, &spec.AzureZone{Name: number, CIDR: zone.CIDR})
+			nat = zone.NAT
+		}
+
+		if len(networks.Zones) == 0 {
+			order.Zones = zones
+		}
+
+		if nat != nil && nat.Enabled {
+			order.EnableNATGateway, order.IdleConnectionTimeoutMinutes = new(true), nat.IdleConnectionTimeoutMinutes
+		}
+
+		return &spec.Provider{AzureConfig: order}, cmp.Or(networks.Workers, nodes), nil
+	case "gcp":
+		// The zone of the control plane is the first one of an order.
+		slices.SortStableFunc(zones, func(one, other string) int { return order(one == plane.Zone) - order(other == plane.Zone) })
+
+		return &spec.Provider{GCPConfig: &spec.GCP{Zones: zones}}, cmp.Or(networks.Workers, networks.Worker, nodes), nil
+	case "openstack":
+		profile := ptr.Deref(present.Spec.CloudProfileName, "") //nolint:staticcheck // Old Shoots have the deprecated field.
+		if present.Spec.CloudProfile != nil {
+			profile = present.Spec.CloudProfile.Name
+		}
+
+		return &spec.Provider{OpenStackConfig: &spec.OpenStack{
+			Zones: zones, FloatingPoolName: &config.FloatingPoolName, CloudProfileName: &profile, LoadBalancerProvider: plane.LoadBalancerProvider,
+		}}, cmp.Or(networks.Workers, networks.Worker, nodes), nil
+	default:
+		return nil, "", failure.New(failure.Permanent, "the provider %q is not supported, only aws, azure, gcp and openstack", given.Type)
+	}
+}
+
+// order sorts true before false.
+func order(first bool) int {
+	if first {
+		return 0
+	}
+
+	return 1
+}
+
+// zonesOf returns the zones of all pools, in the order in which the pools name them.
+func zonesOf(workers []gardencorev1beta1.Worker) []string {
+	var zones []string
+
+	for _, worker := range workers {
+		for _, zone := range worker.Zones {
+			if !slices.Contains(zones, zone) {
+				zones = append(zones, zone)
+			}
+		}
+	}
+
+	return zones
+}
+
+// requiresTokens reports whether the metadata service of the machines requires tokens (IMDSv2).
+func requiresTokens(worker gardencorev1beta1.Worker) bool {
+	var config struct {
+		InstanceMetadataOptions struct {
+			HTTPTokens string `json:"httpTokens"`
+		} `json:"instanceMetadataOptions"`
+	}
+
+	return worker.ProviderConfig != nil && json.Unmarshal(worker.ProviderConfig.Raw, &config) == nil && config.InstanceMetadataOptions.HTTPTokens == "required"
+}
+
+// Inexpressible returns the changes of FirstChange that the order for an adopted Shoot must not make. A first change only adds the
+// owner, and what the configuration of the Provisioner demands of all Shoots.
+func Inexpressible(changes []takeover.Change) []takeover.Change {
+	announced := []string{
+		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess", "spec.extensions", "spec.resources", "spec.maintenance.timeWindow",
+		"spec.kubernetes.kubeAPIServer.auditConfig", "spec.kubernetes.kubeAPIServer.structuredAuthentication", "spec.tolerations",
+	}
+
+	return slices.DeleteFunc(slices.Clone(changes), func(change takeover.Change) bool {
+		return slices.ContainsFunc(announced, func(prefix string) bool { return strings.HasPrefix(change.Path, prefix) })
+	})
+}
+
+// NotInOrder returns the paths of the fields in the spec of a Shoot that a new Shoot for the same order would not have, or would have
+// with another value. They include fields that Gardener sets.
+func (o *Objects) NotInOrder(present *gardencorev1beta1.Shoot) ([]string, error) {
+	built, err := Manifest(o.Shoot)
+	if err != nil {
+		return nil, err
+	}
+
+	had, err := Manifest(present)
+	if err != nil {
+		return nil, err
+	}
+
+	changes, err := takeover.Changes(built.Object["spec"], had.Object["spec"], func(string) bool { return false })
+	if err != nil {
+		return nil, fmt.Errorf("comparing Shoots: %w", err)
+	}
+
+	paths := takeover.Paths(changes)
+	for i := range paths {
+		paths[i] = "spec." + paths[i]
+	}
+
+	return paths, nil
+}
