@@ -124,15 +124,15 @@ func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPo
 	return pool, nil
 }
 
-// infrastructure has the fields that orders have of the configurations of all providers.
+// infrastructure has the fields that orders have of the infrastructures of all providers.
 type infrastructure struct {
 	FloatingPoolName string `json:"floatingPoolName"`
 	Networks         struct {
-		Vpc     struct{ CIDR string } `json:"vpc"`
-		Vnet    struct{ CIDR string } `json:"vnet"`
-		Workers string                `json:"workers"`
-		Worker  string                `json:"worker"`
-		NAT     *gateway              `json:"natGateway"`
+		Vpc     addresses `json:"vpc"`
+		Vnet    addresses `json:"vnet"`
+		Workers string    `json:"workers"`
+		Worker  string    `json:"worker"`
+		NAT     *gateway  `json:"natGateway"`
 		Zones   []struct {
 			Name     any      `json:"name"`
 			CIDR     string   `json:"cidr"`
@@ -144,19 +144,28 @@ type infrastructure struct {
 	} `json:"networks"`
 }
 
+// addresses is a network of the provider.
+type addresses struct {
+	CIDR string `json:"cidr"`
+}
+
 type gateway struct {
 	Enabled                      bool `json:"enabled"`
 	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes"`
+}
+
+// controlPlane has the fields that orders have of the configurations of all providers.
+type controlPlane struct {
+	Zone                 string `json:"zone"`
+	LoadBalancerProvider string `json:"loadBalancerProvider"`
 }
 
 // providerOrder returns the provider's part of the order, and the range of the machines.
 func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers string, _ error) {
 	var (
 		config infrastructure
-		plane  struct {
-			Zone                 string `json:"zone"`
-			LoadBalancerProvider string `json:"loadBalancerProvider"`
-		}
+		plane  controlPlane
+		nodes  string
 	)
 
 	given := present.Spec.Provider
@@ -173,59 +182,27 @@ func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers 
 		}
 	}
 
-	var nodes string
 	if present.Spec.Networking != nil {
 		nodes = ptr.Deref(present.Spec.Networking.Nodes, "")
 	}
 
-	networks := config.Networks
-	zones := zonesOf(given.Workers)
-
-	switch {
-	case given.Type == "aws" && networks.Vpc.CIDR == "":
-		return nil, "", failure.New(failure.Permanent, "the Shoot uses an existing VPC: an order needs the address range of a VPC of its own")
-	case given.Type == "azure" && networks.Vnet.CIDR == "":
-		return nil, "", failure.New(failure.Permanent, "the Shoot uses an existing virtual network: an order needs the address range of one of its own")
-	}
+	networks, zones := config.Networks, zonesOf(given.Workers)
+	workers = cmp.Or(networks.Workers, networks.Worker, nodes)
 
 	switch given.Type {
 	case "aws":
-		order := &spec.AWS{VpcCIDR: networks.Vpc.CIDR, EnableIMDSv2: new(requiresTokens(given.Workers[0]))}
-		for _, zone := range networks.Zones {
-			order.AWSZones = append(order.AWSZones, &spec.AWSZone{
-				Name: fmt.Sprint(zone.Name), PublicCIDR: zone.Public, InternalCIDR: zone.Internal, WorkerCIDR: zone.Workers,
-			})
-		}
+		order, err := awsOrder(config, given.Workers[0])
 
-		return &spec.Provider{AWSConfig: order}, cmp.Or(nodes, networks.Vpc.CIDR), nil
+		return order, cmp.Or(nodes, networks.Vpc.CIDR), err
 	case "azure":
-		order := &spec.Azure{VnetCIDR: networks.Vnet.CIDR}
-		nat := networks.NAT
+		order, err := azureOrder(config, zones)
 
-		for _, zone := range networks.Zones {
-			number, err := strconv.Atoi(fmt.Sprint(zone.Name))
-			if err != nil {
-				return nil, "", failure.New(failure.Permanent, "the infrastructureConfig of the Shoot has the zone %q, which is not a number", fmt.Sprint(zone.Name))
-			}
-
-			order.AzureZones = append(order.AzureZones, &spec.AzureZone{Name: number, CIDR: zone.CIDR})
-			nat = zone.NAT
-		}
-
-		if len(networks.Zones) == 0 {
-			order.Zones = zones
-		}
-
-		if nat != nil && nat.Enabled {
-			order.EnableNATGateway, order.IdleConnectionTimeoutMinutes = new(true), nat.IdleConnectionTimeoutMinutes
-		}
-
-		return &spec.Provider{AzureConfig: order}, cmp.Or(networks.Workers, nodes), nil
+		return order, workers, err
 	case "gcp":
 		// The zone of the control plane is the first one of an order.
 		slices.SortStableFunc(zones, func(one, other string) int { return order(one == plane.Zone) - order(other == plane.Zone) })
 
-		return &spec.Provider{GCPConfig: &spec.GCP{Zones: zones}}, cmp.Or(networks.Workers, networks.Worker, nodes), nil
+		return &spec.Provider{GCPConfig: &spec.GCP{Zones: zones}}, workers, nil
 	case "openstack":
 		profile := ptr.Deref(present.Spec.CloudProfileName, "") //nolint:staticcheck // Old Shoots have the deprecated field.
 		if present.Spec.CloudProfile != nil {
@@ -234,10 +211,56 @@ func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers 
 
 		return &spec.Provider{OpenStackConfig: &spec.OpenStack{
 			Zones: zones, FloatingPoolName: &config.FloatingPoolName, CloudProfileName: &profile, LoadBalancerProvider: plane.LoadBalancerProvider,
-		}}, cmp.Or(networks.Workers, networks.Worker, nodes), nil
+		}}, workers, nil
 	default:
 		return nil, "", failure.New(failure.Permanent, "the provider %q is not supported, only aws, azure, gcp and openstack", given.Type)
 	}
+}
+
+// awsOrder returns the part of the order for AWS.
+func awsOrder(config infrastructure, worker gardencorev1beta1.Worker) (*spec.Provider, error) {
+	if config.Networks.Vpc.CIDR == "" {
+		return nil, failure.New(failure.Permanent, "the Shoot uses an existing VPC: an order needs the address range of a VPC of its own")
+	}
+
+	order := &spec.AWS{VpcCIDR: config.Networks.Vpc.CIDR, EnableIMDSv2: new(requiresTokens(worker))}
+	for _, zone := range config.Networks.Zones {
+		order.AWSZones = append(order.AWSZones, &spec.AWSZone{
+			Name: fmt.Sprint(zone.Name), PublicCIDR: zone.Public, InternalCIDR: zone.Internal, WorkerCIDR: zone.Workers,
+		})
+	}
+
+	return &spec.Provider{AWSConfig: order}, nil
+}
+
+// azureOrder returns the part of the order for Azure. zones are those of the worker pools.
+func azureOrder(config infrastructure, zones []string) (*spec.Provider, error) {
+	networks := config.Networks
+	if networks.Vnet.CIDR == "" {
+		return nil, failure.New(failure.Permanent, "the Shoot uses an existing virtual network: an order needs the address range of one of its own")
+	}
+
+	order, nat := &spec.Azure{VnetCIDR: networks.Vnet.CIDR}, networks.NAT
+
+	for _, zone := range networks.Zones {
+		number, err := strconv.Atoi(fmt.Sprint(zone.Name))
+		if err != nil {
+			return nil, failure.New(failure.Permanent, "the infrastructureConfig of the Shoot has the zone %q, which is not a number", fmt.Sprint(zone.Name))
+		}
+
+		order.AzureZones = append(order.AzureZones, &spec.AzureZone{Name: number, CIDR: zone.CIDR})
+		nat = zone.NAT
+	}
+
+	if len(networks.Zones) == 0 {
+		order.Zones = zones
+	}
+
+	if nat != nil && nat.Enabled {
+		order.EnableNATGateway, order.IdleConnectionTimeoutMinutes = new(true), nat.IdleConnectionTimeoutMinutes
+	}
+
+	return &spec.Provider{AzureConfig: order}, nil
 }
 
 // order sorts true before false.

@@ -209,9 +209,13 @@ func TestAdoptShootRefusals(t *testing.T) {
 	a := newAdoption(t, 0)
 
 	alter := map[string]func(created *gardencorev1beta1.Shoot){
-		"owned":     func(created *gardencorev1beta1.Shoot) { created.Annotations[shoot.AnnotationRuntimeID] = "other" },
-		"percent":   func(created *gardencorev1beta1.Shoot) { created.Spec.Provider.Workers[0].MaxSurge = new(intstr.FromString("10%")) },
-		"asleep":    func(created *gardencorev1beta1.Shoot) { created.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)} },
+		"owned": func(created *gardencorev1beta1.Shoot) { created.Annotations[shoot.AnnotationRuntimeID] = "other" },
+		"percent": func(created *gardencorev1beta1.Shoot) {
+			created.Spec.Provider.Workers[0].MaxSurge = new(intstr.FromString("10%"))
+		},
+		"asleep": func(created *gardencorev1beta1.Shoot) {
+			created.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
+		},
 		"nobinding": func(created *gardencorev1beta1.Shoot) { created.Spec.SecretBindingName = new("alone") }, //nolint:staticcheck // Old Shoots have it.
 		"fine":      func(*gardencorev1beta1.Shoot) {},
 	}
