@@ -102,8 +102,8 @@ func TestOnlyKubeconfigsAreCredentials(t *testing.T) {
 
 	slices.Sort(found)
 
-	// The certificates of a platform are values of attributes, such as names.
-	if want := "AdminKubeconfig.kubeconfig Platform.certificates"; strings.Join(found, " ") != want {
+	// The certificates of a platform are values of attributes, such as names, and the binding of a Shoot is its name.
+	if want := "AdminKubeconfig.kubeconfig Platform.certificates ShootAdoption.credentialsBinding"; strings.Join(found, " ") != want {
 		t.Errorf("fields with credentials: want %s, got %v", want, found)
 	}
 }
