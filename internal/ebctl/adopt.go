@@ -98,11 +98,11 @@ func (a adoptedText) Names() []string { return []string{a.InstanceID} }
 
 // WriteText implements output.Text.
 func (a adoptedText) WriteText(w io.Writer) error {
-	title := "Instance"
+	title := "Adopted as"
 
 	switch {
 	case a.Earlier:
-		title = "Instance of before"
+		title = "Adopted before as"
 	case a.DryRun:
 		title = "Dry run of"
 	}
