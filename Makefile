@@ -90,7 +90,7 @@ FUZZ_DURATION ?= 30s
 
 .PHONY: soak
 soak: postgres patroni garden ## Run the replica scenarios, the failovers of PostgreSQL, the model of the OSB API and the linearizability check for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
-	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^(TestReplicas|TestProvisionerReplicas|TestAccountPoolOfManyTenants.*)$$' ./test/e2e
+	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^(TestReplicas|TestProvisionerReplicas|TestAccountPoolOfManyTenants.*|TestAdoptedInstancesOnLocalGarden)$$' ./test/e2e
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v ./test/ha
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestLinearizable$$' ./test/linear

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+
+	"github.com/lib/pq"
 )
 
 // timeLayout is the format of stored times in SQLite. Times are in UTC with microseconds, so the texts sort chronologically.
@@ -25,6 +27,9 @@ type Time struct{ time.Time }
 func At(moment time.Time) Time {
 	return Time{moment.UTC().Truncate(time.Microsecond)}
 }
+
+// Array returns a slice as one argument of a statement for PostgreSQL, which needs a cast such as ?::text[].
+func Array[T any](values []T) any { return pq.Array(values) }
 
 // Value implements driver.Valuer.
 func (t Time) Value() (driver.Value, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 // reasonAdopted is the reason in timelines and in the audit log.
@@ -44,6 +45,7 @@ type Adopter struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Endpoints  *endpoints.Store
+	Objects    *outsideobjects.Store
 	Recorder   *audit.Recorder
 	Catalog    *catalog.Catalog
 	Runtimes   Runtimes
@@ -130,10 +132,7 @@ func (i formerInstance) names() []string {
 // leftBehind lists what this broker does not remove, because only KEB knew it.
 func leftBehind() []string {
 	return []string{
-		"evaluations in AvS, whose IDs are in operations.data",
-		"registrations in the Reconciler",
 		"Kyma resources and kubeconfig Secrets in the control plane: remove the instances from Lifecycle Manager when you delete them",
-		"data tenants in EDP",
 		"credentials of the SAP BTP service operator in runtimes, with the cluster IDs that KEB chose",
 		"orchestrations, runtime states and events in the tables of KEB",
 	}
@@ -236,6 +235,12 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 
 		if instance.RuntimeID != "" && instance.Request.Cluster.Own == nil {
 			if err := a.Endpoints.Add(ctx, tx, instance.ID, a.Clock.Now()); err != nil {
+				return err
+			}
+		}
+
+		for _, object := range former.objectsOf(instance) {
+			if err := a.Objects.Insert(ctx, tx, object, a.Clock.Now()); err != nil {
 				return err
 			}
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -91,6 +92,8 @@ func newFixture(t *testing.T, adopted ...kymarows.Instance) fixture {
 	f.adopter.Instances, err = instances.Open(t.Context(), db, keys)
 	f.must(err)
 	f.adopter.Endpoints, err = endpoints.Open(t.Context(), db, keys)
+	f.must(err)
+	f.adopter.Objects, err = outsideobjects.Open(t.Context(), db, keys)
 	f.must(err)
 	f.entries, err = auditlog.Open(t.Context(), db, 0)
 	f.must(err)
@@ -208,6 +211,53 @@ func TestPreview(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestAdoptedObjects checks which objects in other systems an adopted instance has.
+func TestAdoptedObjects(t *testing.T) {
+	t.Parallel()
+
+	const (
+		internal   = "avs | internal evaluation | 4711"
+		external   = "avs | external evaluation | 4712"
+		edp        = "edp | data tenant | sa-0"
+		reconciler = "reconciler | cluster | "
+	)
+
+	for name, c := range map[string]struct {
+		data      string
+		suspended bool
+		want      []string
+	}{
+		"all": {`{"avs": {"avs_evaluation_internal_id": 4711, "avs_evaluation_external_id": 4712}, "edp_created": true, "cluster_configuration_version": 3}`, false,
+			[]string{external, internal, edp, reconciler}},
+		"deleted": {`{"avs": {"avs_evaluation_internal_id": 4711, "avs_internal_evaluation_deleted": true, "avs_evaluation_external_id": 4712,
+			"avs_external_evaluation_deleted": false}, "edp_created": false}`, false, []string{external}},
+		"none":      {`{"avs": {"avs_evaluation_internal_id": 0}, "cluster_configuration_version": 0}`, false, nil},
+		"suspended": {`{"avs": {"avs_evaluation_internal_id": 4711}, "edp_created": true, "cluster_configuration_version": 3}`, true, []string{internal}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			each := kymarows.ExampleInstance(kymarows.Example(0))
+			each.UpdateID, each.Suspended = "", c.suspended
+			f := newFixture(t, each)
+			f.former.Exec(`UPDATE operations SET data = ((data::jsonb - 'avs' - 'edp_created') || ?::jsonb)::json`, c.data)
+			f.adopted(each)
+
+			objects, err := f.adopter.Objects.OfInstance(t.Context(), each.ID)
+			f.must(err)
+
+			var got []string
+			for _, object := range objects {
+				got = append(got, strings.TrimSuffix(object.System+" | "+object.Kind+" | "+object.Key, each.Cluster.ID))
+			}
+
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 

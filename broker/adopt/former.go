@@ -44,17 +44,22 @@ type formerInstance struct {
 
 // formerOperation is a row of the table operations.
 type formerOperation struct {
-	ID          string    `db:"id"`
-	InstanceID  string    `db:"instance_id"`
-	Type        string    `db:"type"`
-	State       string    `db:"state"`
-	Description string    `db:"description"`
-	TargetID    string    `db:"target_operation_id"`
-	ShootName   string    `db:"shoot_name"`
-	Temporary   bool      `db:"temporary"`
-	Secret      string    `db:"target_secret"`
-	CreatedAt   time.Time `db:"created_at"`
-	UpdatedAt   time.Time `db:"updated_at"`
+	ID          string `db:"id"`
+	InstanceID  string `db:"instance_id"`
+	Type        string `db:"type"`
+	State       string `db:"state"`
+	Description string `db:"description"`
+	TargetID    string `db:"target_operation_id"`
+	ShootName   string `db:"shoot_name"`
+	Temporary   bool   `db:"temporary"`
+	Secret      string `db:"target_secret"`
+	// The objects in other systems at the time of the operation. The IDs of AvS are numbers, and 0 or empty without an evaluation.
+	InternalEvaluation string    `db:"internal_evaluation"`
+	ExternalEvaluation string    `db:"external_evaluation"`
+	EDP                bool      `db:"edp"`
+	Reconciler         bool      `db:"reconciler"`
+	CreatedAt          time.Time `db:"created_at"`
+	UpdatedAt          time.Time `db:"updated_at"`
 }
 
 // readPage returns the next instances after the ID, with their operations.
@@ -75,7 +80,13 @@ func readPage(ctx context.Context, former *takeover.Database, after string) ([]f
 	// and a temporary deprovision a suspension.
 	operations, err := takeover.Select[formerOperation](ctx, former, `SELECT id, instance_id, type, state, description, target_operation_id,
 			COALESCE(data::jsonb ->> 'shoot_name', '') AS shoot_name, COALESCE((data::jsonb ->> 'temporary')::boolean, false) AS temporary,
-			COALESCE(provisioning_parameters::jsonb #>> '{parameters,targetSecret}', '') AS target_secret, created_at, updated_at
+			COALESCE(provisioning_parameters::jsonb #>> '{parameters,targetSecret}', '') AS target_secret, created_at, updated_at,
+			CASE WHEN (data::jsonb #>> '{avs,avs_internal_evaluation_deleted}')::boolean THEN ''
+				ELSE COALESCE(data::jsonb #>> '{avs,avs_evaluation_internal_id}', '') END AS internal_evaluation,
+			CASE WHEN (data::jsonb #>> '{avs,avs_external_evaluation_deleted}')::boolean THEN ''
+				ELSE COALESCE(data::jsonb #>> '{avs,avs_evaluation_external_id}', '') END AS external_evaluation,
+			COALESCE((data::jsonb ->> 'edp_created')::boolean, false) AS edp,
+			COALESCE(data::jsonb ->> 'cluster_configuration_version', '0') <> '0' AS reconciler
 		FROM (SELECT *, row_number() OVER (PARTITION BY instance_id, type ORDER BY created_at DESC) AS from_newest,
 				row_number() OVER (PARTITION BY instance_id, type ORDER BY created_at) AS from_oldest
 			FROM operations WHERE instance_id IN (?)) AS ranked

@@ -27,6 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 // AdoptCommand returns the command `broker adopt`.
@@ -135,6 +136,10 @@ func openForAdoption(ctx context.Context, config Config, adopter *adopt.Adopter,
 
 	if err == nil {
 		adopter.Endpoints, err = endpoints.Open(ctx, adopter.DB, keys)
+	}
+
+	if err == nil {
+		adopter.Objects, err = outsideobjects.Open(ctx, adopter.DB, keys)
 	}
 
 	var entries *auditlog.Store

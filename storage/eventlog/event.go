@@ -161,12 +161,24 @@ func (r Row) Event() Event {
 	}
 }
 
+// textColumns is the number of columns with texts, which follow the position.
+const textColumns = 13
+
+// texts returns the values of the columns with texts, in their order.
+func (e Event) texts() [textColumns]string {
+	return [textColumns]string{
+		e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region, e.State, e.Reason, e.Component,
+	}
+}
+
 // arguments returns the values of columns.
 func (e Event) arguments() []any {
-	return []any{
-		e.Position, e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region,
-		e.State, e.Reason, e.Component, e.Wave, storage.At(e.At),
+	args := []any{e.Position}
+	for _, text := range e.texts() {
+		args = append(args, text)
 	}
+
+	return append(args, e.Wave, storage.At(e.At))
 }
 
 // Subject returns the path of the object in which the change happened. Events of one subject are in the order of their changes.

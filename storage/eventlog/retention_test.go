@@ -40,6 +40,39 @@ func TestRetention(t *testing.T) {
 	})
 }
 
+// TestRetentionLimit removes the oldest events beyond a million, whatever their age. The position of the newest event stands for the number.
+func TestRetentionLimit(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		for _, id := range []string{"one", "two", "three"} {
+			f.accept(operation(id, environment.KindUpdate, id, "account"))
+		}
+
+		f.publish()
+
+		for _, c := range []struct {
+			position, removed int64
+			count             int
+		}{{1_000_000, 0, 0}, {1_000_001, 1, 1}, {1_000_002, 2, 1}, {1_000_002, 2, 0}} {
+			f.tx(func(tx storage.Tx) error {
+				_, err := storage.Exec(f.Context(), tx, `UPDATE events_head SET position = ? WHERE id = 1`, c.position)
+
+				return err
+			})
+
+			count, err := f.store.RemoveBefore(f.Context(), now.Add(-time.Hour), 500)
+			if err != nil || count != c.count {
+				f.Errorf("with %d events, removed %d, %v, want %d", c.position, count, err, c.count)
+			}
+
+			if head, err := f.store.Head(f.Context()); err != nil || head.Removed != c.removed {
+				f.Errorf("with %d events the head is %+v, %v", c.position, head, err)
+			}
+		}
+
+		f.want("the newest million", eventlog.Filter{}, 2, "3 | operation.accepted | three | three | update | account | 03:04:05")
+	})
+}
+
 func TestErase(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		f.accept(operation("one", environment.KindUpdate, "one", "erased"))

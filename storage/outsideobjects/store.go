@@ -81,6 +81,15 @@ func (s *Store) Set(ctx context.Context, by process.Record, object environment.O
 	return s.fenced(ctx, by, statements...)
 }
 
+// Insert adds the record of an object that another program has created, in the caller's transaction. The instance must have no record of
+// the system and kind.
+func (s *Store) Insert(ctx context.Context, tx storage.Tx, object environment.OutsideObject, now time.Time) error {
+	_, err := storage.Exec(ctx, tx, `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at) VALUES (?, ?, ?, ?, ?, ?)`,
+		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now))
+
+	return failure.While(err, "recording an object of instance %s in another system", object.InstanceID)
+}
+
 // Remove deletes the record of an object that is gone. It returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Remove(ctx context.Context, by process.Record, object environment.OutsideObject) error {
 	statements := []storage.Statement{{

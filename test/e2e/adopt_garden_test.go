@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,19 +84,27 @@ func newAdoption(t *testing.T, clusters int) adoption {
 		t.Fatal(err)
 	}
 
-	harness.Progress(a, "clusters of Kyma Provisioner", clusters, func() int {
-		ready := 0
-
-		for _, each := range harness.Shoots(a, a.garden, harness.GardenNamespace()) {
-			if last := each.Status.LastOperation; last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded {
-				ready++
-			}
-		}
-
-		return ready
-	})
+	for _, each := range a.clusters {
+		a.await(each.Name)
+	}
 
 	return a
+}
+
+// await waits until Gardener has created the Shoots. It waits for one after the other, each for harness.Patience: all together may take any
+// time, as long as some are finished.
+func (a adoption) await(names ...string) {
+	a.Helper()
+
+	for _, name := range names {
+		harness.Until(a, "the Shoot "+name, func() bool {
+			found := &gardencorev1beta1.Shoot{}
+			err := a.garden.Get(a.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: name}, found)
+			last := found.Status.LastOperation
+
+			return err == nil && last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded
+		})
+	}
 }
 
 // applyAll applies the Shoots of all clusters, a few at a time.
@@ -281,6 +290,46 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 
 	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != 0 {
 		t.Errorf("%d Shoots remain", len(remaining))
+	}
+}
+
+// TestWayBackOnLocalGarden checks that neither a dry run nor an adoption changes the former databases, so that the former programs can be
+// started again, and that Gardener rejects to undo the patch of a Shoot.
+func TestWayBackOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	a := newAdoption(t, 4)
+	rows := a.former.Dump() + a.keb.Dump()
+
+	a.run(takeover.Options{DryRun: true})
+
+	if report := a.run(takeover.Options{}); report.Adopted != 4 {
+		t.Fatalf("got %+v", report)
+	}
+
+	url, stop := harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())
+	settings := harness.BrokerSettings(harness.Postgres(t, "broker"))
+	settings.Provisioner.URL = url
+	settings.Former = takeover.Config{DatabaseURL: a.keb.URL, SecretKey: kymarows.Key}
+
+	if report, err := broker.Adopt(t.Context(), settings, broker.AdoptOptions{}, logging.Discard()); err != nil || report.Adopted != 4 {
+		t.Fatalf("got %+v, %v", report, err)
+	}
+
+	harness.StartBroker(t, settings, logging.Discard()).Stop()
+	stop()
+
+	if after := a.former.Dump() + a.keb.Dump(); after != rows {
+		t.Error("the former databases have changed")
+	}
+
+	for _, each := range a.clusters {
+		undo := fmt.Sprintf(`[{"op": "remove", "path": "/spec/credentialsBindingName"}, {"op": "add", "path": "/spec/secretBindingName", "value": %q}]`, each.Binding)
+
+		err := a.garden.Patch(t.Context(), a.shoot(each), client.RawPatch(types.JSONPatchType, []byte(undo)))
+		if err == nil || !strings.Contains(err.Error(), "the field cannot be unset") {
+			t.Errorf("%s: Gardener must reject the way back, as the documentation says: %v", each.Name, err)
+		}
 	}
 }
 

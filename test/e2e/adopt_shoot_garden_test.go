@@ -81,7 +81,9 @@ func TestAdoptShootOnLocalGarden(t *testing.T) {
 
 	a := newAdoption(t, 0)
 	for number := range 4 {
-		harness.Until(a, "the creation of a Shoot", func() bool { return a.garden.Create(t.Context(), a.foreign(number)) == nil })
+		created := a.foreign(number)
+		harness.Until(a, "the creation of a Shoot", func() bool { return a.garden.Create(t.Context(), created) == nil })
+		a.await(created.Name)
 	}
 
 	shoots := func() map[string]*gardencorev1beta1.Shoot {
@@ -92,18 +94,6 @@ func TestAdoptShootOnLocalGarden(t *testing.T) {
 
 		return found
 	}
-
-	harness.Progress(a, "Shoots", 4, func() int {
-		ready := 0
-
-		for _, each := range shoots() {
-			if last := each.Status.LastOperation; last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded {
-				ready++
-			}
-		}
-
-		return ready
-	})
 
 	provisioner, _ := harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())
 	settings := harness.BrokerSettings(harness.Postgres(t, "broker"))
@@ -231,19 +221,8 @@ func TestAdoptShootRefusals(t *testing.T) {
 		created.Name = name
 		change(created)
 		harness.Until(a, "the creation of a Shoot", func() bool { return a.garden.Create(t.Context(), created) == nil })
+		a.await(name)
 	}
-
-	harness.Progress(a, "Shoots", len(alter), func() int {
-		ready := 0
-
-		for _, each := range harness.Shoots(t, a.garden, harness.GardenNamespace()) {
-			if last := each.Status.LastOperation; last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded {
-				ready++
-			}
-		}
-
-		return ready
-	})
 
 	provisioner, _ := harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())
 	settings := harness.BrokerSettings(harness.Postgres(t, "broker"))

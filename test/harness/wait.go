@@ -33,25 +33,6 @@ func Until(r Reporter, what string, condition func() bool) {
 	}
 }
 
-// Progress waits until count returns the total. It fails the test with a message that contains what if the number has not grown for
-// [Patience]: many objects may take any time, as long as some are finished.
-func Progress(r Reporter, what string, total int, count func() int) {
-	r.Helper()
-
-	for done := count(); done < total; {
-		now := done
-		if !Within(Patience, func() bool {
-			now = count()
-
-			return now > done
-		}) {
-			r.Fatalf("%s: %d of %d, and none within %s", what, done, total, Patience)
-		}
-
-		done = now
-	}
-}
-
 // Within waits until the condition is true or the limit has passed, and reports whether the condition was true. It checks at
 // least once.
 func Within(limit time.Duration, condition func() bool) bool {

@@ -74,6 +74,26 @@ func (d Database) run(statements ...statement) {
 	}
 }
 
+// Dump returns the rows of all tables as text, to find out whether they have changed.
+func (d Database) Dump() string {
+	d.Helper()
+
+	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // It only reads.
+
+	var content string
+	if err := db.GetContext(d.Context(), &content, `SELECT string_agg(table_name || ' ' ||
+			query_to_xml(format('SELECT * FROM %I AS row ORDER BY row::text', table_name), true, false, '')::text, '' ORDER BY table_name)
+		FROM information_schema.tables WHERE table_schema = 'public'`); err != nil {
+		d.Fatal(err)
+	}
+
+	return content
+}
+
 // Connect opens a session as a running program does, until the test ends, and returns its user.
 func (d Database) Connect(application string) (user string) {
 	d.Helper()

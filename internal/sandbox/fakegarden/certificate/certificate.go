@@ -51,11 +51,15 @@ func NewKey() (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
+// uniqueLength is the number of characters, of five random bits each, that make the subject of an authority unique. It is short, because a
+// server lists the subjects of all authorities in each TLS handshake, in at most 64 KiB.
+const uniqueLength = 10
+
 // NewAuthority returns a self-signed authority. Its subject is unique, even if another authority has the same common name and
 // key.
 func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	certificate, err := sign(&x509.Certificate{
-		Subject:               pkix.Name{CommonName: commonName, SerialNumber: rand.Text()},
+		Subject:               pkix.Name{CommonName: commonName, SerialNumber: rand.Text()[:uniqueLength]},
 		NotAfter:              time.Now().Add(authorityValidity),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,

@@ -66,7 +66,7 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	if err != nil {
 		return nil, err
 	}
-	authority, err := certificate.NewAuthority("ca-client of "+TechnicalID(g.Project, shoot.Name), key)
+	authority, err := certificate.NewAuthority(TechnicalID(g.Project, shoot.Name), key)
 	if err != nil {
 		return nil, err
 	}

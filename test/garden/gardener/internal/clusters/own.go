@@ -94,7 +94,8 @@ func (o *Own) host(name string) (*host, error) {
 const sharedName = "shared"
 
 // Shared runs one kube-apiserver for all runtimes. Users of one runtime can see the objects of all runtimes, and objects remain
-// when a runtime is deleted. It is safe for concurrent use.
+// when a runtime is deleted. There can be about 1,100 runtimes: a TLS handshake lists the client authorities of all of them in at most
+// 64 KiB. It is safe for concurrent use.
 type Shared struct {
 	host *host
 }

@@ -1,0 +1,28 @@
+package adopt
+
+import (
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// objectsOf returns the objects that Kyma Environment Broker has created for an instance in other systems, so that this broker removes
+// them with the instance. A suspension has removed all of them but the evaluations, whose removal the row records.
+func (i formerInstance) objectsOf(instance environment.Instance) []environment.OutsideObject {
+	newest := i.operations[len(i.operations)-1]
+
+	var objects []environment.OutsideObject
+
+	add := func(exists bool, system, kind, key string) {
+		if exists && key != "" {
+			objects = append(objects, environment.OutsideObject{
+				InstanceID: instance.ID, System: system, Kind: kind, Key: key, State: environment.OutsideCreated,
+			})
+		}
+	}
+
+	add(newest.InternalEvaluation != "0", environment.SystemAvS, environment.KindInternalEvaluation, newest.InternalEvaluation)
+	add(newest.ExternalEvaluation != "0", environment.SystemAvS, environment.KindExternalEvaluation, newest.ExternalEvaluation)
+	add(newest.EDP && !instance.Suspended, environment.SystemEDP, environment.KindDataTenant, instance.SubAccountID)
+	add(newest.Reconciler && !instance.Suspended, environment.SystemReconciler, environment.KindCluster, instance.RuntimeID)
+
+	return objects
+}
