@@ -34,7 +34,7 @@ type ShootAdopter interface {
 }
 
 // AdoptShoot turns a Shoot into an instance, or describes that.
-func (a *api) AdoptShoot(r *http.Request) (httpserver.Response, error) {
+func (a *API) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 	name, err := operatorserver.Segment(r, "shoot_name")
 	if err != nil {
 		return httpserver.Response{}, err
@@ -79,7 +79,7 @@ func (a *api) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 }
 
 // onlyPlatform returns the name of the platform if there is one, and else an empty text.
-func (a *api) onlyPlatform() string {
+func (a *API) onlyPlatform() string {
 	if all := a.platforms().List(); len(all) == 1 {
 		return all[0].Name
 	}
@@ -88,7 +88,7 @@ func (a *api) onlyPlatform() string {
 }
 
 // checkAdoption rejects an order with missing, invalid or long fields, and with a platform that could not reach the instance.
-func (a *api) checkAdoption(order adopt.ShootOrder) error {
+func (a *API) checkAdoption(order adopt.ShootOrder) error {
 	texts := append([]string{
 		order.Account, order.SubAccount, order.InstanceID, order.Plan, order.Name, order.User, order.PlatformRegion, order.CredentialsBinding,
 	}, order.Administrators...)
