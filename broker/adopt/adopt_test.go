@@ -230,8 +230,10 @@ func TestAdoptedObjects(t *testing.T) {
 		suspended bool
 		want      []string
 	}{
-		"all": {`{"avs": {"avs_evaluation_internal_id": 4711, "avs_evaluation_external_id": 4712}, "edp_created": true, "cluster_configuration_version": 3}`, false,
-			[]string{external, internal, edp, reconciler}},
+		"all": {
+			`{"avs": {"avs_evaluation_internal_id": 4711, "avs_evaluation_external_id": 4712}, "edp_created": true, "cluster_configuration_version": 3}`, false,
+			[]string{external, internal, edp, reconciler},
+		},
 		"deleted": {`{"avs": {"avs_evaluation_internal_id": 4711, "avs_internal_evaluation_deleted": true, "avs_evaluation_external_id": 4712,
 			"avs_external_evaluation_deleted": false}, "edp_created": false}`, false, []string{external}},
 		"none":      {`{"avs": {"avs_evaluation_internal_id": 0}, "cluster_configuration_version": 0}`, false, nil},
