@@ -130,8 +130,8 @@ type primary struct {
 	silences atomic.Uint32
 }
 
-// noticeSilence must be called before a connection of the pool is used again. If the database has been silent for too long, it
-// may be a paused server that continues to run. All connections then become outdated.
+// noticeSilence makes all connections outdated if the database has been silent for too long: its server may have been paused, replaced
+// as the primary, and resumed. Call it before a connection of the pool is used again.
 func (p *primary) noticeSilence() {
 	last, now := p.answered.Load(), int64(time.Since(p.opened))
 	if now-last > int64(p.silenceLimit) && p.answered.CompareAndSwap(last, now) {

@@ -41,7 +41,7 @@ type kymaComponent struct {
 type kymaModule struct {
 	kymaComponent
 
-	// DisplayName is the name in forms of marketplaces. The default is the name.
+	// DisplayName is shown in the order forms of marketplaces. The default is Name.
 	DisplayName string `json:"displayName"`
 	// Default reports whether orders without the parameter modules get the module.
 	Default bool `json:"default"`

@@ -71,16 +71,16 @@ type Options struct {
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	Leftovers  *leftovers.Store
-	// Objects has the objects of instances and leftovers in other systems.
+	// Objects records what instances have in other systems, and what their deletions have left there.
 	Objects *outsideobjects.Store
-	// Events has what happened to instances besides operations.
+	// Events stores what happened to instances besides operations.
 	Events *instanceevents.Store
-	// EventLog has the events of all instances, operations and orchestrations.
+	// EventLog stores the events of all instances, operations and orchestrations.
 	EventLog *eventlog.Store
 	// EventStreams serves the events as streams. PublicURL is their source.
 	EventStreams *events.Streams
 	PublicURL    string
-	// Webhooks has the receivers of events. SendWebhook sends a message to one of them.
+	// Webhooks stores the receivers of events. SendWebhook sends a message to one of them.
 	Webhooks    *webhooks.Store
 	SendWebhook func(ctx context.Context, message webhook.Message) error
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
@@ -97,7 +97,7 @@ type Options struct {
 	Metrics *httpserver.Metrics
 	// Tracing reports which operations have a trace. Nil means that tracing is disabled.
 	Tracing *tracing.Tracing
-	// Kubeconfigs creates the kubeconfigs for administrators. Endpoints has the addresses in the kubeconfigs for users.
+	// Kubeconfigs creates the kubeconfigs for administrators. Endpoints stores the addresses in the kubeconfigs for users.
 	Kubeconfigs Kubeconfigs
 	Endpoints   *endpoints.Store
 	// KubeconfigLogin requires a login for the kubeconfigs for users. KubeconfigLimit limits how often each client
@@ -116,7 +116,7 @@ type Options struct {
 	Shoots       ShootAdopter
 	Cleaner      Cleaner
 	Jobs         jobs.Runner
-	// Orchestrator accepts orchestrations. Orchestrations has them.
+	// Orchestrator accepts orchestrations. Orchestrations stores them.
 	Orchestrator   Orchestrator
 	Orchestrations *orchestrations.Store
 	// Renewed are the connected systems whose kubeconfigs the broker renews.

@@ -1,7 +1,7 @@
-// Package orchestration accepts orchestrations, and conducts them: it selects their targets and starts upgrades. The process of the
+// Package orchestration accepts orchestrations and conducts them: it selects their targets and starts upgrades. The process of the
 // conductor is in process/orchestrating.
 //
-// The conductor writes in transactions that hold the lock of the orchestration and check the lease of the conductor. A target becomes in
-// progress in the transaction that accepts its upgrade, so a crash neither loses nor doubles an upgrade, and two replicas never start
-// more of them than the order allows.
+// The conductor writes in transactions that hold the lock of the orchestration and check the lease of the conductor. The transaction that
+// accepts an upgrade also marks its target as in progress. A crash therefore neither loses nor duplicates an upgrade, and two replicas
+// together never start more upgrades than the limits of the orchestration allow.
 package orchestration

@@ -26,12 +26,12 @@ func Explain(orchestration environment.Orchestration, waves map[int]map[string]i
 		return []string{"The instances are being selected. If this does not end within a minute, look at the operation of kind orchestrate in 'ebctl operation list'."}
 	case environment.OrchestrationPaused:
 		return []string{
-			orchestration.Description + ". No upgrades start; those in progress run to their ends.",
+			orchestration.Description + ". No upgrades start; those in progress run to completion.",
 			fmt.Sprintf("Continue with 'ebctl orchestration resume %s', or end it with 'ebctl orchestration cancel %s'.", id, id),
 		}
 	case environment.OrchestrationGated:
 		return []string{
-			orchestration.Description + ". No upgrades start; those in progress run to their ends.",
+			orchestration.Description + ". No upgrades start; those in progress run to completion.",
 			fmt.Sprintf("List the failures with 'ebctl orchestration targets %s --state failed', and repeat them with 'ebctl orchestration retry %s'.", id, id),
 			fmt.Sprintf("'ebctl orchestration resume %s' continues, and the gate then counts only new failures. 'ebctl orchestration cancel %s' ends it.", id, id),
 		}

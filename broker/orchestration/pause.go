@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// Pause starts no more upgrades until Resume. Upgrades in progress run to their ends. It does nothing if the orchestration is paused or
+// Pause starts no more upgrades until Resume. Upgrades in progress run to completion. It does nothing if the orchestration is paused or
 // gated. The error is of kind NotFound if there is no such orchestration, and Conflict if it has not begun, is being canceled or has ended.
 func (o Orders) Pause(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {

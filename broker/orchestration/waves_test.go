@@ -354,7 +354,7 @@ func TestExplain(t *testing.T) {
 		"planned":  {func(o *environment.Orchestration) { o.State = environment.OrchestrationPlanned }, nil, "possible until 2030-01-09T03:04:05Z"},
 		"expired":  {func(o *environment.Orchestration) { o.State = environment.OrchestrationExpired }, nil, "Make a new one"},
 		"pending":  {func(o *environment.Orchestration) { o.State = environment.OrchestrationPending }, nil, "being selected"},
-		"paused":   {func(o *environment.Orchestration) { o.State = environment.OrchestrationPaused }, nil, "Paused by me. No upgrades start; those in progress run to their ends.\nContinue with 'ebctl orchestration resume o'"},
+		"paused":   {func(o *environment.Orchestration) { o.State = environment.OrchestrationPaused }, nil, "Paused by me. No upgrades start; those in progress run to completion.\nContinue with 'ebctl orchestration resume o'"},
 		"gated":    {func(o *environment.Orchestration) { o.State = environment.OrchestrationGated }, nil, "'ebctl orchestration targets o --state failed'"},
 		"canceled": {func(o *environment.Orchestration) { o.State = environment.OrchestrationCanceling }, nil, "No more upgrades start"},
 		"failed":   {func(o *environment.Orchestration) { o.State = environment.OrchestrationFailed }, nil, "'ebctl orchestration retry o'"},

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past are all operations of the instance,
-// newest first. It decrypts those that can have changed Kyma since.
+// checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past lists all operations of the instance,
+// newest first. checkRollback decrypts those that may have changed Kyma after the upgrade.
 //
-// The Provisioner rolls back the last order that has changed Kyma. So the upgrade must be the last one, and must have succeeded: one that
-// has failed may not have reached the Provisioner, which would then roll back an earlier one.
+// The Provisioner rolls back the last order that has changed Kyma. The upgrade must therefore be the last change, and must have succeeded:
+// a failed upgrade may not have reached the Provisioner, which would then roll back an earlier order.
 func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string) error {
 	if !instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner) {
 		return failure.New(failure.Invalid, "The Provisioner does not install the Kyma of the instance. Only the Provisioner can roll back.")

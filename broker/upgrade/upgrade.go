@@ -262,7 +262,7 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 func resolveChannel(plan *catalog.Plan, installed environment.Kyma, order Order) (environment.Upgrade, Accepted, error) {
 	if order.Version != "" {
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
-			"The Kyma of the instance has no version, because Lifecycle Manager installs it. Without a version, the upgrade applies the channel of the plan.")
+			"Lifecycle Manager installs Kyma on this instance, so its version cannot be chosen. Omit the version to apply the channel of the plan.")
 	}
 
 	if _, err := plan.LifecycleManagerSettings(installed); err != nil {

@@ -121,7 +121,8 @@ type Verifier struct {
 	pending map[string]bool
 }
 
-// erasureEntry is the recorded extent of an erasure.
+// erasureEntry is the audit log entry of an erasure. operations and entries are the numbers of rows that it claims to have emptied; those
+// of Erasure count the rows that were found.
 type erasureEntry struct {
 	Erasure
 

@@ -17,7 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// maxUnchained is the default of --max-unchained. Replicas chain rows within seconds.
+// maxUnchained is the default of --max-unchained: how old a row of the audit log may be without a record in the hash chain. Replicas usually
+// add the record within seconds.
 const maxUnchained = 10 * time.Minute
 
 // brokenError reports that the audit log was changed.

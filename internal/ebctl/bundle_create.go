@@ -35,7 +35,7 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 		Use:   "create NAME",
 		Short: "Create a BundleDeployment, which installs the content of a source",
 		Long: "Create a BundleDeployment, which installs the content of a source.\n\n" +
-			"Exactly one of --image, --git, --http, --config-map and --upload is the source. After --upload, the Bundle waits for its content.",
+			"Specify exactly one source: --image, --git, --http, --config-map or --upload. With --upload, the Bundle waits until you upload its content with 'ebctl bundle push'.",
 		Example: "  ebctl bundle create my-addon --image registry.example.com/my-addon:v1 --wait\n" +
 			"  ebctl bundle create my-addon --git https://git.example.com/my-addon.git --tag v1 --directory deploy",
 		Args: arguments("NAME"),
@@ -72,7 +72,7 @@ func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 
 // addBundleClass adds the flag --bundle-class.
 func addBundleClass(flags *pflag.FlagSet, class *string) {
-	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which selects its format (default --class, or that of the BundleDeployment)")
+	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which determines its format (default the class of its BundleDeployment)")
 }
 
 // setBundleClass sets the class of the Bundle, unless it is empty.

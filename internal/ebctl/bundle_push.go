@@ -31,8 +31,8 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 
 	command := &cobra.Command{
 		Use:   "push BUNDLE FOLDER",
-		Short: "Upload a folder as the content of a Bundle with the source upload",
-		Long: "Upload a folder as the content of a Bundle with the source upload.\n\n" +
+		Short: "Upload a folder as the content of a Bundle that was created with --upload",
+		Long: "Upload a folder as the content of a Bundle that was created with --upload.\n\n" +
 			"The same folder gives the same archive, so the command can be repeated. The token needs the ClusterRole bundle-uploader.",
 		Example: "  ebctl bundle push my-addon-abc ./my-addon",
 		Args:    arguments("BUNDLE", "FOLDER"),

@@ -118,7 +118,8 @@ func (c bundleClient) progress(ctx context.Context, name string) (text string, d
 	return "", true, nil
 }
 
-// current returns a condition of the current generation. Provisioners that do not write the generation of conditions have 0 there.
+// current returns a condition of the BundleDeployment. It returns an Unknown condition if the condition is missing or describes an earlier
+// generation. Some provisioners leave ObservedGeneration at 0; their conditions count as current.
 func current(deployment v1alpha1.BundleDeployment, kind string) metav1.Condition {
 	condition := meta.FindStatusCondition(deployment.Status.Conditions, kind)
 	if condition == nil || condition.ObservedGeneration != 0 && condition.ObservedGeneration != deployment.Generation {

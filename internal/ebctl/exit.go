@@ -78,7 +78,7 @@ func exits() []exit {
 		{is[*orchestrationTimeoutError], ExitTimedOut, "The orchestration continues. See 'ebctl orchestration explain ID'."},
 		{is[*orchestrationEndedError], ExitOperationFailed, "See 'ebctl orchestration explain ID' for the cause and the next steps."},
 		{isInterrupted, ExitError, ""},
-		{is[*bundleTimeoutError], ExitTimedOut, "The provisioner continues. See 'ebctl bundle get NAME' for its progress."},
+		{is[*bundleTimeoutError], ExitTimedOut, "The installation continues. See 'ebctl bundle get NAME' for its progress."},
 		{is[*bundleFailedError], ExitOperationFailed, "See docs/operator/bundles.md for the conditions and what to do."},
 		{
 			apierrors.IsNotFound, ExitNotFound,

@@ -348,7 +348,7 @@ func newOrchestrationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, session.onOrchestration(&cobra.Command{
 		Use:   "cancel ORCHESTRATION",
 		Short: "Start no more upgrades of an orchestration",
-		Long: "Start no more upgrades of an orchestration. Those in progress run to their ends.\n\n" +
+		Long: "Start no more upgrades of an orchestration. Those in progress run to completion.\n\n" +
 			"The command needs the role operator. The audit log records your name.",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		if err := session.confirm(ctx, "Cancel orchestration %s?", id); err != nil {

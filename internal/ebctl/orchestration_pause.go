@@ -37,7 +37,7 @@ func newOrchestrationPauseCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "pause ORCHESTRATION",
 		Short: "Start no more upgrades of an orchestration until it is resumed",
-		Long: "Start no more upgrades of an orchestration until it is resumed. Those in progress run to their ends.\n\n" +
+		Long: "Start no more upgrades of an orchestration until it is resumed. Those in progress run to completion.\n\n" +
 			"The command needs the role operator. The audit log records your name.",
 	}, "pausing", (*brokerclient.Client).PauseOrchestration)
 }

@@ -17,8 +17,8 @@ func newOrchestrationUndoCommand(session *session) *cobra.Command {
 
 	command := addYes(session, session.onOrchestration(&cobra.Command{
 		Use:   "undo ORCHESTRATION",
-		Short: "Roll back the upgrades of Kyma of an orchestration",
-		Long: "Roll back the upgrades of Kyma of an orchestration that has ended.\n\n" +
+		Short: "Roll back the Kyma upgrades of an orchestration",
+		Long: "Roll back the Kyma upgrades of an orchestration that has ended.\n\n" +
 			"Each upgrade that has succeeded is rolled back by the Provisioner, which reinstalls the Kyma before the upgrade. The undo is an orchestration with " +
 			"the limits of the undone one. Instances whose Kyma was changed again, and those whose upgrades have failed, are left out. Upgrades of clusters cannot " +
 			"be undone, because Kubernetes versions cannot be lowered. A repeated command returns the undo that runs.\n\n" +

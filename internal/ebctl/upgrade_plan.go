@@ -37,8 +37,8 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 
 	command := &cobra.Command{
 		Use:   use,
-		Short: "Plan to upgrade " + what + " of many instances",
-		Long: "Plan to upgrade " + what + " of many instances.\n\n" +
+		Short: "Plan an upgrade of " + what + " of many instances",
+		Long: "Plan an upgrade of " + what + " of many instances.\n\n" +
 			"The broker stores the plan and upgrades nothing. 'ebctl upgrade apply' applies the plan within seven days. " + helpSelection +
 			"The command needs the role operator. The audit log records your name.",
 		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10 --wave 5%:2h --wave ring=early:24h --failure-gate 10%\n" +

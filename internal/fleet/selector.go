@@ -106,7 +106,7 @@ func (t Target) problems() []string {
 		if len(pattern) > maxPattern {
 			problems = append(problems, fmt.Sprintf("%s has %d bytes, at most %d are allowed", name, len(pattern), maxPattern))
 		} else if _, err := regexp.Compile(pattern); err != nil {
-			problems = append(problems, name+" is not a regular expression in the syntax of RE2")
+			problems = append(problems, name+" is not a valid regular expression (RE2)")
 		}
 	}
 

@@ -187,7 +187,7 @@ func (d Database) checkPorts() error {
 	}
 
 	if len(ports) > 1 && len(ports) != len(hosts) {
-		return fmt.Errorf("%sDATABASE_PORT: has %d ports for %d hosts: set one port, or one for each host",
+		return fmt.Errorf("%sDATABASE_PORT: %d ports for %d hosts: set one port, or one for each host",
 			program.Prefix, len(ports), len(hosts))
 	}
 

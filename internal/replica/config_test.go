@@ -39,7 +39,7 @@ func TestDatabaseSettings(t *testing.T) {
 		"pooler":    {"a pooler has a port", func(d *replica.Database) { d.Pooler = "pgbouncer" }, `APP_DATABASE_POOLER: "pgbouncer"`},
 		"ports": {
 			"each host of a list has a port", func(d *replica.Database) { d.Host, d.Port = "a,b,c", "5432,5433" },
-			"APP_DATABASE_PORT: has 2 ports for 3 hosts",
+			"APP_DATABASE_PORT: 2 ports for 3 hosts",
 		},
 	}
 

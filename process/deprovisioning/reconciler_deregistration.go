@@ -145,10 +145,10 @@ func (s checkDeregistration) Run(ctx context.Context, operation Operation, log l
 
 	switch state.Status {
 	case reconciler.DeletePending, reconciler.Deleting, reconciler.DeleteRetryable:
-		return process.Await(operation, "the Reconciler removes Kyma: "+state.Report(), deregisteringInterval, deregistrationLimit)
+		return process.Await(operation, "the Reconciler is removing Kyma: "+state.Report(), deregisteringInterval, deregistrationLimit)
 	case reconciler.DeleteError, reconciler.Error:
 		return giveUp(reconciling.GaveUp("remove", state))
 	default:
-		return process.Await(operation, "the Reconciler removes Kyma: "+state.Report(), deregisteringErrorInterval, deregistrationLimit)
+		return process.Await(operation, "the Reconciler is removing Kyma: "+state.Report(), deregisteringErrorInterval, deregistrationLimit)
 	}
 }

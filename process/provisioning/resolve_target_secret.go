@@ -77,6 +77,6 @@ func awaitAccount(operation Operation, elapsed time.Duration, noneFree error) (O
 		return process.Await(operation, failure.Of(noneFree).Text, accountInterval, accountWait)
 	}
 
-	return operation, 0, failure.Wrap(failure.Quota, noneFree, "%s after %s: the quota of accounts is exhausted; "+
-		"an operator has to add accounts to the pool or clean up dirty ones, then retry", failure.Of(noneFree).Text, accountWait)
+	return operation, 0, failure.Wrap(failure.Quota, noneFree, "%s after %s: an operator must add accounts to the pool, or clean up "+
+		"those of deleted instances, and then retry the operation", failure.Of(noneFree).Text, accountWait)
 }

@@ -56,7 +56,7 @@ func TestWaitForAFreeAccount(t *testing.T) {
 			t.Errorf("after %s: runs again after %s, %v", c.elapsed, wait, err)
 		}
 
-		if err != nil && !strings.Contains(failure.Of(err).Text, "hyperscalerType aws) after 10m0s: the quota of accounts is exhausted") {
+		if err != nil && !strings.Contains(failure.Of(err).Text, "hyperscalerType aws) after 10m0s: an operator must add accounts") {
 			t.Errorf("the text does not name the quota: %v", err)
 		}
 	}

@@ -80,9 +80,9 @@ func (r Reconciler) await(ctx context.Context, operation Operation, late func(ti
 
 	switch state.Status {
 	case reconciler.Pending, reconciler.Reconciling:
-		return process.Await(operation, "the Reconciler installs Kyma: "+state.Report(), pollInterval, r.Limit)
+		return process.Await(operation, "the Reconciler is installing Kyma: "+state.Report(), pollInterval, r.Limit)
 	case reconciler.ErrorRetryable:
-		return process.Await(operation, "the Reconciler retries: "+state.Report(), retryInterval, r.Limit)
+		return process.Await(operation, "the Reconciler is retrying: "+state.Report(), retryInterval, r.Limit)
 	default:
 		return operation, 0, GaveUp("install", state)
 	}

@@ -25,8 +25,8 @@ type ManifestFile struct {
 	Content []byte `json:"content"`
 }
 
-// ReadManifests returns the file with the name, or all YAML files in the folder with the name and its subfolders, sorted by path.
-// It fails if there are none.
+// ReadManifests reads a YAML file, or all YAML files in a folder and its subfolders, sorted by path. It skips files without the ending
+// .yaml or .yml, and fails if none is left.
 func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	var files []ManifestFile
 	err := fs.WalkDir(from, name, func(at string, entry fs.DirEntry, err error) error {

@@ -31,8 +31,8 @@ const (
 	// ActionCleanup starts a cleanup of a leftover. ActionConfirm ends a leftover without one.
 	ActionCleanup = "cleanup"
 	ActionConfirm = "confirm"
-	// ActionOrchestrate orders an orchestration. ActionCancel and ActionRetry can refer to an orchestration, too; the operation ID of
-	// these entries is that of the orchestration.
+	// ActionOrchestrate records a request for an orchestration. ActionCancel and ActionRetry can refer to an orchestration, too: their
+	// operation ID is then the ID of the orchestration.
 	ActionOrchestrate = "orchestrate"
 	// ActionPlan stores the plan of an orchestration. ActionApply starts it.
 	ActionPlan  = "plan"

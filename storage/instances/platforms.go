@@ -44,8 +44,8 @@ func (s *Store) Owner(ctx context.Context, tx storage.Tx, id string) (environmen
 	return found.instance(), nil
 }
 
-// Polled returns an operation as a platform polls it, and the fields of Owner for the instance with the given ID. If the instance does
-// not exist, its ID is empty. The error is storage.ErrNotFound if the operation does not exist. This is the most frequent query of
+// Polled returns what a poll of last_operation needs: the operation, and the fields of the instance that Owner reads. If the instance does
+// not exist, the ID of the returned instance is empty. The error is storage.ErrNotFound if the operation does not exist. This is the most frequent query of
 // the broker, so it reads few columns of two rows by their keys.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, instanceID, operationID string) (process.Record, environment.Instance, error) {
 	found, err := storage.Get[struct {

@@ -99,7 +99,7 @@ func parseTags(texts []string) ([]Tag, error) {
 
 		class, err := strconv.ParseInt(id, 10, 64)
 		if !found || err != nil || content == "" {
-			return nil, errors.New("write tags as content:class ID:class name, such as production:12:stage")
+			return nil, errors.New("a tag must have the form CONTENT:CLASS_ID:CLASS_NAME, such as production:12:stage")
 		}
 
 		tags = append(tags, Tag{Content: content, ClassID: class, ClassName: name})

@@ -128,7 +128,7 @@ func (h *Hook) Clean(ctx context.Context, account accountpool.Account) (accountp
 	case accountpool.CleanupClean, accountpool.CleanupPending, accountpool.CleanupFailed:
 		return answer.State, upstream.Excerpt(answer.Message), nil
 	default:
-		return "", "", failure.New(failure.Transient, "the cleanup hook could not %s: its response has no known state", action).
+		return "", "", failure.New(failure.Transient, "the cleanup hook could not %s: its response contains no state, or an unknown one", action).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentCleanupHook)
 	}
 }

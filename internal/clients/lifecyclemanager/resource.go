@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tenancy"
 )
 
-// Labels of both objects. Lifecycle Manager and the tools of operators select objects by them.
+// Labels of the Secret and the Kyma resource of a runtime. Lifecycle Manager and operators' tools select the objects by them.
 const (
 	labelInstance      = "kyma-project.io/instance-id"
 	labelRuntime       = "kyma-project.io/runtime-id"

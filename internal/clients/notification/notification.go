@@ -108,7 +108,7 @@ func (c *Client) call(ctx context.Context, method, path, action string, event Ev
 	return c.rest.Do(ctx, restclient.Request{Method: method, URL: c.url + path, Action: action, Body: event})
 }
 
-// Action is a change to the event of an upgrade.
+// Action is a change to an event of the notification service that announces an upgrade.
 type Action string
 
 // The actions. An event is created, begins, and then either finishes or is canceled.

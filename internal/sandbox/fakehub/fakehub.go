@@ -89,7 +89,7 @@ func (h *Hub) Config() *rest.Config { return rest.CopyConfig(h.config) }
 // Run serves until the context ends, which is not an error. It must not be called twice.
 func (h *Hub) Run(ctx context.Context) error { return h.server.Serve(ctx) }
 
-// Close closes a hub that never runs.
+// Close closes a hub on which Run is not called.
 func (h *Hub) Close() error { return h.server.Close() }
 
 // kinds returns the kinds that a hub serves in addition to those of a runtime.

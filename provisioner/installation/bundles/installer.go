@@ -199,7 +199,8 @@ func sameSpec(present, wanted *v1alpha1.BundleDeployment) bool {
 	return string(config) == string(wantedConfig) && equality.Semantic.DeepEqual(one, other)
 }
 
-// sendContent uploads the content of the Bundles that wait for it. It returns what the parts wait for, by name.
+// sendContent uploads content to the Bundles that wait for it. The returned map has, for each part that still waits, a text that says what
+// it waits for. Its keys are names of parts.
 func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, runtimeID string, found *objects) (waiting map[string]string, err error) {
 	waiting = map[string]string{}
 

@@ -138,9 +138,9 @@ func explain(err error, where string) error {
 
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		text = "another replica of the Provisioner changes the installation"
+		text = "another replica of the Provisioner is changing the installation"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		text = "the cluster of the bundle provisioner rejects our credentials or lacks a permission for them: an operator must correct APP_KYMA_BUNDLES_KUBECONFIG_PATH or its roles"
+		text = "the cluster of the bundle provisioner rejects our credentials, or does not grant them a permission: an operator must correct APP_KYMA_BUNDLES_KUBECONFIG_PATH or its roles"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		kind, text = failure.Permanent, "the cluster of the bundle provisioner rejects the BundleDeployment: an operator must update its CustomResourceDefinitions"
 	case apierrors.IsNotFound(err):
