@@ -25,7 +25,7 @@ type provisionResult struct {
 	instance environment.Instance
 }
 
-// acceptance tells the transaction how to store the first operation of a new instance.
+// acceptance says how to store the first operation of a new instance.
 type acceptance struct {
 	// statement is Operations.First for an ID that was never used, and Operations.Next for the ID of a deleted instance.
 	// Operations.First is faster; if the ID was used before, it fails with a duplicate.

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// bundleTimeoutError reports that a wait ended before the Bundle was installed. The provisioner continues.
+// bundleTimeoutError reports that a wait ended before the Bundle was installed. The installation continues.
 type bundleTimeoutError struct {
 	name string
 	// last is the last known progress.

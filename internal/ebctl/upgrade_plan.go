@@ -24,7 +24,7 @@ type shownPlan struct {
 
 // newUpgradePlanCommand returns the commands that store plans.
 func newUpgradePlanCommand(session *session) *cobra.Command {
-	return group("plan", "Plan to upgrade Kyma or the clusters of many instances",
+	return group("plan", "Plan an upgrade of Kyma or the clusters of many instances",
 		newUpgradePlanOneCommand(session, "kyma", "Kyma", (*brokerclient.Client).PlanKyma),
 		newUpgradePlanOneCommand(session, "cluster", "the clusters", (*brokerclient.Client).PlanCluster),
 	)

@@ -86,8 +86,8 @@ func TestInvalid(t *testing.T) {
 		"invalid label":    {`{"targets":{"include":[{"labels":"a,,b"}]}}`, "targets.include[0]: labels: the label name"},
 		"misspelled state": {`{"targets":{"include":[{"target":"all"}],"exclude":[{"state":"fialed"}]}}`, "targets.exclude[0]: state must be one of"},
 		"runtime and part": {`{"targets":{"include":[{"runtimeID":"r","percentage":1}]}}`, "runtimeID decides alone"},
-		"bad expression":   {`{"targets":{"include":[{"region":"("}]}}`, "region is not a regular expression"},
-		"costly":           {`{"targets":{"include":[{"subAccount":"((a{100}){100}){100}"}]}}`, "subAccount is not a regular expression"},
+		"bad expression":   {`{"targets":{"include":[{"region":"("}]}}`, "region is not a valid regular expression"},
+		"costly":           {`{"targets":{"include":[{"subAccount":"((a{100}){100}){100}"}]}}`, "subAccount is not a valid regular expression"},
 		"long expression":  {`{"targets":{"include":[{"globalAccount":"` + strings.Repeat("a", 257) + `"}]}}`, "globalAccount has 257 bytes"},
 		"long value":       {`{"targets":{"include":[{"shoot":"` + strings.Repeat("a", 257) + `"}]}}`, "257 bytes"},
 		"many targets": {

@@ -38,7 +38,7 @@ func TestParseTarget(t *testing.T) {
 		"percentage=101":                    "percentage must be a number from 1 to 100",
 		"percentage=0":                      "percentage must be a number from 1 to 100",
 		"percentage=few":                    "percentage must be a number from 1 to 100",
-		"region=(":                          "region is not a regular expression",
+		"region=(":                          "region is not a valid regular expression",
 		"label==x":                          "labels: the label name",
 		"runtime=r,percentage=1":            "runtimeID decides alone",
 		"plan=aws,":                         `"" is not a condition`,

@@ -212,8 +212,8 @@ func TestConfig(t *testing.T) {
 		"Off":         {func(c *avs.Config) { *c = avs.Config{} }, ""},
 		"URL":         {func(c *avs.Config) { c.TokenURL = "avs" }, "APP_AVS_OAUTH_TOKEN_ENDPOINT: must be an http or https URL"},
 		"Credentials": {func(c *avs.Config) { c.Password = "" }, "APP_AVS_API_ENDPOINT: also set APP_AVS_OAUTH_CLIENT_ID"},
-		"Tags":        {func(c *avs.Config) { c.External.Tags = []string{"production"} }, "APP_AVS_EXTERNAL_TESTER_TAGS: write tags as content:class ID:class name"},
-		"TagClass":    {func(c *avs.Config) { c.Internal.Tags = []string{"production:x:stage"} }, "APP_AVS_INTERNAL_TESTER_TAGS: write tags"},
+		"Tags":        {func(c *avs.Config) { c.External.Tags = []string{"production"} }, "APP_AVS_EXTERNAL_TESTER_TAGS: a tag must have the form CONTENT:CLASS_ID:CLASS_NAME"},
+		"TagClass":    {func(c *avs.Config) { c.Internal.Tags = []string{"production:x:stage"} }, "APP_AVS_INTERNAL_TESTER_TAGS: a tag must have the form"},
 		"Calls":       {func(c *avs.Config) { c.Calls = 0 }, "APP_AVS_CALLS and APP_AVS_TIMEOUT: must be positive"},
 	}
 
