@@ -198,7 +198,7 @@ func TestCleanupOfAccounts(t *testing.T) {
 		{"the hook is away", simulator.Fault{Unsent: true}, "unanswered", "cannot be reached"},
 		{"the hook is slow", simulator.Fault{Delay: harness.Patience}, "unanswered", "did not respond within 1s"},
 		{"the response is garbage", simulator.Fault{Body: "<html>clean</html>"}, "unanswered", "not the expected JSON"},
-		{"the state is unknown", simulator.Fault{Body: `{"state": "cleanish"}`}, "unanswered", "no known state"},
+		{"the state is unknown", simulator.Fault{Body: `{"state": "cleanish"}`}, "unanswered", "contains no state"},
 		{"the account is not empty yet", simulator.Fault{}, "pending", "being emptied"},
 		{"the confirmation is lost", simulator.Fault{Lost: true}, "unanswered", "cannot be reached"},
 		{"the hook begins again", simulator.Fault{}, "pending", "being emptied"},
