@@ -88,7 +88,13 @@ func (s stores) objectCalls() map[string]call {
 		"objects.EndRenewal with a configuration": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt, IssuedAt: filledAt})
 		}),
-		"objects.Set":    func(ctx context.Context) error { return s.objects.Set(ctx, by, object, filledAt) },
+		"objects.Set": func(ctx context.Context) error { return s.objects.Set(ctx, by, object, filledAt) },
+		"objects.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			adopted := object
+			adopted.Kind = "adopted"
+
+			return s.objects.Insert(ctx, tx, adopted, filledAt)
+		}),
 		"objects.Remove": func(ctx context.Context) error { return s.objects.Remove(ctx, by, object) },
 		"objects.Abandoned": func(ctx context.Context) error {
 			_, err := s.objects.Abandoned(ctx, "i100", page)

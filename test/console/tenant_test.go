@@ -125,7 +125,10 @@ func TestSessionOfReplica(t *testing.T) {
 
 	b := open(t, f.base)
 	b.logIn(admin)
+	// An open page reports that its event stream has ended with the replica.
+	leave := func() { b.run(chromedp.Navigate("about:blank")) }
 
+	leave()
 	f.RestartBroker()
 	b.visit("/console/instances/one")
 	b.wait("the page without a login", "location.pathname == '/console/instances/one'")
@@ -133,4 +136,6 @@ func TestSessionOfReplica(t *testing.T) {
 	if got := f.client.Send(http.MethodGet, "/audit?action=login&user="+admin, nil, http.StatusOK); !strings.Contains(got.Raw, admin) {
 		t.Errorf("the audit log has no login: %s", got.Raw)
 	}
+
+	leave()
 }
