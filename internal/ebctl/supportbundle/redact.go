@@ -1,6 +1,7 @@
 package supportbundle
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,8 +48,9 @@ func (r *Redactor) Learn(value any) { r.learn("", value) }
 func (r *Redactor) learn(key string, value any) {
 	switch typed := value.(type) {
 	case map[string]any:
-		for name, each := range typed {
-			r.learn(name, each)
+		// Sorted, so that the same documents give the same numbers.
+		for _, name := range slices.Sorted(maps.Keys(typed)) {
+			r.learn(name, typed[name])
 		}
 	case []any:
 		for _, each := range typed {

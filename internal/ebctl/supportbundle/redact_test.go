@@ -29,15 +29,14 @@ func TestText(t *testing.T) {
 		{"an address without credentials", "https://host:8080/path", "https://host:8080/path"},
 		{"metrics", `environment_broker_upstream_calls_total{outcome="answered",system="director_tokens"} 3`, `environment_broker_upstream_calls_total{outcome="answered",system="director_tokens"} 3`},
 		{"IDs and digests", "3f0e5a52-8a5c-4a4b-9b57-0d2f1a7f6a11 sha256:0123456789abcdef0123456789abcdef0123456789abcdef", "3f0e5a52-8a5c-4a4b-9b57-0d2f1a7f6a11 sha256:0123456789abcdef0123456789abcdef0123456789abcdef"},
-		{"a plain word may have another meaning", "alice in wonderland, canceled by alice", "alice in wonderland, canceled by person-1"},
+		{"a plain word may have another meaning", "alice in wonderland, canceled by alice", "alice in wonderland, canceled by person-2"},
 	} {
 		if got := redactor.Text(test.text); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
 		}
 	}
 
-	// The order of the fields of an object is random, so the numbers are, too.
-	if got := redactor.Text("svc.account-7 from 10.1.2.3"); !strings.Contains(got, "person-2 from address-1") && !strings.Contains(got, "person-1 from address-1") {
+	if got := redactor.Text("svc.account-7 from 10.1.2.3"); got != "person-1 from address-1" {
 		t.Errorf("people: got %q", got)
 	}
 }
