@@ -28,12 +28,10 @@ type Page struct {
 	Body templ.Component
 }
 
-// Shell is what all pages of a client have in common.
+// Shell has the data of the frame of a page: the header with the navigation, and the footer.
 type Shell struct {
 	// User is the name of the client, or empty without authentication.
 	User string
-	// Tenant hides the navigation, which is for operators.
-	Tenant bool
 	// CanLogOut offers to log out.
 	CanLogOut bool
 	// Sections are the entries of the navigation that the client may use.
@@ -118,13 +116,12 @@ func unfinished(operation operatorapi.Operation) bool {
 
 // command splits a sentence of advice at the command of ebctl that it ends with, if any.
 func command(sentence string) (text, command string) {
-	for _, start := range []string{": ebctl ", " (ebctl "} {
-		if at := strings.Index(sentence, start); at >= 0 && start[0] == ':' {
-			return sentence[:at] + ":", sentence[at+len(": "):]
-		}
+	text, command, found := strings.Cut(sentence, ": ebctl ")
+	if !found {
+		return sentence, ""
 	}
 
-	return sentence, ""
+	return text + ":", "ebctl " + command
 }
 
 // or returns the text, or a dash if it is empty.
