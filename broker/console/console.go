@@ -197,7 +197,7 @@ func (c *console) address(topic, id string) string {
 // liveHeader marks requests that a page sends to refresh itself.
 const liveHeader = "X-Console-Live"
 
-// shell returns what all pages of the client have in common.
+// shell returns the data of the frame of a page.
 func (c *console) shell(r *http.Request) views.Shell {
 	shell := views.Shell{
 		User: auth.FromContext(r.Context()).Name, Theme: views.Theme(r), Version: c.version,

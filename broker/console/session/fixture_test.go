@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const users = "vera:v:viewer,adam:a:admin,cf:c:osb"
 
-// fixture is a console whose pages say who has asked for them.
+// fixture is a console whose pages contain the name of the client.
 type fixture struct {
 	*testing.T
 

@@ -1,4 +1,5 @@
-// Package fakeoidc is an OpenID Connect issuer for tests: the authorization code flow with PKCE, for one client and one user, who is logged in.
+// Package fakeoidc is an OpenID Connect issuer for tests. It supports the authorization code flow with PKCE, for one client and one user, and
+// shows no login page.
 package fakeoidc
 
 import (
