@@ -84,7 +84,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 
 	instance.PlanName, instance.MaintenanceVersion = plan.Name, plan.MaintenanceVersion()
 	instance.ExpiresAt = a.Periods.End(plan.Name, now)
-	instance.Exclusive = exclusive(plan, instance.GlobalAccountID)
+	instance.Exclusive = plan.Exclusive(instance.GlobalAccountID)
 
 	request := provisionRequest{
 		plan: plan, acceptsIncomplete: r.acceptsIncomplete(), account: sent.inner("context").label("globalaccount_id"),

@@ -12,17 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// exclusive returns the value of Instance.Exclusive: the plan and the account if the plan allows one instance per
-// account, and otherwise an empty string. A unique index on this value rejects a second instance that a concurrent
-// request stores after the check of the quota.
-func exclusive(plan *catalog.Plan, account string) string {
-	if !plan.OnePerAccount() {
-		return ""
-	}
-
-	return plan.ID + ":" + account
-}
-
 // usedQuota describes the instance that uses up the account's quota of the plan. It returns an empty string if the plan
 // has no quota or the account has no other instance of the plan. The text names the instance, so that the owner can
 // delete it, unless the instance belongs to another platform.
@@ -32,7 +21,7 @@ func (a *api) usedQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, 
 	}
 
 	holder, err := a.Instances.Holder(ctx, tx, instances.Claimed{
-		Exclusive: exclusive(plan, account), GlobalAccountID: account, PlanID: plan.ID, Except: instanceID,
+		Exclusive: plan.Exclusive(account), GlobalAccountID: account, PlanID: plan.ID, Except: instanceID,
 	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", nil

@@ -172,7 +172,7 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 	}
 
 	if otherPlan || update.GlobalAccountID != instance.GlobalAccountID {
-		update.Exclusive = exclusive(target, update.GlobalAccountID)
+		update.Exclusive = target.Exclusive(update.GlobalAccountID)
 	}
 
 	if otherPlan || request.hasParameters {

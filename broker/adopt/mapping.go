@@ -118,11 +118,7 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 		GlobalAccountID: former.Account, SubAccountID: former.SubAccount.String, Platform: a.Platform, PlatformRegion: cmp.Or(stored.PlatformRegion, a.Region),
 		ShootName: former.newest(typeProvision).ShootName, RuntimeID: former.RuntimeID, DashboardURL: former.DashboardURL,
 		Suspended: former.RuntimeID == "", ExpiresAt: a.Periods.End(plan.Name, former.CreatedAt), ExpiredAt: former.ExpiredAt.Time,
-		Request: request, CreatedAt: former.CreatedAt, UpdatedAt: former.UpdatedAt,
-	}
-
-	if plan.OnePerAccount() {
-		instance.Exclusive = plan.ID + ":" + instance.GlobalAccountID
+		Exclusive: plan.Exclusive(former.Account), Request: request, CreatedAt: former.CreatedAt, UpdatedAt: former.UpdatedAt,
 	}
 
 	if account := former.SubscriptionAccount.String; account != "" && account != instance.GlobalAccountID {

@@ -178,16 +178,12 @@ func (s Shoots) complete(ctx context.Context, instance environment.Instance, wan
 	instance.ServiceID, instance.PlanID, instance.PlanName, instance.MaintenanceVersion = s.Catalog.ServiceID(), plan.ID, plan.Name, plan.MaintenanceVersion()
 	instance.Provider, instance.Region, instance.RuntimeID = found.Provider, found.Region, found.RuntimeID
 	instance.ExpiresAt = s.Periods.End(plan.Name, instance.CreatedAt)
-	instance.DeletionProtection = plan.DeletionProtection
+	instance.DeletionProtection, instance.Exclusive = plan.DeletionProtection, plan.Exclusive(instance.GlobalAccountID)
 	instance.Request.Cluster = found.Cluster
 	instance.Request.Cluster.Administrators, instance.Request.Cluster.SharedCredentials = administrators, plan.SharedCredentials
 
 	if instance.Request.Parameters, err = json.Marshal(map[string]string{"name": instance.Name}); err != nil {
 		return instance, nil, fmt.Errorf("encoding the parameters: %w", err)
-	}
-
-	if plan.OnePerAccount() {
-		instance.Exclusive = plan.ID + ":" + instance.GlobalAccountID
 	}
 
 	changes, note, err := FirstChange(plan, instance, provisionerclient.UpgradeOf(instance, instance))

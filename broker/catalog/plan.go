@@ -38,6 +38,17 @@ func (p *Plan) Offered() bool { return p.offered }
 // OnePerAccount reports whether a global account may have only one instance of the plan.
 func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
+// Exclusive returns the value of Instance.Exclusive: the plan and the account if the plan allows one instance per
+// account, and otherwise an empty string. A unique index on this value rejects a second instance that a concurrent
+// request stores after the check of the quota.
+func (p *Plan) Exclusive(account string) string {
+	if !p.onePerAccount {
+		return ""
+	}
+
+	return p.ID + ":" + account
+}
+
 // makeForms compiles the schemas of orders and updates. The plan must have passed content.check.
 func (p *Plan) makeForms() error {
 	p.completeSchemas()

@@ -87,12 +87,12 @@ const textNoPage = "This page does not exist."
 // routes returns all routes.
 func (c *console) routes() []route {
 	return []route{
-		{http.MethodGet, "/console", "GET /runtimes", redirect("/console/")},
-		{http.MethodGet, "/console/", "GET /runtimes", c.overview},
+		{http.MethodGet, "/console", instancesEndpoint, redirect("/console/")},
+		{http.MethodGet, "/console/", instancesEndpoint, c.overview},
 		{http.MethodGet, "/console/live", "GET /events", c.live},
-		{http.MethodGet, "/console/instances", "GET /runtimes", c.instances},
+		{http.MethodGet, "/console/instances", instancesEndpoint, c.instances},
 		{http.MethodGet, "/console/instances/{instance_id}", "GET /runtimes/{instance_id}", c.instance},
-		{http.MethodGet, "/console/operations", "GET /operations", c.operations},
+		{http.MethodGet, "/console/operations", operationsEndpoint, c.operations},
 		{http.MethodGet, "/console/operations/{operation_id}", "GET /operations/{operation_id}", c.operation},
 		{http.MethodPost, "/console/operations/{operation_id}/cancel", cancelEndpoint, c.cancel},
 		{http.MethodPost, "/console/operations/{operation_id}/retry", retryEndpoint, c.retry},
@@ -112,9 +112,9 @@ func (c *console) routes() []route {
 // sections returns the entries of the navigation with the endpoints whose roles they require.
 func sections() []struct{ name, path, like string } {
 	return []struct{ name, path, like string }{
-		{"Overview", "/console/", "GET /runtimes"},
-		{"Instances", "/console/instances", "GET /runtimes"},
-		{"Operations", "/console/operations", "GET /operations"},
+		{"Overview", "/console/", instancesEndpoint},
+		{"Instances", "/console/instances", instancesEndpoint},
+		{"Operations", "/console/operations", operationsEndpoint},
 		{"Orchestrations", "/console/orchestrations", orchestrationsEndpoint},
 		{"Catalog", "/console/catalog", "GET /catalog"},
 		{"Systems", "/console/systems", "GET /status"},

@@ -157,12 +157,8 @@ func (c *console) audit(r *http.Request) (result, error) {
 		shown.Pager.CountAll = "" // the log has no total
 	}
 
-	if err != nil && !invalid(err) {
+	if shown.Problem, err = problem(err); err != nil {
 		return result{}, err
-	}
-
-	if err != nil {
-		shown.Problem = textOf(err)
 	}
 
 	return result{status: statusOf(shown.Problem), page: views.Page{Title: "Audit log", Section: "/console/audit", Body: views.AuditPage(shown)}}, nil

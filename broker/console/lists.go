@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,41 +32,44 @@ func (c *console) readQuery(r *http.Request, like string) (operatorserver.Query,
 func pager(path string, values url.Values, page operatorapi.Page) views.Pager {
 	links := views.Pager{Count: page.Count, Total: -1}
 
-	with := func(name, value string) string {
-		changed := url.Values{}
-
-		for each, given := range values {
-			if each != "cursor" && each != "page" {
-				changed[each] = given
-			}
-		}
-
-		if name != "" {
-			changed.Set(name, value)
-		}
-
-		return path + "?" + changed.Encode()
-	}
-
 	if values.Has("cursor") || values.Has("page") {
-		links.First = with("", "")
+		links.First = otherPage(path, values, "", "")
 	}
 
 	if page.Cursor != "" {
-		links.Next = with("cursor", page.Cursor)
+		links.Next = otherPage(path, values, "cursor", page.Cursor)
 	}
 
 	if page.TotalCount != nil {
 		links.Total = *page.TotalCount
 	} else {
-		links.CountAll = with("total", "true")
+		links.CountAll = otherPage(path, values, "total", "true")
 	}
 
 	return links
 }
 
-// invalid reports whether an error is about the query, so that the page can show it beside the form.
-func invalid(err error) bool { return httpserver.RefusalOf(err).Status == http.StatusBadRequest }
+// otherPage returns the address of a list with its filters and another parameter. Without a name, it is that of the first page.
+func otherPage(path string, values url.Values, name, value string) string {
+	changed := maps.Clone(values)
+	changed.Del("cursor")
+	changed.Del("page")
+
+	if name != "" {
+		changed.Set(name, value)
+	}
+
+	return path + "?" + changed.Encode()
+}
+
+// problem returns the text of an error about the query, which the page shows beside the form. It returns all other errors.
+func problem(err error) (string, error) {
+	if err != nil && httpserver.RefusalOf(err).Status == http.StatusBadRequest {
+		return textOf(err), nil
+	}
+
+	return "", err
+}
 
 // statusOf returns the status of a page with a problem in its query.
 func statusOf(problem string) int {
@@ -82,15 +86,7 @@ func numbered(path string, values url.Values, asked operatorserver.Page, page op
 	links.CountAll = ""
 
 	if page.TotalCount != nil && asked.Offset+page.Count < *page.TotalCount {
-		next := url.Values{"page": {strconv.Itoa(asked.Offset/asked.Size + 2)}}
-
-		for name, given := range values {
-			if name != "page" {
-				next[name] = given
-			}
-		}
-
-		links.Next = path + "?" + next.Encode()
+		links.Next = otherPage(path, values, "page", strconv.Itoa(asked.Offset/asked.Size+2))
 	}
 
 	return links

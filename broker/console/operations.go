@@ -34,12 +34,8 @@ func (c *console) operations(r *http.Request) (result, error) {
 		shown.List, shown.Pager = list.Data, pager("/console/operations", values, list.Page)
 	}
 
-	if err != nil && !invalid(err) {
+	if shown.Problem, err = problem(err); err != nil {
 		return result{}, err
-	}
-
-	if err != nil {
-		shown.Problem = textOf(err)
 	}
 
 	return result{status: statusOf(shown.Problem), page: views.Page{

@@ -13,8 +13,6 @@ const (
 	// verifyLimit is the time after which a verification stops, and verifyPage the number of records that it reads at once.
 	verifyLimit = 5 * time.Second
 	verifyPage  = 1000
-	// maxUnchained is how long a row may have no record in the chain. Replicas chain rows within seconds.
-	maxUnchained = 10 * time.Minute
 )
 
 // verification verifies the hash chain of the audit log, for at most verifyLimit. A replica verifies for one client at a time.
@@ -27,7 +25,7 @@ func (c *console) verification(r *http.Request) (result, error) {
 	defer c.verifying.Unlock()
 
 	begun := c.API.Clock.Now()
-	verifier := auditchain.NewVerifier(auditchain.Options{Now: begun, MaxUnchained: maxUnchained})
+	verifier := auditchain.NewVerifier(auditchain.Options{Now: begun, MaxUnchained: auditchain.DefaultMaxUnchained})
 	shown := views.Verification{}
 
 	var head *auditchain.Head

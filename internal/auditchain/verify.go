@@ -90,6 +90,9 @@ type Report struct {
 	Erased int64 `json:"erased"`
 }
 
+// DefaultMaxUnchained is a usual value of Options.MaxUnchained. Replicas usually add the record of a row within seconds.
+const DefaultMaxUnchained = 10 * time.Minute
+
 // Options configures a Verifier.
 type Options struct {
 	// Now is the time of the export. Rows whose retention period has ended by then may be missing.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +15,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
-
-// maxUnchained is the default of --max-unchained: how old a row of the audit log may be without a record in the hash chain. Replicas usually
-// add the record within seconds.
-const maxUnchained = 10 * time.Minute
 
 // brokenError reports that the audit log was changed.
 type brokenError struct{ problem auditchain.Problem }
@@ -184,7 +179,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&files, "file", nil, "verify a file of 'audit export' or of an archive instead of the service; repeat the flag for the next file")
 	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
-	flags.DurationVar(&options.MaxUnchained, "max-unchained", maxUnchained, "how long a row may have no record in the chain")
+	flags.DurationVar(&options.MaxUnchained, "max-unchained", auditchain.DefaultMaxUnchained, "how long a row may have no record in the chain")
 
 	return command
 }
