@@ -54,6 +54,10 @@ func TestListEvents(t *testing.T) {
 				b.Errorf("%s: count %d, -want +got\n%s", query, got.Count, diff)
 			}
 
+			if got.Last != 6 {
+				b.Errorf("%s: the newest event is %d, want 6", query, got.Last)
+			}
+
 			if want := query == "?account=ga&page_size=1&after=2"; got.More != want || !want && got.After != 6 {
 				b.Errorf("%s: more %t after %d", query, got.More, got.After)
 			}

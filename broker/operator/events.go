@@ -75,7 +75,9 @@ func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int6
 		return httpserver.Response{}, err
 	}
 
-	list := operatorapi.CloudEventList{Data: make([]operatorapi.CloudEvent, 0, len(found)), Count: len(found), After: last, More: last < head.Position}
+	list := operatorapi.CloudEventList{
+		Data: make([]operatorapi.CloudEvent, 0, len(found)), Count: len(found), After: last, Last: head.Position, More: last < head.Position,
+	}
 	for _, event := range found {
 		list.Data = append(list.Data, events.CloudEvent(event, a.PublicURL))
 	}

@@ -202,8 +202,8 @@ func (b *bundleCollector) operation(ctx context.Context, id string) {
 	})
 }
 
-// newestEvents returns the newest events, or those of an instance. A page begins with the oldest event, so without an instance it searches
-// for the last position: positions have no gaps, and the broker rejects those after the last one.
+// newestEvents returns the newest events, or those of an instance. Pages begin with the oldest event. Positions have no gaps, so without an
+// instance the last page is the second request.
 func newestEvents(ctx context.Context, client *brokerclient.Client, instanceID string) (operatorapi.CloudEventList, error) {
 	params := operatorapi.ListEventsParams{InstanceID: instanceID, PageSize: eventPage}
 
@@ -213,12 +213,7 @@ func newestEvents(ctx context.Context, client *brokerclient.Client, instanceID s
 	}
 
 	if instanceID == "" {
-		last, err := lastPosition(ctx, client, list.After)
-		if err != nil {
-			return list, err
-		}
-
-		params.After = max(last-eventPage, list.After)
+		params.After = list.Last - eventPage
 
 		return client.ListEvents(ctx, params)
 	}
@@ -238,50 +233,6 @@ func newestEvents(ctx context.Context, client *brokerclient.Client, instanceID s
 	list.Data, list.Count = newest, len(newest)
 
 	return list, nil
-}
-
-// lastPosition returns the last position of the event log, which is at least the given one.
-func lastPosition(ctx context.Context, client *brokerclient.Client, exists int64) (int64, error) {
-	has := func(position int64) (bool, error) {
-		_, err := client.ListEvents(ctx, operatorapi.ListEventsParams{After: position, PageSize: 1})
-		if answered(http.StatusGone)(err) {
-			return false, nil
-		}
-
-		return err == nil, err
-	}
-
-	missing := exists + 1
-
-	for step := int64(1); ; step *= 2 {
-		found, err := has(missing)
-		if err != nil {
-			return 0, err
-		}
-
-		if !found {
-			break
-		}
-
-		exists, missing = missing, missing+step
-	}
-
-	for missing-exists > 1 {
-		middle := exists + (missing-exists)/2
-
-		found, err := has(middle)
-		if err != nil {
-			return 0, err
-		}
-
-		if found {
-			exists = middle
-		} else {
-			missing = middle
-		}
-	}
-
-	return exists, nil
 }
 
 // errNoStatusAddress explains why metrics are missing.

@@ -477,6 +477,9 @@ type CloudEventList struct {
 	Count int          `json:"count"`
 	Data  []CloudEvent `json:"data"`
 
+	// Last The position of the newest event of the log, or 0 without events.
+	Last int64 `json:"last"`
+
 	// More Whether the log continues. The next page may be empty, if no further event matches.
 	More bool `json:"more"`
 }
