@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -248,6 +249,33 @@ func (b browser) cookie() *http.Cookie {
 	}
 
 	return nil
+}
+
+// sessionID returns the ID in the session cookie of the browser.
+func (b browser) sessionID() string {
+	b.Helper()
+
+	key, sealed, _ := strings.Cut(b.cookie().Value, ":")
+
+	key, err := url.QueryUnescape(key)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	content, err := b.options.Keys.Open(key+":"+sealed, "cookie console-session")
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	var session struct {
+		ID string `json:"i"`
+	}
+
+	if err := json.Unmarshal(content, &session); err != nil {
+		b.Fatal(err)
+	}
+
+	return session.ID
 }
 
 func (b browser) setCookie(value string) {

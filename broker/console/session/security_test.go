@@ -57,12 +57,33 @@ func TestSessionFixation(t *testing.T) {
 	attacker.wantPage("the planted session stays that of the attacker", "operator page of vera")
 	victim.wantPage("the victim has a session of its own", "operator page of adam")
 
-	first, second := f.browser(), f.browser()
-	first.logIn("adam", "a")
-	second.logIn("adam", "a")
+	// A sealed value differs each time. Compare the IDs in it.
+	ids := map[string]string{"the planted session": attacker.sessionID(), "the login with the planted cookie": victim.sessionID()}
 
-	if first.cookie().Value == second.cookie().Value {
-		t.Error("two logins have the same session")
+	again := f.browser()
+	again.logIn("adam", "a")
+	ids["another login of the same user"] = again.sessionID()
+
+	again.logIn("adam", "a")
+	ids["another login in the same browser"] = again.sessionID()
+
+	single := f.browser()
+	single.setCookie(planted)
+	single.logInOIDC()
+	ids["a login at the issuer with the planted cookie"] = single.sessionID()
+
+	first := map[string]string{}
+
+	for reason, id := range ids {
+		if id == "" {
+			t.Errorf("%s: the session has no ID", reason)
+		}
+
+		if other, found := first[id]; found {
+			t.Errorf("%s and %s have the session ID %s", reason, other, id)
+		}
+
+		first[id] = reason
 	}
 }
 
@@ -75,6 +96,65 @@ func TestLoginAtIssuerBelongsToBrowser(t *testing.T) {
 
 	victim.callback()
 	victim.want("another login of this browser is not this one", victim.get(attacker.callback()), http.StatusUnauthorized)
+}
+
+// TestStateOfLogin changes only the state of a response that is valid in all else: code, nonce, verifier and cookie belong to each other.
+func TestStateOfLogin(t *testing.T) {
+	f := newFixture(t)
+
+	for _, test := range []struct {
+		reason string
+		change func(query url.Values)
+		want   int
+	}{
+		{"the unchanged response", func(url.Values) {}, http.StatusSeeOther},
+		{"another state", func(query url.Values) { query.Set("state", "AAAAAAAAAAAAAAAAAAAAAAAAAA") }, http.StatusUnauthorized},
+		{"an empty state", func(query url.Values) { query.Set("state", "") }, http.StatusUnauthorized},
+		{"no state", func(query url.Values) { query.Del("state") }, http.StatusUnauthorized},
+		{"a part of the state", func(query url.Values) { query.Set("state", query.Get("state")[1:]) }, http.StatusUnauthorized},
+		{"the state in lower case", func(query url.Values) { query.Set("state", strings.ToLower(query.Get("state"))) }, http.StatusUnauthorized},
+		{"another state in front", func(query url.Values) { query["state"] = []string{"x", query.Get("state")} }, http.StatusUnauthorized},
+	} {
+		b := f.browser()
+
+		address, err := url.Parse(b.callback())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		query := address.Query()
+		test.change(query)
+		address.RawQuery = query.Encode()
+
+		if got := b.get(address.String()); got.Status != test.want {
+			t.Errorf("%s: want status %d, got %d %s", test.reason, test.want, got.Status, got.Body)
+		}
+
+		if test.want != http.StatusSeeOther {
+			b.wantLogin(test.reason)
+		}
+	}
+}
+
+// TestLoginsAtIssuerDiffer checks that state, nonce and challenge are new for each login, also in one browser.
+func TestLoginsAtIssuerDiffer(t *testing.T) {
+	b := newFixture(t).browser()
+	seen := map[string]bool{}
+
+	for range 3 {
+		address, err := url.Parse(b.get("/console/login/oidc").Header.Get("Location"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, name := range []string{"state", "nonce", "code_challenge"} {
+			if value := address.Query().Get(name); len(value) < 20 || seen[value] {
+				t.Errorf("the %s %q is short or was used before", name, value)
+			} else {
+				seen[value] = true
+			}
+		}
+	}
 }
 
 func TestTamperedCookies(t *testing.T) {
