@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -84,7 +85,7 @@ func open(t *testing.T, base string) browser {
 	b := browser{T: t, ctx: ctx, base: base, mutex: &sync.Mutex{}, problems: &[]string{}, allowed: &[]string{}}
 
 	chromedp.ListenTarget(ctx, b.observe)
-	b.run(log.Enable(), network.Enable(), runtime.Enable())
+	b.run(log.Enable(), network.Enable(), page.Enable(), runtime.Enable())
 
 	t.Cleanup(func() {
 		b.mutex.Lock()
@@ -117,6 +118,11 @@ func (b browser) observe(event any) {
 		if event.Type == runtime.APITypeError {
 			add("a script reports an error: %s", arguments(event.Args))
 		}
+	case *page.EventJavascriptDialogOpening:
+		add("the page opens a dialog: %s", event.Message)
+
+		// An open dialog blocks the page. The listener must not wait for the browser.
+		go func() { _ = chromedp.Run(b.ctx, page.HandleJavaScriptDialog(false)) }()
 	case *network.EventRequestWillBeSent:
 		address, err := url.Parse(event.Request.URL)
 		own := err == nil && (strings.HasPrefix(event.Request.URL, b.base+"/") || address.Scheme == "data" || slices.Contains(*b.allowed, address.Host))
@@ -253,22 +259,22 @@ type violation struct {
 }
 
 // accessible fails the test unless the page is accessible in all looks and needs no horizontal scrolling.
-func (b browser) accessible(page string) {
+func (b browser) accessible(name string) {
 	b.Helper()
 
-	for name, set := range looks() {
+	for look, set := range looks() {
 		set(b)
 		b.run(chromedp.Evaluate(axe, nil))
 
 		found := eval[[]violation](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`)
 		for _, each := range found {
 			for _, node := range each.Nodes {
-				b.Errorf("%s, %s: %s (%s): %s\n%s", page, name, each.Help, each.ID, node.HTML, node.Summary)
+				b.Errorf("%s, %s: %s (%s): %s\n%s", name, look, each.Help, each.ID, node.HTML, node.Summary)
 			}
 		}
 
 		if width := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); width > 0 {
-			b.Errorf("%s, %s: the page is %d pixels wider than the window", page, name, width)
+			b.Errorf("%s, %s: the page is %d pixels wider than the window", name, look, width)
 		}
 	}
 

@@ -79,12 +79,12 @@ func (f *fixture) order(id, name string) string {
 	return f.client.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, order, http.StatusAccepted).Text("dashboard_url")
 }
 
-// logIn opens the console as a user with a password.
+// logIn opens the console as a user with a password. The name may contain any characters.
 func (b browser) logIn(user string) {
 	b.Helper()
 	b.visit("/console/login")
 	b.run(
-		chromedp.SendKeys("#user", user, chromedp.ByQuery), chromedp.SendKeys("#password", password, chromedp.ByQuery),
+		chromedp.SetValue("#user", user, chromedp.ByQuery), chromedp.SendKeys("#password", password, chromedp.ByQuery),
 		chromedp.Submit("#password", chromedp.ByQuery),
 	)
 	b.wait("the first page", "!location.pathname.startsWith('/console/login') && document.readyState == 'complete'")
