@@ -1,0 +1,174 @@
+package console
+
+import (
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// attack serves a page of another site, and returns its address. The console has the host 127.0.0.1, and the page localhost: browsers treat them as
+// different sites.
+func attack(t *testing.T, b browser, content string) string {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><title>attack</title><main id="main">%s</main>`, content)
+	}))
+	t.Cleanup(server.Close)
+
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	host := "localhost:" + port
+	*b.allowed = append(*b.allowed, host)
+
+	return "http://" + host + "/"
+}
+
+// TestOtherSitesChangeNothing submits the forms of the console from a page of another site, in a browser whose user has logged in. A link from
+// there works: the session is that of the user.
+func TestOtherSitesChangeNothing(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, time.Second)
+	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	f.client.Create("one", harness.PlanAWS)
+
+	operation := f.operationOf("one")
+	b := open(t, f.base)
+	b.logIn(operator)
+
+	for _, path := range []string{
+		"/console/operations/" + operation + "/cancel", "/console/operations/" + operation + "/retry", "/console/operations/" + operation + "/skip",
+		"/console/orchestrations/none/pause", "/console/orchestrations/none/resume", "/console/orchestrations/none/cancel", "/console/orchestrations/none/retry",
+		"/console/orchestrations/none/apply", "/console/logout", "/console/login",
+	} {
+		b.visit(attack(t, b, fmt.Sprintf(
+			`<form method="post" action="%s%s"><input name="reason" value="attack"><input name="user" value="%s"><input name="password" value="%s"><button>go</button></form>`,
+			f.base, path, admin, html.EscapeString(password))))
+		b.run(chromedp.Click("button", chromedp.ByQuery))
+		b.wait("the response of the console", fmt.Sprintf("location.href == %q && document.readyState == 'complete'", f.base+path))
+
+		if status := eval[int](b, `performance.getEntriesByType("navigation")[0].responseStatus`); status != http.StatusForbidden {
+			t.Errorf("POST %s from another site: status %d", path, status)
+		}
+	}
+
+	// GET changes nothing, so links and images of other sites cannot either.
+	for _, path := range []string{"/cancel", "/retry", "/skip"} {
+		b.run(chromedp.Navigate(f.base+"/console/operations/"+operation+path+"?reason=attack"), chromedp.WaitReady("body"))
+
+		if status := eval[int](b, `performance.getEntriesByType("navigation")[0].responseStatus`); status != http.StatusMethodNotAllowed {
+			t.Errorf("GET %s: status %d", path, status)
+		}
+	}
+
+	if got := f.client.Send(http.MethodGet, "/operations/"+operation, nil, http.StatusOK); got.Text("state") != "in progress" {
+		t.Errorf("the operation is %s", got.Text("state"))
+	}
+
+	b.visit(attack(t, b, fmt.Sprintf(`<a href="%s/console/operations/%s">link</a>`, f.base, operation)))
+	b.run(chromedp.Click("a", chromedp.ByQuery))
+	b.waitText("Stages and steps")
+	b.run(chromedp.Navigate("about:blank"))
+	b.taken()
+}
+
+// TestOtherSitesCannotFramePages embeds each page in a frame of another site. The browser shows none of them.
+func TestOtherSitesCannotFramePages(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, time.Second)
+	f.client.Create("one", harness.PlanAWS)
+
+	b := open(t, f.base)
+
+	for _, path := range []string{"/console/login", "/console/none"} {
+		b.wantNoFrame(path)
+	}
+
+	b.logIn(admin)
+
+	pages := eval[[]string](b, `[...document.querySelectorAll("nav a[href^='/console/']")].map(a => a.getAttribute("href"))`)
+
+	for _, path := range append(pages, "/console/instances/one", "/console/operations/"+f.operationOf("one"), "/console/none", "/console/audit/verification") {
+		b.wantNoFrame(path)
+	}
+
+	// A frame with a page that allows it loads without a message: the test does not take each frame for a blocked one.
+	b.embed(attack(t, b, "framed"))
+
+	if problems := b.taken(); len(problems) > 0 {
+		t.Errorf("the browser blocks all frames: %v", problems)
+	}
+}
+
+// wantNoFrame fails the test if the browser shows a page of the console in a frame.
+func (b browser) wantNoFrame(path string) {
+	b.Helper()
+	b.embed(b.base + path)
+
+	// The browser logs the violation before or after the frame has loaded its own page with the error.
+	var problems []string
+
+	if !harness.Within(frameMessage, func() bool {
+		problems = append(problems, b.taken()...)
+
+		return len(problems) > 0
+	}) {
+		b.Errorf("another site embeds %s", path)
+	}
+
+	for _, problem := range problems {
+		if !strings.Contains(problem, "frame-ancestors") {
+			b.Errorf("%s: %s", path, problem)
+		}
+	}
+}
+
+// frameMessage is how long the test waits for the message of a blocked frame.
+const frameMessage = 20 * time.Second
+
+// embed embeds an address in a page of another site, and waits until the frame has loaded.
+func (b browser) embed(address string) {
+	b.Helper()
+	b.visit(attack(b.T, b, ""))
+	eval[bool](b, fmt.Sprintf(`new Promise(loaded => {
+		const frame = document.createElement("iframe");
+		frame.onload = () => loaded(true);
+		frame.src = %q;
+		document.body.append(frame);
+	})`, address))
+}
+
+// TestLoginReturnsToConsole follows links to the login that name another site.
+func TestLoginReturnsToConsole(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, time.Second)
+	b := open(t, f.base)
+
+	for _, address := range []string{"https://evil.example.com/", "//evil.example.com/", `/\evil.example.com`, "/console/..//evil.example.com", "javascript:alert(1)"} {
+		b.visit("/console/login?" + url.Values{"return": {address}}.Encode())
+		b.run(
+			chromedp.SetValue("#user", viewer, chromedp.ByQuery), chromedp.SendKeys("#password", password, chromedp.ByQuery),
+			chromedp.Submit("#password", chromedp.ByQuery),
+		)
+		b.wait("the first page", "location.pathname == '/console/' && document.readyState == 'complete'")
+		b.run(chromedp.Click(`form[action="/console/logout"] button`, chromedp.ByQuery))
+		b.wait("the login page", "location.pathname == '/console/login' && document.readyState == 'complete'")
+	}
+}
