@@ -99,6 +99,8 @@ func (c *console) routes() []route {
 		{http.MethodPost, "/console/operations/{operation_id}/skip", skipEndpoint, c.skip},
 		{http.MethodGet, "/console/orchestrations", orchestrationsEndpoint, c.orchestrations},
 		{http.MethodGet, "/console/orchestrations/{orchestration_id}", orchestrationEndpoint, c.orchestration},
+		{http.MethodPost, "/console/orchestrations/{orchestration_id}/apply", applyEndpoint, c.apply},
+		{http.MethodPost, "/console/orchestrations/{orchestration_id}/retry", retryTargetsEndpoint, c.retryTargets},
 		{http.MethodPost, "/console/orchestrations/{orchestration_id}/pause", pauseEndpoint, c.pause},
 		{http.MethodPost, "/console/orchestrations/{orchestration_id}/resume", resumeEndpoint, c.resume},
 		{http.MethodPost, "/console/orchestrations/{orchestration_id}/cancel", stopEndpoint, c.stop},

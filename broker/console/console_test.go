@@ -246,6 +246,10 @@ func TestOrchestrations(t *testing.T) {
 		{"resume", "", auth.RoleOperator, http.StatusSeeOther},
 		{"cancel", "", auth.RoleOperator, http.StatusSeeOther},
 		{"pause", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
+		{"apply", "lacks the role operator", auth.RoleViewer, http.StatusForbidden},
+		{"apply", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
+		{"retry", "lacks the role operator", auth.RoleViewer, http.StatusForbidden},
+		{"retry", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
 	} {
 		if c.action == "" {
 			if _, err := storage.Exec(t.Context(), f.db.Writer(), `UPDATE orchestrations SET state = 'in progress'`); err != nil {

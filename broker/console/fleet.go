@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // The endpoints of orchestrations.
@@ -19,6 +20,8 @@ const (
 	pauseEndpoint          = "PUT /orchestrations/{orchestration_id}/pause"
 	resumeEndpoint         = "PUT /orchestrations/{orchestration_id}/resume"
 	stopEndpoint           = "PUT /orchestrations/{orchestration_id}/cancel"
+	applyEndpoint          = "POST /orchestrations/{orchestration_id}/apply"
+	retryTargetsEndpoint   = "POST /orchestrations/{orchestration_id}/retry"
 )
 
 // targetsLength is the number of targets on the page of an orchestration.
@@ -76,7 +79,10 @@ func (c *console) showOrchestration(r *http.Request, id, refused string) (result
 	shown := views.Orchestration{
 		Orchestration: found, Targets: targets.Data, State: query.Get("state"), Parameters: indented(found.Parameters), Refused: refused,
 		MayPause: running && state != environment.OrchestrationPending && c.may(r, pauseEndpoint), MayResume: state.Stopped() && c.may(r, resumeEndpoint),
-		MayCancel: (running || state.Stopped() || state == environment.OrchestrationPlanned) && c.may(r, stopEndpoint), Now: c.API.Clock.Now(),
+		MayCancel: (running || state.Stopped() || state == environment.OrchestrationPlanned) && c.may(r, stopEndpoint),
+		MayApply: state == environment.OrchestrationPlanned && c.may(r, applyEndpoint),
+		MayRetry: found.OperationStats[string(process.Failed)] > 0 && state != environment.OrchestrationCanceling && c.may(r, retryTargetsEndpoint),
+		Now:      c.API.Clock.Now(),
 	}
 
 	if targets.TotalCount != nil {
@@ -98,6 +104,23 @@ func (c *console) resume(r *http.Request) (result, error) {
 
 func (c *console) stop(r *http.Request) (result, error) {
 	return c.changeOrchestration(r, c.API.StopOrchestration)
+}
+
+func (c *console) apply(r *http.Request) (result, error) {
+	return c.changeOrchestration(r, func(ctx context.Context, id string) error {
+		_, err := c.API.ApplyPlan(ctx, id, false)
+
+		return err
+	})
+}
+
+// retryTargets retries all failed targets.
+func (c *console) retryTargets(r *http.Request) (result, error) {
+	return c.changeOrchestration(r, func(ctx context.Context, id string) error {
+		_, err := c.API.RetryTargets(ctx, id, nil)
+
+		return err
+	})
 }
 
 // changeOrchestration changes an orchestration and shows it. If the change is rejected, the page says why.

@@ -349,11 +349,18 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	retried, err := a.Orchestrator.Retry(r.Context(), id, wanted.OperationIDs)
-	a.logOrchestration(r.Context(), id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
+	retried, err := a.RetryTargets(r.Context(), id, wanted.OperationIDs)
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: retried}, err
+}
+
+// RetryTargets retries failed operations of an orchestration: those with the IDs, or all if there are no IDs.
+func (a *API) RetryTargets(ctx context.Context, id string, operationIDs []string) (operatorapi.OrchestrationRetried, error) {
+	retried, err := a.Orchestrator.Retry(ctx, id, operationIDs)
+	a.logOrchestration(ctx, id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
 
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.OrchestrationRetried{}, err
 	}
 
 	shown := operatorapi.OrchestrationRetried{
@@ -365,7 +372,7 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 		shown.RetryShoots = append(shown.RetryShoots, cmp.Or(target.ShootName, target.InstanceID))
 	}
 
-	return httpserver.Response{Status: http.StatusAccepted, Body: shown}, nil
+	return shown, nil
 }
 
 // readRetry reads the body, which is JSON or a form.

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -52,11 +53,18 @@ func (a *API) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	changed, err := a.Orchestrator.Apply(r.Context(), id, wanted.Strict)
-	a.logOrchestration(r.Context(), id, fmt.Sprintf("plan applied without %d changed instances", len(changed)), err)
+	applied, err := a.ApplyPlan(r.Context(), id, wanted.Strict)
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: applied}, err
+}
+
+// ApplyPlan starts a planned orchestration. If strict is true, nothing starts if an instance has changed since the plan was made.
+func (a *API) ApplyPlan(ctx context.Context, id string, strict bool) (operatorapi.AppliedPlan, error) {
+	changed, err := a.Orchestrator.Apply(ctx, id, strict)
+	a.logOrchestration(ctx, id, fmt.Sprintf("plan applied without %d changed instances", len(changed)), err)
 
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.AppliedPlan{}, err
 	}
 
 	applied := operatorapi.AppliedPlan{OrchestrationID: id, Changed: []operatorapi.ChangedTarget{}, ChangedCount: len(changed)}
@@ -64,7 +72,7 @@ func (a *API) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 		applied.Changed = append(applied.Changed, operatorapi.ChangedTarget{InstanceID: each.InstanceID, Description: each.Why})
 	}
 
-	return httpserver.Response{Status: http.StatusAccepted, Body: applied}, nil
+	return applied, nil
 }
 
 // UndoOrchestration rolls back the upgrades of an orchestration.

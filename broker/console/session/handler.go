@@ -213,7 +213,7 @@ func target(r *http.Request) audit.Target {
 	found.Action = auditlog.ActionAccess
 
 	switch last := segments[len(segments)-1]; last {
-	case auditlog.ActionLogin, auditlog.ActionLogout, auditlog.ActionCancel, auditlog.ActionRetry, auditlog.ActionSkip, auditlog.ActionPause,
+	case auditlog.ActionLogin, auditlog.ActionLogout, auditlog.ActionCancel, auditlog.ActionRetry, auditlog.ActionSkip, auditlog.ActionApply, auditlog.ActionPause,
 		auditlog.ActionResume:
 		found.Action = last
 	}
