@@ -80,9 +80,9 @@ func (c *console) showOrchestration(r *http.Request, id, refused string) (result
 		Orchestration: found, Targets: targets.Data, State: query.Get("state"), Parameters: indented(found.Parameters), Refused: refused,
 		MayPause: running && state != environment.OrchestrationPending && c.may(r, pauseEndpoint), MayResume: state.Stopped() && c.may(r, resumeEndpoint),
 		MayCancel: (running || state.Stopped() || state == environment.OrchestrationPlanned) && c.may(r, stopEndpoint),
-		MayApply: state == environment.OrchestrationPlanned && c.may(r, applyEndpoint),
-		MayRetry: found.OperationStats[string(process.Failed)] > 0 && state != environment.OrchestrationCanceling && c.may(r, retryTargetsEndpoint),
-		Now:      c.API.Clock.Now(),
+		MayApply:  state == environment.OrchestrationPlanned && c.may(r, applyEndpoint),
+		MayRetry:  found.OperationStats[string(process.Failed)] > 0 && state != environment.OrchestrationCanceling && c.may(r, retryTargetsEndpoint),
+		Now:       c.API.Clock.Now(),
 	}
 
 	if targets.TotalCount != nil {

@@ -72,8 +72,8 @@ func fill(value reflect.Value, depth int) {
 			return
 		}
 
-		for i := range value.NumField() {
-			fill(value.Field(i), depth+1)
+		for _, field := range value.Fields() {
+			fill(field, depth+1)
 		}
 	}
 }
