@@ -11,6 +11,7 @@ GOVULNCHECK := .bin/govulncheck
 GOVULNCHECK_VERSION := v1.9.0
 HELM     := .bin/helm
 HELM_VERSION := v3.21.4
+DOCS     := .bin/site
 BINARIES := broker provisioner bundler ebctl sandbox
 # One set of flags everywhere, so that builds and tests share the build cache. Without debug information, a build with an empty cache takes
 # 8 % less CPU time. A debugger needs a build with plain GOFLAGS.
@@ -129,12 +130,13 @@ $(HELM):
 	GOBIN=$(CURDIR)/.bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 
 .PHONY: lint
-lint: $(LINT) $(VALE) ## Check code and prose.
+lint: $(LINT) $(VALE) ## Check code, prose and links.
 	$(LINT) run --allow-parallel-runners ./...
 	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./broker/kyma ./bundle/... ./provisioner/installation/... ./internal/applier/... ./internal/clients/clusterclient/... ./internal/ebctl/... ./test/bundles
 	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	$(VALE) --output=line .
+	go test -count 1 ./test/docs/links
 
 $(LINT):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -162,6 +164,24 @@ $(GOVULNCHECK):
 .PHONY: generate
 generate: ## Generate code and reference pages. Leaves no diff when nothing has changed.
 	go generate ./...
+
+.PHONY: docs-tools
+docs-tools: $(DOCS)/.stamp ## Install the generator of the site into .bin/. Needs npm.
+
+.PHONY: docs
+docs: docs-tools ## Build the site of the documentation into dist/docs, and check it. Needs npm; DOCS_BASE is the path of the site on its server (/).
+	$(VITEPRESS) build docs
+
+.PHONY: docs-serve
+docs-serve: docs-tools ## Serve the site of the documentation at http://localhost:5173, and show changes of the pages at once. Needs npm.
+	$(VITEPRESS) dev docs
+
+VITEPRESS := node $(DOCS)/node_modules/vitepress/bin/vitepress.js
+
+$(DOCS)/.stamp: docs/.vitepress/package.json docs/.vitepress/package-lock.json
+	@command -v npm >/dev/null || { echo "The site of the documentation needs npm (Node.js 20)." >&2; exit 1; }
+	@mkdir -p $(DOCS) && cp docs/.vitepress/package*.json $(DOCS) && cd $(DOCS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 HTMX_VERSION     := 2.0.11
 HTMX_SSE_VERSION := 2.2.4

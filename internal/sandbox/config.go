@@ -47,6 +47,7 @@ type Config struct {
 	BundlesAddress           string                    `env:"BUNDLES_ADDRESS"            help:"address of the content server of the bundle provisioner"`
 	BundlesStatusAddress     string                    `env:"BUNDLES_STATUS_ADDRESS"     help:"host and port of health and metrics of the bundle provisioner"`
 	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the ports of all addresses, for a second sandbox or if other programs use the default ports"`
+	CatalogDir               string                    `env:"CATALOG_DIR"                help:"folder with the files of the catalog, which are reloaded when they change; if empty, the built-in files"`
 	Director                 bool                      `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
 	Bundles                  bool                      `env:"BUNDLES"                    help:"run the bundle provisioner"`
 	Integrations             bool                      `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
@@ -138,9 +139,10 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"
 	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
 	config.PublicURL = "http://" + c.BrokerAddress
-	// The sandbox has no console, so the dashboard of an instance is its kubeconfig.
+	// Tenants cannot log in to the console of the sandbox, so the dashboard of an instance is its kubeconfig.
 	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
 	config.Tracing.Endpoint = c.TracingEndpoint
+	config.Catalog.Dir = c.CatalogDir
 	config.OwnClusterNetworks = loopback()
 	config.Kyma.Version, config.Kyma.OnDemandVersion, config.Kyma.Installer = kymaVersion, true, c.KymaInstaller
 

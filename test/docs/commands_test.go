@@ -16,10 +16,17 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
+
+const root = "../.."
 
 // commandLimit is the time limit for the commands of one page, which normally take seconds.
 const commandLimit = 5 * time.Minute
+
+// simulatorsAddress is the address of the simulated systems in the documentation. The sandbox uses a free port.
+const simulatorsAddress = "127.0.0.1:43210"
 
 // block is a block of shell commands on a page.
 type block struct {
@@ -35,7 +42,7 @@ var (
 	notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
 )
 
-// TestCommands runs the commands of README.md, docs/user and docs/operator on a sandbox, in Bash. The blocks of a page run in one
+// TestCommands runs the commands of README.md, docs/tutorials, docs/user and docs/operator on a sandbox, in Bash. The blocks of a page run in one
 // shell, in their order. A comment `<!-- not run: REASON -->` before a block exempts it.
 //
 // testdata/commands has a script for each page. It prepares the state that the page assumes, such as an instance, and calls
@@ -51,11 +58,12 @@ func TestCommands(t *testing.T) {
 		t.Fatalf("building ebctl and bundler: %v\n%s", err, output)
 	}
 
-	services := startSandbox(t, filepath.Join(programs, "bundler"))
+	bundler := filepath.Join(programs, "bundler")
+	services := startSandbox(t, bundler, nil)
 	ran := 0
 
-	for _, page := range pages(t) {
-		if page != "README.md" && !strings.HasPrefix(page, "docs/user/") && !strings.HasPrefix(page, "docs/operator/") {
+	for _, page := range markdown.Pages(t, root) {
+		if page != "README.md" && !regexp.MustCompile(`^docs/(tutorials|user|operator)/`).MatchString(page) {
 			continue
 		}
 
@@ -68,12 +76,26 @@ func TestCommands(t *testing.T) {
 
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
+
+			services := services
+			if change, has := separate()[page]; has {
+				services = startSandbox(t, bundler, change)
+			}
+
 			services.run(t, programs, page, blocks)
 		})
 	}
 
 	if ran < 20 {
 		t.Errorf("found %d blocks of commands to run: the test looks for the wrong ones", ran)
+	}
+}
+
+// separate returns the pages whose commands disturb those of others, with the settings of their sandboxes.
+func separate() map[string]func(*sandbox.Config) {
+	return map[string]func(*sandbox.Config){
+		"docs/tutorials/stuck-operation.md": nil,
+		"docs/tutorials/custom-plan.md":     func(config *sandbox.Config) { config.Integrations = false },
 	}
 }
 
@@ -88,7 +110,7 @@ func commands(t *testing.T, page string) []block {
 		inside *block
 	)
 
-	for i, line := range strings.Split(read(t, page), "\n") {
+	for i, line := range strings.Split(markdown.Read(t, root, page), "\n") {
 		match := fence.FindStringSubmatch(line)
 
 		switch {
@@ -124,8 +146,9 @@ func commands(t *testing.T, page string) []block {
 // addresses maps the addresses in the documentation, and the folder of the sandbox, to those of the running sandbox.
 type addresses map[string]string
 
-// startSandbox runs a sandbox until the test ends. Its clusters are ready after a tenth of a second.
-func startSandbox(t *testing.T, bundler string) addresses {
+// startSandbox runs a sandbox until the test ends. Its clusters are ready after a tenth of a second. If change is not nil, it changes the
+// settings.
+func startSandbox(t *testing.T, bundler string, change func(*sandbox.Config)) addresses {
 	t.Helper()
 
 	config := sandbox.DefaultConfig()
@@ -133,6 +156,15 @@ func startSandbox(t *testing.T, bundler string) addresses {
 	config.BrokerAddress, config.ProvisionerAddress = "127.0.0.1:0", "127.0.0.1:0"
 	config.StatusAddress, config.ProvisionerStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 	config.BundlesAddress, config.BundlesStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.CatalogDir = filepath.Join(config.Dir, "catalog")
+
+	if err := os.CopyFS(config.CatalogDir, resources.Catalog()); err != nil {
+		t.Fatal(err)
+	}
+
+	if change != nil {
+		change(&config)
+	}
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	reader, writer := io.Pipe()
@@ -159,14 +191,29 @@ func startSandbox(t *testing.T, bundler string) addresses {
 		t.Fatalf("waiting for the sandbox: %v", err)
 	}
 
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
-
 	match := regexp.MustCompile(`broker http://(\S+) .*provisioner http://([^/]+)/.*status http://([^\s,]+)`).FindStringSubmatch(announcement)
 	if match == nil {
 		t.Fatalf("the sandbox announced no addresses: %s", announcement)
 	}
 
-	return addresses{"127.0.0.1:8080": match[1], "127.0.0.1:3000": match[2], "127.0.0.1:8071": match[3], ".sandbox/": config.Dir + "/"}
+	simulators := []string{"", simulatorsAddress}
+	for config.Integrations && simulators[0] == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("waiting for the address of the simulated systems: %v", err)
+		}
+
+		if found := regexp.MustCompile(`http://([^/]+)/simulators`).FindStringSubmatch(line); found != nil {
+			simulators = found
+		}
+	}
+
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+
+	return addresses{
+		"127.0.0.1:8080": match[1], "127.0.0.1:3000": match[2], "127.0.0.1:8071": match[3],
+		simulatorsAddress: simulators[1], ".sandbox/": config.Dir + "/",
+	}
 }
 
 // run prepares and runs the blocks of a page.

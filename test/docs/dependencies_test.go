@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
 const dependencies = "docs/contributor/dependencies.md"
@@ -74,7 +76,7 @@ func TestToolsAreListed(t *testing.T) {
 			return
 		}
 
-		content := read(t, path)
+		content := markdown.Read(t, root, path)
 		tools = append(tools, matches(goInstall, content)...)
 		tools = append(tools, matches(npx, content)...)
 		images = append(images, matches(baseImage, content)...)
@@ -85,6 +87,8 @@ func TestToolsAreListed(t *testing.T) {
 		}
 	})
 
+	tools = append(tools, npmPackages(t)...)
+
 	for section, used := range map[string][]string{
 		"Tools": tools, "Debian packages": packages, "Images": images, "GitHub Actions": actions,
 	} {
@@ -93,6 +97,33 @@ func TestToolsAreListed(t *testing.T) {
 		}
 
 		compare(t, section, used, slices.Collect(maps.Keys(rows(t, dependencies, section))))
+	}
+}
+
+// npmPackages returns the packages that the site of the documentation requires directly.
+func npmPackages(t *testing.T) []string {
+	t.Helper()
+
+	var required struct {
+		DevDependencies map[string]string `json:"devDependencies"`
+	}
+
+	if err := json.Unmarshal([]byte(markdown.Read(t, root, "docs/.vitepress/package.json")), &required); err != nil {
+		t.Fatal(err)
+	}
+
+	return slices.Collect(maps.Keys(required.DevDependencies))
+}
+
+// TestLockNamesNoRegistry checks that the lock of npm's packages has checksums and no addresses, so that each machine uses its registry.
+func TestLockNamesNoRegistry(t *testing.T) {
+	lock := markdown.Read(t, root, "docs/.vitepress/package-lock.json")
+	if strings.Contains(lock, `"resolved"`) || strings.Contains(lock, ".tgz") {
+		t.Error("docs/.vitepress/package-lock.json has addresses of packages: remove the fields `resolved`")
+	}
+
+	if strings.Count(lock, `"integrity": "sha512-`) < 100 {
+		t.Error("docs/.vitepress/package-lock.json lacks checksums")
 	}
 }
 
@@ -112,7 +143,7 @@ func compare(t *testing.T, subject string, used, listed []string) {
 func rows(t *testing.T, page, section string) map[string][]string {
 	t.Helper()
 
-	_, after, ok := strings.Cut(read(t, page), "\n## "+section+"\n")
+	_, after, ok := strings.Cut(markdown.Read(t, root, page), "\n## "+section+"\n")
 	if !ok {
 		t.Errorf("%s has no section %q", page, section)
 	}

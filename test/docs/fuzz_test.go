@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
 var (
@@ -160,7 +162,7 @@ func TestEveryDecoderHasAFuzzTarget(t *testing.T) {
 		}
 	}
 
-	if makefile := read(t, "Makefile"); !strings.Contains(makefile, "'^"+strings.TrimPrefix(madeTarget.String(), "(?m)^")+"'") {
+	if makefile := markdown.Read(t, root, "Makefile"); !strings.Contains(makefile, "'^"+strings.TrimPrefix(madeTarget.String(), "(?m)^")+"'") {
 		t.Errorf("make fuzz does not look for %s", madeTarget)
 	}
 }

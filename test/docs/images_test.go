@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
 // stage is a stage of a Dockerfile: its base, and the instructions after FROM.
@@ -23,7 +25,7 @@ func stages(t *testing.T, path string) []stage {
 
 	var all []stage
 
-	for line := range strings.Lines(read(t, path)) {
+	for line := range strings.Lines(markdown.Read(t, root, path)) {
 		words := strings.Fields(line)
 
 		switch {
@@ -89,7 +91,7 @@ func TestImages(t *testing.T) {
 		} `json:"dockers_v2"`
 	}
 
-	if err := yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &release); err != nil || len(release.Dockers) != 2 {
+	if err := yaml.Unmarshal([]byte(markdown.Read(t, root, ".goreleaser.yaml")), &release); err != nil || len(release.Dockers) != 2 {
 		t.Fatalf("reading the images of a release: %+v, %v", release, err)
 	}
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
 const security = "SECURITY.md"
@@ -13,7 +15,7 @@ const security = "SECURITY.md"
 // TestPromisesHaveTests checks that every promise of SECURITY.md names tests, and that these exist: as `folder.TestName`, or as a
 // test file.
 func TestPromisesHaveTests(t *testing.T) {
-	_, after, ok := strings.Cut(read(t, security), "\n## What the services promise\n")
+	_, after, ok := strings.Cut(markdown.Read(t, root, security), "\n## What the services promise\n")
 	if !ok {
 		t.Fatalf("%s has no section with the promises", security)
 	}

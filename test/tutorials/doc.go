@@ -1,4 +1,4 @@
-// Package tutorials follows the tutorials in docs/contributor/steps: it applies their listings to an overlay of the source tree, runs the
+// Package tutorials follows the tutorials on steps in docs/tutorials: it applies their listings to an overlay of the source tree, runs the
 // tests that the listings contain and the other tests of their packages, builds a sandbox with the new steps, and checks that each step
 // appears in the description of its process and in the timeline of an operation.
 //

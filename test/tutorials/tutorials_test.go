@@ -19,11 +19,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// kinds are the kinds of the operations that run the steps, by the names of the pages.
+// kinds are the kinds of the operations that run the steps, by the paths of the pages in docs/tutorials.
 func kinds() map[string]string {
 	return map[string]string{
-		"provisioning": "provision", "deprovisioning": "deprovision", "update": "update",
-		"upgrade-kyma": "upgradeKyma", "upgrade-cluster": "upgradeCluster",
+		"custom-step.md": "provision", "steps/deprovisioning.md": "deprovision", "steps/update.md": "update",
+		"steps/upgrade-kyma.md": "upgradeKyma", "steps/upgrade-cluster.md": "upgradeCluster",
 	}
 }
 
@@ -31,22 +31,22 @@ func kinds() map[string]string {
 func read(t *testing.T) []tutorial {
 	t.Helper()
 
-	folder := filepath.Join("docs", "contributor", "steps")
+	folder := filepath.Join("docs", "tutorials")
 
-	pages, err := filepath.Glob(filepath.Join(harness.Root, folder, "*.md"))
-	if err != nil || len(pages) != len(kinds()) {
-		t.Fatalf("found %d tutorials, want %d: %v", len(pages), len(kinds()), err)
+	pages, err := filepath.Glob(filepath.Join(harness.Root, folder, "steps", "*.md"))
+	if err != nil || len(pages) != len(kinds())-1 {
+		t.Fatalf("found %d tutorials in steps, want %d: %v", len(pages), len(kinds())-1, err)
 	}
 
-	tutorials := make([]tutorial, 0, len(pages))
+	tutorials := make([]tutorial, 0, len(kinds()))
 
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
+	for _, page := range slices.Sorted(maps.Keys(kinds())) {
+		one := tutorial{kind: kinds()[page], page: filepath.Join(folder, page)}
+
+		text, err := os.ReadFile(filepath.Join(harness.Root, one.page))
 		if err != nil {
 			t.Fatal(err)
 		}
-
-		one := tutorial{kind: kinds()[strings.TrimSuffix(filepath.Base(page), ".md")], page: filepath.Join(folder, filepath.Base(page))}
 
 		if one.listings, err = listings(string(text)); err != nil {
 			t.Fatalf("%s: %v", one.page, err)

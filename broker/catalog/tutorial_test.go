@@ -11,22 +11,22 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// TestGuideToAddAPlan follows the steps in docs/contributor/add-a-plan.md.
-func TestGuideToAddAPlan(t *testing.T) {
+// TestCustomPlan loads the plan of docs/tutorials/custom-plan.md.
+func TestCustomPlan(t *testing.T) {
 	t.Parallel()
 
-	guide, err := os.ReadFile("../../docs/contributor/add-a-plan.md")
+	tutorial, err := os.ReadFile("../../docs/tutorials/custom-plan.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(guide)
+	block := regexp.MustCompile(`(?s)metal\.yaml <<'EOF'\n(.*?)EOF`).FindSubmatch(tutorial)
 	if block == nil {
-		t.Fatal("the guide contains no plan")
+		t.Fatal("the tutorial contains no plan")
 	}
 
 	offer, err := catalog.Load(shipped(t, map[string]string{
-		"plans/metal.yaml": strings.ReplaceAll(string(block[1]), "\n   ", "\n")[len("   "):],
+		"plans/metal.yaml": string(block[1]),
 		"catalog.yaml":     strings.Replace(string(file(t, "catalog.yaml")), "plans: [", "plans: [metal, ", 1),
 	}), options())
 	if err != nil {
