@@ -1,4 +1,4 @@
-package docs_test
+package links
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
 // delimiter is the second line of a table.
@@ -13,7 +15,7 @@ var delimiter = regexp.MustCompile(`^\|[\s:|-]+\|$`)
 
 // TestTablesHaveHeaders checks that each table has a header. Rows after an empty line lack one, and are shown as text.
 func TestTablesHaveHeaders(t *testing.T) {
-	for _, page := range pages(t) {
+	for _, page := range markdown.Pages(t, root) {
 		content, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
