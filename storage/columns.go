@@ -68,20 +68,20 @@ type SealedColumn struct {
 	// Place returns the additional data that binds an envelope to its row and column, so an envelope that is copied elsewhere cannot
 	// be decrypted. The result for an ID must never change, because stored envelopes would become unreadable.
 	Place func(id string) string
-	// Bound are the columns that the store seals together with the secret part of a row, or nil. Key rotation adds them to rows of
-	// older releases, except for columns that are empty: an older replica may fill them later.
+	// Bound names the columns that the store seals together with the secret part of a row, or is nil. Key rotation adds them to rows of
+	// older releases, except for empty columns, which an older replica may still fill.
 	Bound []string
 }
 
-// Bound has the values of the columns, by name, that decide whose cluster a row is. A store seals them together with the secret part
-// of the row and compares them when it reads the row, so that somebody who can change the columns but has no key cannot give one
-// tenant the cluster of another.
+// Bound contains, by column name, the values that decide to whom the cluster of a row belongs. A store seals them together with the
+// secret part of the row and compares them when it reads the row. So somebody who can change the columns but has no key cannot give the
+// cluster of one tenant to another.
 type Bound map[string]string
 
-// boundField is the field of a sealed JSON object that has its Bound.
+// boundField is the field of a sealed JSON object that contains its Bound.
 const boundField = "columns"
 
-// BoundOf returns the values that are sealed in the JSON object, or nil if an older release has sealed it.
+// BoundOf returns the values that are sealed in the JSON object, or nil if an older release sealed it.
 func BoundOf(object []byte) (Bound, error) {
 	var sealed struct {
 		Columns Bound `json:"columns"`
@@ -111,8 +111,7 @@ func (b Bound) Prepend(object []byte) ([]byte, error) {
 	}
 }
 
-// CutBound returns a JSON object to which Prepend has added values, without them, and the values. It returns any other object
-// unchanged.
+// CutBound undoes Prepend: it returns the JSON object without the added values, and these values. It returns any other object unchanged.
 func CutBound(object []byte) ([]byte, Bound, error) {
 	bound, err := BoundOf(object)
 	if err != nil || bound == nil {
@@ -136,7 +135,7 @@ func CutBound(object []byte) ([]byte, Bound, error) {
 	}
 }
 
-// ErrChangedColumn reports that a column differs from its sealed value: somebody has changed the row without the service.
+// ErrChangedColumn reports that a column differs from its sealed value: somebody changed the row without using the service.
 var ErrChangedColumn = errors.New("a column was changed outside of the service; restore the row from a backup")
 
 // Check compares the sealed values with those of the row. It accepts columns without a sealed value, because older releases seal none.

@@ -50,8 +50,8 @@ type Config struct {
 	silenceLimit time.Duration
 }
 
-// postgresDSN returns the connection string for the server or, if pooled is true, for the pooler, including the password. All values are quoted, so parsing the string cannot fail.
-// A parse error would contain the password.
+// postgresDSN returns the connection string, including the password, for the server or, if pooled is true, for the pooler. All values are
+// quoted, so parsing the string cannot fail. A parse error would contain the password.
 func (c Config) postgresDSN(pooled bool) string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"

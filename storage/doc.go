@@ -2,10 +2,10 @@
 //
 // The stores in the subfolders own the tables. ARCHITECTURE.md lists them. These serve both services:
 //
-//   - operations has the tables of the engine. It implements process.Store.
-//   - auditlog has the audit log, and reports the results of periodic reports.
-//   - writecheck has a table for the readiness of the service.
-//   - sealcount has a table for the age of the key that seals.
+//   - operations contains the tables of the engine. It implements process.Store.
+//   - auditlog stores the audit log, and reports stores the results of periodic reports.
+//   - writecheck tests whether the database accepts writes, for the readiness of the service.
+//   - sealcount counts the values that were sealed with each key.
 //
 // Package keyrotation re-encrypts the sealed columns of all stores, and package storagetest opens databases for tests.
 //

@@ -217,7 +217,7 @@ func (t guardedTx) Commit() error {
 
 	t.connection.line.committing.Store(true)
 
-	if err := t.ctx.Err(); err != nil { // a request to cancel may be on its way
+	if err := t.ctx.Err(); err != nil { // a cancel request may be in flight
 		return errors.Join(err, t.Tx.Rollback())
 	}
 

@@ -21,9 +21,9 @@ const (
 	lockTries = 300
 )
 
-// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`,
-// so that the engine's tables and a service's tables evolve independently in one database. Replicas that start at the same time
-// migrate one after the other; a SQLite file has only one. A migration that fails is rolled back, and the next start tries it again.
+// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`, so that
+// the engine's tables and a service's tables evolve independently in one database. Replicas that start at the same time migrate one after
+// the other; a SQLite file has only one replica. A migration that fails is rolled back, and the next start tries it again.
 func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
 	migrations, err := fs.Sub(files, folder)
 	if err != nil {

@@ -24,8 +24,8 @@ var errStandby = errors.New("the server is a standby, not the primary")
 // errNoPrimary reports that no host of a list is the primary, for example during a failover.
 var errNoPrimary = errors.New("none of the hosts is the primary")
 
-// errFormerPrimary reports a connection to a server that may have been replaced as the primary without knowing it, for example
-// because its machine was paused. What it answers is outdated. Commits on it are lost.
+// errFormerPrimary reports a connection to a server that may have been replaced as the primary without knowing it, for example because
+// its machine was paused. Its answers are outdated, and commits on it are lost.
 var errFormerPrimary = errors.New("the server may be a former primary: another server was promoted in the meantime, or the server was " +
 	"paused (restart the service if an operator has returned to a former primary on purpose)")
 

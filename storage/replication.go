@@ -29,9 +29,8 @@ func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
 // reads reports whether a query is a SELECT, which commits nothing.
 func reads(query string) bool { return strings.HasPrefix(strings.TrimSpace(query), "SELECT") }
 
-// checked returns the error of a call. A commit that is not replicated is an error, and so is an answer of a former primary.
-// checked marks the connection as broken if the server rejected a write as read-only, because the next connection may reach the
-// new primary.
+// checked returns the error of a call. It treats a commit that is not replicated, and an answer of a former primary, as errors. checked
+// marks the connection as broken if the server rejected a write as read-only, because the next connection may reach the new primary.
 func (c *guardedConnection) checked(err error) error {
 	unreplicated := c.unreplicated.Swap(false)
 

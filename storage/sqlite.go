@@ -18,8 +18,8 @@ import (
 const ownerOnly = 0o600
 
 // lockSQLite locks the SQLite file for this DB, until the lock is released or the process ends, and makes it and its companion files
-// readable by their owner only. It creates missing files. A second process would not only break the limit of one replica: its leases
-// and its limits would be independent of those of the first.
+// readable by their owner only. It creates missing files. SQLite supports only one replica, and a second process would not respect the
+// leases and limits of the first.
 func lockSQLite(path string) (*flock.Flock, error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(ownerOnly))
 

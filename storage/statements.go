@@ -35,7 +35,7 @@ type preparing struct {
 	unnamed bool
 }
 
-// driven has the optional methods that database/sql looks for and that the connections of both drivers implement.
+// driven contains the optional methods for which database/sql checks, and which the connections of both drivers implement.
 type driven interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -47,7 +47,7 @@ type driven interface {
 	driver.Validator
 }
 
-// statement has the methods of the statements of both drivers.
+// statement contains the methods of the statements of both drivers.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext

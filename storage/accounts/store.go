@@ -124,7 +124,7 @@ func (s *Store) Join(ctx context.Context, instanceID string, key accountpool.Key
 	return claim, explain(err, "claiming an account")
 }
 
-// record writes the use of an instance. It replaces an earlier use.
+// record stores which account the instance uses, replacing any earlier record.
 func record(ctx context.Context, tx storage.Tx, use accountpool.Use, now storage.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO account_uses (id, tenant, account_type, eu_access, shared, account, assigned_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?)

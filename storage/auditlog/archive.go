@@ -24,7 +24,8 @@ const (
 // ErrBroken reports that a segment of the chain was not archived because its verification failed.
 var ErrBroken = errors.New("the audit log was changed in the database; nothing is archived or removed, see docs/operator/audit.md")
 
-// Archive writes segments of the chain to files before retention removes their entries. Each file continues the one before.
+// Archive writes segments of the chain to files before retention removes their entries. Each file continues the chain of the previous
+// one.
 type Archive struct {
 	// Dir is the folder of the files. It is created if needed.
 	Dir string
@@ -37,8 +38,8 @@ type Archive struct {
 // ArchiveTo makes Remove archive entries before it removes them. Call it before the background work starts.
 func (s *Store) ArchiveTo(archive Archive) { s.archive = &archive }
 
-// archiveDue archives the chain up to the last record of the limit entries whose retention period ended first. It returns the number of the
-// last archived record, up to which entries may be removed.
+// archiveDue selects the limit entries whose retention period ended first, and archives the chain up to the last of their records. It
+// returns the number of the last archived record. The caller may remove entries up to this record.
 func (s *Store) archiveDue(ctx context.Context, now time.Time, limit int) (int64, error) {
 	due, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(MAX(number), 0) FROM audit_chain
 		WHERE source = '`+auditchain.SourceEntry+`' AND id IN (SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+
@@ -68,8 +69,8 @@ func (s *Store) archived(ctx context.Context) (auditchain.Head, error) {
 	return auditchain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
 }
 
-// archiveSegment verifies the records after a record up to a number, writes them to a file, and notes the last one as archived. A file that
-// a crash left behind has the same name and is replaced.
+// archiveSegment verifies the records that follow after, up to number to, writes them to a file, and stores the last one as archived. It
+// replaces a file of the same name that a crash left behind.
 func (s *Store) archiveSegment(ctx context.Context, after auditchain.Head, to int64, now time.Time) (err error) {
 	if err := os.MkdirAll(s.archive.Dir, folderMode); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (s *Store) archiveSegment(ctx context.Context, after auditchain.Head, to in
 	return err
 }
 
-// writeSegment writes and verifies the records after a record up to a number.
+// writeSegment writes and verifies the records that follow after, up to number to.
 func (s *Store) writeSegment(ctx context.Context, file *os.File, after auditchain.Head, to int64, now time.Time) error {
 	verifier := auditchain.NewVerifier(auditchain.Options{Now: now, After: after})
 
@@ -152,7 +153,7 @@ func (s *Store) writeSegment(ctx context.Context, file *os.File, after auditchai
 	return writer.End(report.Head)
 }
 
-// syncFolder makes a renamed file survive a crash of the machine.
+// syncFolder flushes a folder to disk, so that a renamed file survives a crash of the machine.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

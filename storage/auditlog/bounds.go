@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// The limits of an entry. Entries are kept for a long time and cannot be removed before, so they must stay small whatever clients send. The
-// callers bound their input, too; the store does not rely on that.
+// The limits of an entry. Entries are kept for a long time and cannot be removed early, so they must stay small whatever clients send.
+// The callers bound their input, too; the store does not rely on that.
 const (
 	// maxText is the maximum length of a text in bytes. IDs and names of valid requests are shorter.
 	maxText = 1024
 	// maxReason is the maximum length of the reason that an operator gives, in bytes.
 	maxReason = 2048
-	// maxValue is the maximum length of a changed field as JSON, and maxFields of all fields before or after the change, in bytes. A
-	// hundred administrators fit, unless their names are unusually long.
+	// maxValue is the maximum size of a changed field as JSON, in bytes. maxFields is the maximum for all fields before the change
+	// together, and likewise for those after it. A hundred administrators fit, unless their names are unusually long.
 	maxValue  = 32 << 10
 	maxFields = 48 << 10
 	// ellipsis marks a text that was cut.
@@ -24,8 +24,8 @@ const (
 	omitted = "(too large for the audit log)"
 )
 
-// bounded returns the entry with texts that are cut, and without values that exceed the limits. Values that are within the limits do not
-// change, so bounding an entry twice is the same as once.
+// bounded returns the entry with long texts cut and with too large values replaced. Values within the limits do not change, so bounding
+// an entry twice has the same result as bounding it once.
 func (e Entry) bounded() Entry {
 	for _, text := range []*string{
 		&e.ID, &e.Action, &e.InstanceID, &e.OperationID, &e.Account, &e.BindingID, &e.Code,
@@ -41,7 +41,8 @@ func (e Entry) bounded() Entry {
 	return e
 }
 
-// boundedFields replaces values over maxValue, and all values after maxFields in the order of their names.
+// boundedFields replaces values that exceed maxValue. Once the fields, sorted by name, exceed maxFields, it also replaces all further
+// values.
 func boundedFields(fields Fields) Fields {
 	if len(fields) == 0 {
 		return fields
@@ -62,7 +63,7 @@ func boundedFields(fields Fields) Fields {
 		}
 
 		if size += len(name) + len(encoded); size > 2*maxFields || len(name) > maxText {
-			break // the callers list the names
+			break // not reached: callers choose few, short names
 		}
 
 		bounded[name] = value // Encode returns the error of a value that cannot be encoded

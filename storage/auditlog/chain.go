@@ -30,19 +30,19 @@ const (
 	chainPause = 20 * time.Millisecond
 	// chainPage is the number of rows of a table that a query examines.
 	chainPage = 1000
-	// usualDelay bounds the time from the time of a row to its commit in nearly all cases. Each pass examines the rows of this time before
-	// the newest chained row. Every wideEvery, and after a replica has taken the lease, a pass examines those of longestDelay, which no
-	// transaction exceeds.
+	// Nearly every row commits within usualDelay of its time, and every row within longestDelay. Each pass therefore examines again the
+	// rows of the last usualDelay before the newest chained row. Every wideEvery, and after a replica has taken the lease, a pass goes
+	// back by longestDelay instead.
 	usualDelay   = 10 * time.Second
 	longestDelay = 3 * time.Minute
 	wideEvery    = time.Minute
 	// longestYield is how long the chain may lag because requests are waiting.
 	longestYield = time.Minute
-	// rechecked is the number of records whose rows are checked for a concurrent erasure, after a replica has taken the lease.
+	// rechecked is the number of newest records whose rows a replica checks for a concurrent erasure after it has taken the lease.
 	rechecked = 10_000
 )
 
-// errLeaseLost reports that another replica has added records since this one has read the head.
+// errLeaseLost reports that another replica has added records since this one read the head.
 var errLeaseLost = errors.New("another replica adds records to the chain of the audit log")
 
 // errYielded reports that a pass has ended early, because requests are waiting.
@@ -67,7 +67,7 @@ func (h *chainHead) newest(source string) *storage.Time {
 	return &h.EntriesAt
 }
 
-// add returns the record of a row, without the row, and makes it the head.
+// add makes a record of the row and makes this record the head. The returned record does not contain the row.
 func (h *chainHead) add(row chainRow, now time.Time) auditchain.Record {
 	record := auditchain.Record{
 		Number: h.Number + 1, ChainedAt: auditchain.TimeText(storage.At(now).Time), Source: row.source, ID: row.ID,
@@ -78,7 +78,7 @@ func (h *chainHead) add(row chainRow, now time.Time) auditchain.Record {
 	record.Row = nil
 	h.Number, h.Hash = record.Number, record.Hash
 
-	// A row with a time in the future must not hide the rows of the meantime.
+	// Ignore a time in the future: it would hide all rows until then.
 	newest := h.newest(row.source)
 	if at, err := time.Parse(time.RFC3339Nano, string(row.At)); err == nil && at.After(newest.Time) && !at.After(now) {
 		*newest = storage.At(at)
@@ -93,25 +93,25 @@ type ChainOptions struct {
 	Log   logrus.FieldLogger
 	// Metrics registers the metrics. A registry can serve only one Chainer.
 	Metrics prometheus.Registerer
-	// Busy reports whether requests wait for a processor of this replica. While they do, no records are added, for a minute at most. It
-	// must not block. It may be nil.
+	// Busy reports whether requests are waiting for a processor of this replica. While they are, no records are added, for at most a
+	// minute. Busy must not block. It may be nil.
 	Busy func() bool
 }
 
 // Chainer adds the committed rows of the audit log to its hash chain, see package auditchain. Of all replicas, the one with the lease
-// does this. The lease saves work; correctness does not depend on it, because each transaction compares the head.
+// does this. The lease only saves work; correctness does not depend on it, because each transaction compares the head.
 type Chainer struct {
 	ChainOptions
 
 	store *Store
 	owner string
-	// wideAt is when the next pass examines the rows of longestDelay, and recheckFrom the first record whose row that pass checks.
+	// wideAt is when the next pass goes back by longestDelay. recheckFrom is the first record whose row that pass checks for an erasure.
 	wideAt      time.Time
 	recheckFrom int64
 	lag         prometheus.Gauge
 	// leased is true if this replica had the lease at the end of the last pass.
 	leased atomic.Bool
-	// caughtUp is when a pass has last found no row without a record.
+	// caughtUp is when a pass last found no row without a record.
 	caughtUp time.Time
 }
 
@@ -158,8 +158,8 @@ func (c *Chainer) Pass(ctx context.Context) error {
 	return nil
 }
 
-// holdsLease reports whether this replica had the lease at the end of the last pass. Other background work on the chain uses the same
-// lease: two replicas may do it at the same time for a moment, and it must allow that.
+// holdsLease reports whether this replica had the lease at the end of the last pass. Other background work on the chain relies on the
+// same lease. Two replicas may briefly do that work at the same time, and it must tolerate this.
 func (c *Chainer) holdsLease() bool { return c.leased.Load() }
 
 func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
@@ -209,12 +209,12 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 	}
 }
 
-// yields reports whether the chain waits because requests are waiting.
+// yields reports whether the pass must pause because requests are waiting.
 func (c *Chainer) yields() bool {
 	return c.Busy != nil && c.Busy() && c.Clock.Since(c.caughtUp) < longestYield
 }
 
-// lease reads the head, and takes or renews the lease if it is free or half of it has passed.
+// lease reads the head. It takes the lease if it is free, and renews it once half of it has passed.
 func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
 	head, err := storage.Get[chainHead](ctx, c.store.db.Reader(),
 		`SELECT number, hash, lease_owner, lease_until, entries_at, operations_at FROM audit_chain_head WHERE id = 1`)
@@ -252,7 +252,7 @@ type scan struct {
 	ended  bool
 }
 
-// newScan returns a scan that begins with the rows of the delay before the newest chained row, or with the oldest row.
+// newScan returns a scan that starts at the given delay before the newest chained row, or at the oldest row if none is chained.
 func newScan(source string, head chainHead, delay time.Duration) *scan {
 	scan := &scan{source: source}
 	if newest := head.newest(source); !newest.IsZero() {
@@ -276,7 +276,7 @@ func (s *scan) fill(ctx context.Context, tx storage.Tx) error {
 	return nil
 }
 
-// next returns the oldest rows without a record of all scans, about chainBatch of them.
+// next returns the oldest rows without a record from all scans, about chainBatch of them.
 func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	var batch []rowKey
 
@@ -295,8 +295,8 @@ func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	return c.withRestored(ctx, scans, batch[:min(len(batch), chainBatch)])
 }
 
-// withRestored adds the operations that a restore or an adoption has inserted to the batch with its entry, and removes the batch from the
-// scans. Restored operations have the times of the objects that were restored, which may be older than all rows that the scans examine.
+// withRestored adds to the batch the operations that its entries of restores and adoptions have inserted, and removes the batch from the
+// scans. Restored operations keep the times of their objects, which may be older than all rows that the scans examine.
 func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKey) ([]rowKey, error) {
 	taken, entries := map[string]bool{}, []string{}
 
@@ -363,7 +363,7 @@ func (c *Chainer) append(ctx context.Context, head chainHead, keys []rowKey) (ch
 	return next, err
 }
 
-// insertRecords adds the records. Those of an incomplete group are inserted one by one, so that connections prepare only two statements.
+// insertRecords adds the records. An incomplete group is inserted record by record, so that each connection prepares only two statements.
 func insertRecords(ctx context.Context, tx storage.Tx, records []auditchain.Record) error {
 	const columns = 9
 
@@ -389,7 +389,7 @@ func insertRecords(ctx context.Context, tx storage.Tx, records []auditchain.Reco
 	return nil
 }
 
-// timeArgument returns the value for a column from a time in the form of auditchain.TimeText.
+// timeArgument converts a time in the form of auditchain.TimeText to the value of a column.
 func timeArgument(text string) any {
 	if text == "" {
 		return nil
@@ -398,8 +398,8 @@ func timeArgument(text string) any {
 	return text
 }
 
-// removeSalts removes the salts of rows that were erased or removed while their records were being added: the triggers found no record.
-// It checks the records since the last call.
+// removeSalts removes the salts of rows that were erased or removed while their records were being added. The triggers could not do so,
+// because the records did not exist yet. It checks the records that were added since the last call.
 func (c *Chainer) removeSalts(ctx context.Context, head chainHead) error {
 	numbers, err := storage.Select[int64](ctx, c.store.db.Reader(), `SELECT audit_chain.number FROM audit_chain
 		LEFT JOIN audit ON audit_chain.source = '`+auditchain.SourceEntry+`' AND audit.id = audit_chain.id

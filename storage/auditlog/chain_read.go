@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ErrChainCursor reports a cursor that ChainPage has not returned.
+// ErrChainCursor reports a cursor that ChainPage did not return.
 var ErrChainCursor = errors.New("the cursor is invalid")
 
-// ChainPage is a part of the chain: first all records in the order of their numbers, and then the rows without a record.
+// ChainPage is a part of the chain: first all records in numerical order, and then the rows without a record.
 type ChainPage struct {
 	Records   []auditchain.Record
 	Unchained []auditchain.Unchained
@@ -26,7 +26,7 @@ type ChainPage struct {
 	Next string
 }
 
-// pageBytes bounds the entries of a page of the chain. A page with a larger entry has only this one.
+// pageBytes limits the size of the entries on a page of the chain. An entry that exceeds the limit has a page of its own.
 const pageBytes = 4 << 20
 
 // chainedRow is a record with its row.
@@ -56,15 +56,15 @@ func (r chainedRow) record() auditchain.Record {
 	return record
 }
 
-// ChainPage returns the page that the cursor selects, or the first page for an empty cursor. limit is the number of records. The pages
-// after the records examine a number of rows each, so they may be empty.
+// ChainPage returns the page that the cursor selects, or the first page for an empty cursor. A page contains at most limit records. The
+// pages after the last record each examine a fixed number of rows, so they may be empty.
 func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainPage, error) {
 	source, after, err := parseChainCursor(cursor)
 	if err != nil {
 		return ChainPage{}, err
 	}
 
-	// SQLite compares texts. PostgreSQL accepts only times.
+	// PostgreSQL rejects an invalid time. SQLite compares times as texts and accepts it.
 	if _, invalid := time.Parse(time.RFC3339Nano, after.at); invalid != nil && after.at != "" && s.db.Driver() == storage.DriverPostgres {
 		return ChainPage{}, ErrChainCursor
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// timeText is a time column in the form of auditchain.TimeText. A value that is no time stays as it is, because a verification must be
-// able to show that somebody has changed it.
+// timeText is a time column in the form of auditchain.TimeText. A value that is not a time stays as it is, so that a verification detects
+// the change.
 type timeText string
 
 // Scan implements sql.Scanner.
@@ -93,7 +93,7 @@ type rowKey struct {
 }
 
 // unchained returns the rows without a record among the next limit rows of a table after a position, in the order of their times. It also
-// returns the position of the last of these limit rows, and whether there may be more. Each row costs one access to an index.
+// returns the position of the last of these limit rows, and whether there may be more. Each row costs one index lookup.
 func unchained(ctx context.Context, tx storage.Tx, source string, after position, limit int) (rows []rowKey, last position, more bool, err error) {
 	table, at := chainTable(source)
 
@@ -128,7 +128,7 @@ func unchained(ctx context.Context, tx storage.Tx, source string, after position
 	return rows, last, len(page) == limit, nil
 }
 
-// contents returns the rows with the keys, in their order, without those that do not exist.
+// contents returns the rows with these keys, in the order of the keys. It omits rows that do not exist.
 func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, error) {
 	found := map[string]chainRow{}
 
@@ -169,7 +169,7 @@ func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, er
 	return all, nil
 }
 
-// restored returns the keys of the operations that the restores and adoptions among the entries have inserted, and that have no record.
+// restored returns the keys of the operations without a record that were inserted by the restores and adoptions among the entries.
 func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, error) {
 	ids, err := storage.Select[string](ctx, tx, `SELECT operations.id FROM operations
 		WHERE operations.instance_id IN (
@@ -186,8 +186,8 @@ func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, e
 	return keys, err
 }
 
-// padded returns the IDs, with the last one repeated up to a multiple of chainGroup. Few different lengths of IN lists need few prepared
-// statements.
+// padded repeats the last ID until the number of IDs is a multiple of chainGroup. IN lists then have few different lengths, so few
+// statements are prepared.
 func padded(ids []string) []string {
 	for len(ids)%chainGroup != 0 {
 		ids = append(ids, ids[len(ids)-1])

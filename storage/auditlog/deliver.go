@@ -19,7 +19,7 @@ const (
 	// deliveryInterval is the interval at which new records are delivered. After a failure, it doubles up to maxDeliveryPause.
 	deliveryInterval = 2 * time.Second
 	maxDeliveryPause = time.Minute
-	// deliveryBatch is the number of records that are sent together. ChainRecords bounds their size.
+	// deliveryBatch is the maximum number of records in one message. ChainRecords limits their total size.
 	deliveryBatch = 100
 )
 
@@ -30,7 +30,7 @@ type Collector interface {
 
 // DeliveryOptions are the dependencies of a Delivery.
 type DeliveryOptions struct {
-	// Collector is nil if the delivery is off.
+	// Collector is nil if delivery is disabled.
 	Collector Collector
 	// Chainer decides which replica delivers: the one that adds the records.
 	Chainer *Chainer
@@ -40,14 +40,14 @@ type DeliveryOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// Delivery sends the records of the chain to a collector, in their order and at least once. The database has the number of the last
+// Delivery sends the records of the chain to a collector, in order and at least once. The database stores the number of the last
 // delivered record.
 type Delivery struct {
 	DeliveryOptions
 
 	store    *Store
 	failures int
-	// retryAt is when a failed delivery is repeated.
+	// retryAt is the time of the next attempt after a failure.
 	retryAt time.Time
 	lag     prometheus.Gauge
 	failed  prometheus.Counter
@@ -76,7 +76,8 @@ func (d *Delivery) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "audit delivery", Every: deliveryInterval, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 }
 
-// Deliver sends all records that have not been delivered. After a failure it returns the error, and calls do nothing for a growing pause.
+// Deliver sends all records that have not been delivered. After a failure it returns the error, and further calls do nothing until a
+// pause is over. The pause grows with each failure.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	if d.Collector == nil || !d.Chainer.holdsLease() {
 		d.lag.Set(0)
@@ -133,7 +134,7 @@ func (d *Delivery) deliverAll(ctx context.Context) error {
 	return nil
 }
 
-// observe sets the lag to the age of a record.
+// observe sets the metric for the lag to the age of the record.
 func (d *Delivery) observe(oldest auditchain.Record) {
 	if at, err := time.Parse(time.RFC3339Nano, oldest.ChainedAt); err == nil {
 		d.lag.Set(max(d.Clock.Since(at).Seconds(), 0))

@@ -40,9 +40,9 @@ const (
 	// ActionPause and ActionResume stop and continue an orchestration.
 	ActionPause  = "pause"
 	ActionResume = "resume"
-	// ActionRelease makes a dirty account of the account pool free. Its entry has the account in Before.
+	// ActionRelease frees a dirty account of the account pool. Its entry names the account in Before.
 	ActionRelease = "release"
-	// ActionRenew makes the kubeconfigs that other systems have of a runtime due for a renewal.
+	// ActionRenew requests a renewal of the kubeconfigs that other systems have for a runtime.
 	ActionRenew = "renew"
 	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
 	ActionErase = "erase"
@@ -52,17 +52,17 @@ const (
 	ActionMove   = "move"
 	// ActionLabel changes the labels of an instance.
 	ActionLabel = "label"
-	// ActionLogin and ActionLogout begin and end a session of the console.
+	// ActionLogin and ActionLogout start and end a session of the console.
 	ActionLogin  = "login"
 	ActionLogout = "logout"
 	// ActionProtect and ActionUnprotect change the deletion protection of an instance.
 	ActionProtect   = "protect"
 	ActionUnprotect = "unprotect"
-	// ActionRestore is the restoration of a row that was lost with a part of the database.
+	// ActionRestore restores a row that was lost with a part of the database.
 	ActionRestore = "restore"
 	ActionUnbind  = "unbind"
 	ActionUpdate  = "update"
-	// ActionWebhook changes or tests a webhook. The operation ID of its entry is that of the webhook, and After has the change.
+	// ActionWebhook changes or tests a webhook. The operation ID of its entry is the ID of the webhook, and After describes the change.
 	ActionWebhook = "webhook"
 )
 
@@ -93,7 +93,7 @@ type Entry struct {
 	Code string `json:"code,omitempty"`
 	// Reason is the reason that an operator gave, or the reason for which the service itself made the change.
 	Reason string `json:"reason,omitempty"`
-	// Before and After have the old and new values of the instance's changed fields, see Difference.
+	// Before and After contain the old and new values of the instance's changed fields, see Difference.
 	Before Fields `json:"before,omitempty"`
 	After  Fields `json:"after,omitempty"`
 	// Missed is the number of earlier rejected requests that have no entry because of sampling.

@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// erasable returns the condition that selects the entries about an account that have not been erased, and its arguments. Entries
-// of erasures stay.
+// erasable returns the condition that selects the entries about an account that have not been erased, and its arguments. It never selects
+// the entries of erasures.
 //
 // An entry names its account only if nothing else identifies the account. Otherwise its operation or its instance identifies the
 // account. Several accounts may have used the ID of an instance one after the other, so the newest operation of the instance

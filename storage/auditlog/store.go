@@ -39,8 +39,9 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry in the caller's transaction, with the limits of its fields. It also stores the end of the retention period. Until then, the database
-// rejects a removal. Entries of erasures are kept forever, because the entries that they emptied refer to them.
+// Insert adds an entry in the caller's transaction, after cutting it to the limits of an entry. It also stores the end of the retention
+// period. Until then, the database rejects a removal. Entries of erasures are kept forever, because the entries that they emptied refer
+// to them.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	entry = entry.bounded()
 

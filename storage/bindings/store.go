@@ -48,7 +48,7 @@ func boundColumns(binding environment.Binding) storage.Bound {
 	}
 }
 
-// row is a row of bindings: a Binding, and the columns whose type differs from that of their field. Lifetime is in seconds.
+// row is a row of the table bindings. It redefines the fields of Binding that the table stores in another type. Lifetime is in seconds.
 type row struct {
 	environment.Binding
 
@@ -118,7 +118,7 @@ func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
 type sealedAccess struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// Columns has the columns that decide whose credentials these are. It is absent in values that an older release sealed.
+	// Columns contains the columns that decide whose credentials these are. It is absent in values that an older release sealed.
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 

@@ -1,10 +1,11 @@
 // Package eventlog stores the events of the broker: what happened to instances, operations and orchestrations.
 //
-// The database adds an event in the transaction of the change that it reports, by triggers, so no writer can forget it and no change needs a
-// further statement. Transactions do not commit in the order in which they write. A reader that follows a number from a sequence would
-// therefore miss events. So Publish moves committed events, in the order in which they were written, to the positions of the log. Only one
-// transaction at a time does this. Positions are complete: a reader that has seen one has seen all earlier ones.
+// Database triggers add each event in the transaction of the change that it reports, so no writer can forget it and no change needs an
+// additional statement. Transactions do not commit in the order in which they write, so a reader that follows a sequence number would
+// miss events. Therefore Publish moves committed events to the log and numbers them there, in the order in which they were written. Only
+// one transaction at a time does this. A reader that has seen a position can be sure that no event with a lower position appears later.
 //
-// Events of one instance have the order of its changes, because changes of an instance lock it. Events contain IDs and values from closed
-// sets, but no texts, names of users or parameters. They are removed after the retention period, and when their account is erased.
+// The events of an instance are in the order of its changes, because each change locks the instance. Events contain IDs and values of
+// enumerations, but no free text, user names or parameters. They are removed after the retention period, and when their account is
+// erased.
 package eventlog

@@ -44,25 +44,25 @@ func Types() []Type {
 
 // Event is a change that has been committed. Fields that do not apply to its type are empty.
 type Event struct {
-	// Position is the place of the event in the log. ID is unique, also if a database is restored from a backup.
+	// Position is the place of the event in the log. ID is unique, even after a database is restored from a backup.
 	Position int64
 	ID       string
 	Type     Type
 	// At is the time of the change. For a deletion, it is the time at which the log received the event.
 	At time.Time
 
-	// InstanceID is the instance, also of operations on its bindings and leftovers. BindingID is the binding of an operation.
+	// InstanceID is also set for operations on bindings and leftovers of the instance. BindingID is the binding of an operation.
 	InstanceID      string
 	BindingID       string
 	OrchestrationID string
 	OperationID     string
-	// Kind is that of the operation, or that of the upgrades of an orchestration.
+	// Kind is the kind of the operation, or the kind of the upgrades of an orchestration.
 	Kind string
 	// Account is the global account of the instance or operation.
 	Account string
 	Plan    string
 	Region  string
-	// State is that of an orchestration, and Wave its current wave.
+	// State is the state of an orchestration, and Wave is its current wave.
 	State string
 	Wave  int
 	// Reason and Component classify the error of a failed operation.
@@ -88,7 +88,7 @@ type newRow struct {
 	HappenedAt  storage.Time `db:"happened_at"`
 }
 
-// event returns the event without its position. now is the time of an event without a time.
+// event returns the event without its position. now is used if the row has no time.
 func (r newRow) event(now time.Time) Event {
 	event := Event{
 		ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, OperationID: r.OperationID, Kind: r.Kind,
@@ -111,7 +111,7 @@ func (r newRow) event(now time.Time) Event {
 	return event
 }
 
-// split returns the instance and the binding of the object of an operation.
+// split separates the object of an operation into the instance and the binding.
 func split(object string) (instanceID, bindingID string) {
 	if instanceID, bindingID, is := environment.BindingOf(object); is {
 		return instanceID, bindingID
@@ -161,17 +161,17 @@ func (r Row) Event() Event {
 	}
 }
 
-// textColumns is the number of columns with texts, which follow the position.
+// textColumns is the number of text columns, which follow the position.
 const textColumns = 13
 
-// texts returns the values of the columns with texts, in their order.
+// texts returns the values of the text columns, in the order of the columns.
 func (e Event) texts() [textColumns]string {
 	return [textColumns]string{
 		e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region, e.State, e.Reason, e.Component,
 	}
 }
 
-// arguments returns the values of columns.
+// arguments returns the values for columns, in their order.
 func (e Event) arguments() []any {
 	args := []any{e.Position}
 	for _, text := range e.texts() {
@@ -181,7 +181,7 @@ func (e Event) arguments() []any {
 	return append(args, e.Wave, storage.At(e.At))
 }
 
-// Subject returns the path of the object in which the change happened. Events of one subject are in the order of their changes.
+// Subject returns the path of the object in which the change happened. Events of one subject are published in the order of their changes.
 func (e Event) Subject() string {
 	if e.OrchestrationID != "" {
 		return "orchestrations/" + url.PathEscape(e.OrchestrationID)

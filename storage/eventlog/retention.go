@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxEvents is the number of events that are kept at most, whatever their age.
+	// maxEvents is the maximum number of events that are kept, whatever their age.
 	maxEvents = 1_000_000
 	// retentionBatch is how many events are removed in one transaction.
 	retentionBatch = 500
 )
 
-// RemoveBefore removes at most limit events that were added before the given time, or that exceed the maximum number. The oldest go first. It
-// returns their number. It removes nothing while another replica publishes or removes.
+// RemoveBefore removes at most limit events, oldest first, that were added before the given time or that exceed the maximum number. It
+// returns how many it removed. It removes nothing while another replica publishes or removes events.
 func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (int, error) {
 	removed := 0
 
@@ -69,8 +69,8 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 	return count, failure.While(err, "counting events to erase")
 }
 
-// Erase removes the events that name the account, in the caller's transaction, and returns their number. New events go first: the deletion
-// waits for a replica that publishes them, so that the second deletion finds them.
+// Erase removes the events that name the account, in the caller's transaction, and returns their number. It deletes from new_events
+// first: this waits for a replica that is publishing these events, so the deletion from events then includes them.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, account string) (int, error) {
 	total := 0
 

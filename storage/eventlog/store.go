@@ -23,7 +23,7 @@ const (
 	// so that connections prepare only two statements.
 	publishBatch = 250
 	insertGroup  = 25
-	// window is the number of positions that one query examines. With rare filters, most of them do not match.
+	// window is the number of positions that one query examines, most of which may not match the filter.
 	window = 5000
 )
 
@@ -40,22 +40,23 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Head is the end of the log.
+// Head describes the range of the log.
 type Head struct {
-	// Position is that of the newest event, and Removed that of the newest event that the retention has removed. Both are 0 at first.
+	// Position is the position of the newest event. Removed is the position of the newest event that retention has removed. Both are 0 at
+	// first.
 	Position int64 `db:"position"`
 	Removed  int64 `db:"removed"`
 }
 
-// Head returns the end of the log.
+// Head returns the range of the log.
 func (s *Store) Head(ctx context.Context) (Head, error) {
 	head, err := storage.Get[Head](ctx, s.db.Reader(), `SELECT position, removed FROM events_head WHERE id = 1`)
 
 	return head, failure.While(err, "reading the end of the events")
 }
 
-// Publish gives positions to committed events, and returns their number. Any replica may call it at any time: if another one publishes, it
-// does nothing.
+// Publish moves committed events to the log, and returns their number. Any replica may call it at any time. It does nothing while another
+// replica publishes.
 func (s *Store) Publish(ctx context.Context, now time.Time) (int, error) {
 	total := 0
 
@@ -80,8 +81,8 @@ func (s *Store) Publish(ctx context.Context, now time.Time) (int, error) {
 	}
 }
 
-// publish moves a batch of events. The lock of the head comes first: the second statement then sees all events that were committed before
-// those that the previous transaction has moved.
+// publish moves a batch of events. It locks the head first: then the second statement sees every event that was committed before those
+// that the previous transaction has moved.
 func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int, error) {
 	heads, err := storage.Select[int64](ctx, tx, `SELECT position FROM events_head WHERE id = 1`+s.db.SkipLocked())
 	if err != nil || len(heads) == 0 {
@@ -123,8 +124,8 @@ func (s *Store) insert(ctx context.Context, tx storage.Tx, events []Event, now t
 	return insertRows(ctx, tx, events, now)
 }
 
-// insertArrays adds the events in one statement, with an array for each column. PostgreSQL needs a quarter less time for it than for rows of
-// parameters.
+// insertArrays adds the events in one statement, with an array for each column. On PostgreSQL this takes a quarter less time than
+// inserting rows of parameters.
 func insertArrays(ctx context.Context, tx storage.Tx, events []Event, now time.Time) error {
 	var (
 		positions, waves []int64
@@ -186,8 +187,8 @@ type Filter struct {
 	Account    string
 }
 
-// Read returns at most limit events after a position that the filter selects, in the order of their positions. It examines a limited number
-// of positions and returns the last one, from which the caller continues. Nothing follows if this is the given position.
+// Read returns at most limit events that the filter selects and that follow the position after, in order. It examines a limited number of
+// positions and returns the last one, from which the caller continues. If this equals after, there are no further events.
 func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int) ([]Event, int64, error) {
 	examined := window
 	if len(filter.Types) == 0 && filter.InstanceID == "" && filter.Account == "" {

@@ -19,7 +19,7 @@ func (s *Store) Begin(ctx context.Context, tx storage.Tx, instanceID, system str
 	return failure.While(err, "storing the intent to change instance %s", instanceID)
 }
 
-// Begun reports whether an intent is stored, of the caller or of a replica that has died.
+// Begun reports whether an intent is stored, either by the caller or by a replica that died.
 func (s *Store) Begun(ctx context.Context, tx storage.Tx, instanceID, system string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instance_event_intents WHERE instance_id = ? AND system = ?`, instanceID, system)
 

@@ -17,7 +17,7 @@ import (
 var migrations embed.FS
 
 const (
-	// Limit is the maximum number of events that an instance keeps of each system.
+	// Limit is the maximum number of events that are kept for each instance and system.
 	Limit = 20
 
 	// retentionBatch is how many events are removed in one transaction.
@@ -48,8 +48,9 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Record adds the event at its LastAt, in the caller's transaction. If it equals the newest event of its system, it is counted there. It
-// records nothing if the instance does not exist. It locks the instance, so that a deletion at the same time removes the event.
+// Record adds the event, with the time LastAt, in the caller's transaction. If it equals the newest event of its system, Record
+// increments the count of that event instead. It records nothing if the instance does not exist. It locks the instance, so that a
+// concurrent deletion also removes the event.
 func (s *Store) Record(ctx context.Context, tx storage.Tx, event environment.Event) error {
 	return failure.While(s.record(ctx, tx, event), "recording an event of instance %s", event.InstanceID)
 }
@@ -117,8 +118,8 @@ func (s *Store) Remove(ctx context.Context, tx storage.Tx, instanceID string) er
 	return failure.While(err, "removing the events of instance %s", instanceID)
 }
 
-// RemoveBefore removes at most limit events that happened last before the given time, oldest first, and returns their number. Concurrent
-// replicas skip each other's rows.
+// RemoveBefore removes at most limit events whose last occurrence was before the given time, oldest first, and returns their number.
+// Concurrent replicas skip each other's rows.
 func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (int, error) {
 	var removed int64
 

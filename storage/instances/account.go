@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// OfAccount returns at most limit instances, without their requests, that the account has or has ordered. It includes instances
-// that have moved to another account, because their runtimes still use the credentials of the account that ordered them.
+// OfAccount returns at most limit instances, without their requests, that the account owns or has ordered. It includes instances that
+// have moved to another account, because their runtimes still use the credentials of the account that ordered them.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Instance, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM instances WHERE id IN (
 		SELECT id FROM instances WHERE global_account_id = ?
@@ -26,7 +26,7 @@ func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, li
 }
 
 // OfSubaccounts returns the IDs of the instances of the subaccounts, sorted. The database limits the number of parameters and thus of
-// subaccounts: 500 are always allowed.
+// subaccounts, but always allows 500.
 func (s *Store) OfSubaccounts(ctx context.Context, subaccounts []string) ([]string, error) {
 	if len(subaccounts) == 0 {
 		return nil, nil

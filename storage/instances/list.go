@@ -45,8 +45,9 @@ type Filter struct {
 	Kinds  []string
 	States []process.State
 
-	// Search selects instances whose name contains the text, whose ID or Shoot begins with it, or whose runtime, account or subaccount has it
-	// as its ID. In names, upper and lower case are equal. It reads all instances that the other fields select, until a page is full.
+	// Search selects instances whose name contains the text, whose ID or Shoot name begins with it, or whose runtime, account or
+	// subaccount ID equals it. It ignores the case of names. The query reads all instances that the other fields select, until a page is
+	// full.
 	Search string
 
 	// Oldest lists the oldest instances first.
@@ -106,9 +107,9 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, nil
 }
 
-// GetAll returns the instances with the IDs, by ID. unreadable has the errors of those whose rows were changed outside of the broker or
-// cannot be decrypted. Instances that do not exist are in neither. The database limits the number of IDs; a page of a list never reaches
-// this limit.
+// GetAll returns the instances with the IDs, by ID. unreadable contains the errors of instances whose rows were changed outside of the
+// broker or cannot be decrypted. Neither map contains IDs that do not exist. The database limits the number of IDs, but a page of a list
+// never reaches this limit.
 func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found map[string]environment.Instance, unreadable map[string]error, err error) {
 	found, unreadable = map[string]environment.Instance{}, map[string]error{}
 	if len(ids) == 0 {
@@ -168,7 +169,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	conditions.Add(f.Provider != "", "instances.provider = ?", f.Provider)
 	conditions.Add(f.RuntimeID != "", "instances.runtime_id = ?", f.RuntimeID)
 	conditions.Add(f.MaintenanceVersion != "", "instances.maintenance_version = ?", f.MaintenanceVersion)
-	conditions.Add(f.SubscriptionAccountID != "", // the second part is that of the partial index
+	conditions.Add(f.SubscriptionAccountID != "", // the second condition lets the query use the partial index
 		"instances.subscription_account_id = ? AND instances.subscription_account_id <> ''", f.SubscriptionAccountID)
 	conditions.Add(f.SharedWith != "", "' ' || instances.shared_with || ' ' LIKE ?", "% "+f.SharedWith+" %")
 	conditions.Add(!f.Since.IsZero(), "instances.created_at >= ?", storage.At(f.Since))

@@ -16,7 +16,7 @@ import (
 const ownerColumns = `COALESCE(instances.id, '') AS id, COALESCE(platform, '') AS platform, COALESCE(shared_with, '') AS shared_with,
 	COALESCE(platform_region, '') AS platform_region, COALESCE(global_account_id, '') AS global_account_id, instances.created_at`
 
-// ownerRow has the columns of ownerColumns. If the instance does not exist, all columns are empty.
+// ownerRow contains the columns of ownerColumns. If the instance does not exist, all columns are empty.
 type ownerRow struct {
 	ID              string       `db:"id"`
 	Platform        string       `db:"platform"`
@@ -44,9 +44,9 @@ func (s *Store) Owner(ctx context.Context, tx storage.Tx, id string) (environmen
 	return found.instance(), nil
 }
 
-// Polled returns what a poll of last_operation needs: the operation, and the fields of the instance that Owner reads. If the instance does
-// not exist, the ID of the returned instance is empty. The error is storage.ErrNotFound if the operation does not exist. This is the most frequent query of
-// the broker, so it reads few columns of two rows by their keys.
+// Polled returns the data for a poll of last_operation: the operation, and the fields of the instance that Owner reads. If the instance
+// does not exist, the ID of the returned instance is empty. The error is storage.ErrNotFound if the operation does not exist. This is the
+// most frequent query of the broker, so it reads few columns of two rows by their keys.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, instanceID, operationID string) (process.Record, environment.Instance, error) {
 	found, err := storage.Get[struct {
 		operations.Joined

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// QuotaGroup is a group of instances that a quota limits, by the values of some columns.
+// QuotaGroup identifies the instances that share a quota by the values of some columns. The other fields are empty.
 type QuotaGroup struct {
 	GlobalAccountID string `db:"global_account_id"`
 	SubAccountID    string `db:"subaccount_id"`
@@ -19,7 +19,7 @@ type QuotaGroup struct {
 	Region          string `db:"region"`
 }
 
-// lock returns the key of the group's lock. Groups with the same key only wait for each other.
+// lock returns the key of the group's lock. If two groups happen to have the same key, they only wait for each other.
 func (g QuotaGroup) lock() int64 {
 	hash := fnv.New64a()
 
@@ -55,19 +55,19 @@ func (s *Store) LockQuotas(ctx context.Context, tx storage.Tx, groups ...QuotaGr
 
 // Usage selects counts of instances, for quotas.
 type Usage struct {
-	// By are the columns whose values have counts of their own.
+	// By are the columns to group by. Each combination of their values has a separate count.
 	By QuotaColumns
-	// Equal are the columns that must have the values of Of.
+	// Equal are the columns in which instances must have the values of Of.
 	Equal QuotaColumns
 	Of    QuotaGroup
-	// PlanIDs, Regions, Accounts and Subaccounts restrict the instances; empty lists do not. The database limits the length of a list:
-	// 1,000 values are always allowed.
+	// PlanIDs, Regions, Accounts and Subaccounts restrict the instances; empty lists do not. The database limits the length of a list,
+	// but always allows 1,000 values.
 	PlanIDs, Regions, Accounts, Subaccounts []string
 	// Limit is the maximum number of counts.
 	Limit int
 }
 
-// QuotaColumns chooses columns.
+// QuotaColumns is a set of columns.
 type QuotaColumns struct{ Account, Subaccount, Plan, Region bool }
 
 // Used is a count of instances. Group has only the columns of Usage.By.
@@ -106,8 +106,8 @@ func (s *Store) Usage(ctx context.Context, tx storage.Tx, usage Usage) ([]Used, 
 	return used, failure.While(err, "counting the instances of a quota")
 }
 
-// where returns the WHERE clause and its arguments. If a tenant is given, plans and regions are compared as expressions, so that SQLite,
-// which does not know how many instances have a value, uses the index of the tenant.
+// where returns the WHERE clause and its arguments. If a tenant is given, plans and regions are compared as expressions. This makes
+// SQLite use the index of the tenant: it does not know how many instances have a value, and might choose another index.
 func (u Usage) where() (string, []any) {
 	var conditions storage.Conditions
 

@@ -138,7 +138,7 @@ func (r *Rotator) reportKeys(needed map[string]int) {
 	}
 }
 
-// scanResult has the results of scanning one table.
+// scanResult is the result of scanning one table.
 type scanResult struct {
 	reencrypted int
 	// overtaken is the number of rows that another writer changed between the read and the write.

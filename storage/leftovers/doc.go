@@ -1,6 +1,6 @@
-// Package leftovers stores deleted instances whose deletion has steps that were not completed, and the former runtimes of suspended
-// instances whose suspension has such steps.
+// Package leftovers stores deleted instances for which some steps of the deletion were not completed, and the former runtimes of
+// suspended instances for which steps of the suspension were not completed.
 //
-// The row is added in the transaction that removes or suspends the instance, and removed in the transaction in which a cleanup
-// succeeds. It contains no secrets: the data of the steps is that of the operation which ran them last.
+// The row is added in the transaction that removes or suspends the instance, and removed in the transaction in which a cleanup succeeds.
+// It contains no secrets. A cleanup takes the data of the steps from the operation that ran them last.
 package leftovers

@@ -25,7 +25,8 @@ type Filter struct {
 	Offset, Limit int
 }
 
-// Listed is a leftover with its newest cleanup, or with the operation that left it. The operation lacks its data.
+// Listed is a leftover with its newest cleanup or, if there was none, with the operation that left it. The operation does not contain its
+// data.
 type Listed struct {
 	Leftover  environment.Leftover
 	Operation process.Record
@@ -79,7 +80,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// StepCount is the number of leftovers that have a step. Oldest is when the oldest of them was left.
+// StepCount is the number of leftovers whose deletion did not complete a step. Oldest is when the oldest of them was left.
 type StepCount struct {
 	Step   string
 	Count  int

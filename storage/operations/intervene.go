@@ -13,7 +13,7 @@ import (
 // An operation in progress becomes canceling, is due immediately, and ends at its next safe point. Cancel returns the IDs of
 // all operations that it cancels. why is the message of the timeline entry. The caller must wake the engine after the commit.
 //
-// Operations of the kinds in except are not canceled, but due immediately: their steps notice that the instance is going away.
+// Operations of the kinds in except are not canceled, but due immediately: their steps notice that the instance is being deleted.
 func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time, except ...string) ([]string, error) {
 	if len(except) == 0 {
 		return s.cancel(ctx, tx, "instance_id = ?", []any{instanceID}, why, now)

@@ -19,7 +19,7 @@ const JoinedColumns = `operations.id AS operation_id, operations.kind AS operati
 	operations.created_at AS operation_created_at, operations.updated_at AS operation_updated_at,
 	operations.started_at AS operation_started_at, operations.finished_at AS operation_finished_at`
 
-// Joined has the fields of an operation that lists show. Queries select it together with the rows of another table.
+// Joined contains the fields of an operation that lists show. Queries select it together with the rows of another table.
 type Joined struct {
 	ID          string       `db:"operation_id"`
 	Kind        string       `db:"operation_kind"`

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// StepTime is when the attempts of a step began and ended, from the first to the last one.
+// StepTime is the time span of a step: from the start of its first attempt to the end of its last one.
 type StepTime struct {
 	OperationID string       `db:"operation_id"`
 	Step        string       `db:"step"`
@@ -19,7 +19,8 @@ type StepTime struct {
 // Took returns the time from the first attempt to the end of the last one.
 func (s StepTime) Took() time.Duration { return s.EndedAt.Sub(s.BeganAt.Time) }
 
-// StepTimes returns the times of all steps in the timelines of the operations, in no order. The database limits the number of IDs.
+// StepTimes returns the times of all steps in the timelines of the operations, in no particular order. The database limits the number of
+// IDs.
 func (s *Store) StepTimes(ctx context.Context, ids []string) ([]StepTime, error) {
 	if len(ids) == 0 {
 		return nil, nil

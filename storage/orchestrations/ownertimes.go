@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// WaitingFor locks and returns the unfinished orchestrations in which the upgrade of the instance waits. Plans do not count.
+// WaitingFor locks and returns the unfinished orchestrations in which the upgrade of the instance is pending. It does not return plans.
 func (s *Store) WaitingFor(ctx context.Context, tx storage.Tx, instanceID string) ([]environment.Orchestration, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM orchestrations
 		WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') AND EXISTS (SELECT 1 FROM orchestration_targets

@@ -18,7 +18,7 @@ func (s *Store) Pending(ctx context.Context, tx storage.Tx, id string) ([]enviro
 	return targets(rows), failure.While(err, "reading the targets of orchestration %s", id)
 }
 
-// LeaveOut leaves out pending targets for the reason.
+// LeaveOut marks pending targets as left out, with the reason.
 func (s *Store) LeaveOut(ctx context.Context, tx storage.Tx, id, why string, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'left out', description = ?

@@ -29,7 +29,8 @@ func (s *Store) ShootWindows(ctx context.Context, tx storage.Tx, instanceIDs []s
 	return windows, failure.While(err, "reading the maintenance windows of Shoots")
 }
 
-// SetShootWindow stores the window of an instance's Shoot, which is empty if it has none, and the time at which it is due for a refresh.
+// SetShootWindow stores the maintenance window of an instance's Shoot, or an empty window if it has none, and the time of the next
+// refresh.
 func (s *Store) SetShootWindow(ctx context.Context, instanceID string, window fleet.WindowTimes, due time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO shoot_windows (instance_id, window_begin, window_end, due_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (instance_id) DO UPDATE SET window_begin = excluded.window_begin, window_end = excluded.window_end, due_at = excluded.due_at`,

@@ -8,13 +8,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Start is a number of pending targets with the same wave and the same next occurrence of the same maintenance window.
+// Start counts the pending targets of a wave that have the same next occurrence of the same maintenance window.
 type Start struct {
 	// Wave is 0 for targets whose owners have chosen a time: they do not delay waves.
 	Wave int
 	// Window is empty for targets that start at any time from NotBefore.
 	Window string
-	// NotAfter is zero without an end.
+	// NotAfter is zero if the occurrence has no end.
 	NotBefore, NotAfter time.Time
 	Count               int
 }

@@ -40,7 +40,7 @@ func Open(ctx context.Context, db *storage.DB, operations Operations) (*Store, e
 	return &Store{db: db}, nil
 }
 
-// wakeConductor returns the statement that makes the conductor due to which the upgrade belongs. It returns none for other kinds.
+// wakeConductor returns the statement that makes the conductor of an upgrade due. It returns none for operations of other kinds.
 func wakeConductor(by process.Record) []storage.Statement {
 	if !slices.Contains(environment.UpgradeKinds(), by.Kind) {
 		return nil
@@ -87,7 +87,7 @@ func (r row) orchestration() (environment.Orchestration, error) {
 	return orchestration, failure.While(err, "reading the parameters of orchestration %s", r.ID)
 }
 
-// Insert adds an orchestration, in the transaction that accepts its conductor, or a plan.
+// Insert adds an orchestration, in the transaction that accepts its conductor. It also adds plans, which have no conductor.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	parameters, err := json.Marshal(orchestration.Parameters)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Store) SetState(ctx context.Context, tx storage.Tx, id string, state en
 	return failure.While(err, "changing orchestration %s", id)
 }
 
-// WakeConductor makes the conductor due now. It reports false if no conductor is unfinished.
+// WakeConductor makes the conductor due now. It reports false if the orchestration has no unfinished conductor.
 func (s *Store) WakeConductor(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	unfinished, err := storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE
 		WHERE instance_id = ? AND state IN ('pending', 'in progress')`, storage.At(now), environment.OrchestrationKey(id))
@@ -155,7 +155,7 @@ func (s *Store) WakeConductor(ctx context.Context, tx storage.Tx, id string, now
 	return unfinished > 0, failure.While(err, "waking the conductor of orchestration %s", id)
 }
 
-// List returns a page of orchestrations, newest first, and the number on all pages. No states means all.
+// List returns a page of orchestrations, newest first, and the number of orchestrations on all pages. Without states, it lists all.
 func (s *Store) List(ctx context.Context, states []string, limit, offset int) ([]environment.Orchestration, int, error) {
 	var conditions storage.Conditions
 

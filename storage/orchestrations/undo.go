@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Upgraded returns the targets of an orchestration whose upgrades have succeeded or failed, sorted by instance. Those of an orchestration
-// that has not ended may be incomplete.
+// Upgraded returns the targets of an orchestration whose upgrades have succeeded or failed, sorted by instance. If the orchestration has
+// not ended, the list may be incomplete.
 func (s *Store) Upgraded(ctx context.Context, tx storage.Tx, id string) ([]environment.Target, error) {
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets
 		WHERE orchestration_id = ? AND state IN ('succeeded', 'failed') ORDER BY instance_id`, id)
@@ -26,7 +26,7 @@ func (s *Store) UpgradeOf(ctx context.Context, tx storage.Tx, id, instanceID str
 	return operationID, failure.While(err, "reading a target of orchestration %s", id)
 }
 
-// UnfinishedUndo returns the ID of the orchestration that undoes another one and has not ended, or an empty string. Plans do not count.
+// UnfinishedUndo returns the ID of the orchestration that undoes another one and has not ended, or an empty string. It ignores plans.
 func (s *Store) UnfinishedUndo(ctx context.Context, tx storage.Tx, undoes string) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM orchestrations WHERE undoes = ? AND undoes <> ''
 		AND state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') ORDER BY created_at LIMIT 1`, undoes)

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// unfinishedConductor is the condition under which an operation is the unfinished conductor of an instance ID.
+// unfinishedConductor selects the unfinished conductor of an orchestration by its key, see environment.OrchestrationKey.
 const unfinishedConductor = `instance_id = ? AND state IN ('pending', 'in progress', 'canceling')`
 
 // Unfinished returns the IDs of the orchestrations that must have a conductor: those that have not ended, except plans.

@@ -9,14 +9,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// WaveCounts are the numbers of targets that decide whether an orchestration continues. Begun waves are the given one and those before it.
+// WaveCounts are the numbers of targets that decide whether an orchestration continues. "Begun waves" are the given wave and all earlier
+// ones.
 type WaveCounts struct {
-	// Unfinished is the number of targets of begun waves that are in progress, or pending without a time of their owners. Upgraded is the number of targets of the given
-	// wave whose upgrades have ended.
+	// Unfinished is the number of targets of begun waves that are in progress or pending, except pending targets whose owners chose a
+	// time. Upgraded is the number of targets of the given wave whose upgrades have ended.
 	Unfinished int `db:"unfinished"`
 	Upgraded   int `db:"upgraded"`
-	// Failed is the number of targets of begun waves that have failed, without accepted failures. Total is the number of targets of begun
-	// waves, without those that were left out or canceled.
+	// Failed is the number of targets of begun waves that have failed, except accepted failures. Total is the number of targets of begun
+	// waves, except those that were left out or canceled.
 	Failed int `db:"failed"`
 	Total  int `db:"total"`
 	// Pending is the number of pending targets of all waves. Next is the next wave with a pending target, or 0.
@@ -24,7 +25,7 @@ type WaveCounts struct {
 	Next    int `db:"next"`
 }
 
-// Wave counts the targets.
+// Wave counts the targets of an orchestration in the given wave.
 func (s *Store) Wave(ctx context.Context, tx storage.Tx, id string, wave int) (WaveCounts, error) {
 	counts, err := storage.Get[WaveCounts](ctx, tx, `SELECT
 			count(CASE WHEN wave <= ? AND (state = 'in progress' OR state = 'pending' AND chosen_at IS NULL) THEN 1 END) AS unfinished,
@@ -57,12 +58,12 @@ func (s *Store) AcceptFailures(ctx context.Context, tx storage.Tx, id string) er
 type CommonFailure struct {
 	Reason    string `db:"reason"`
 	Component string `db:"component"`
-	// Message is that of one of the targets, and Count is their number.
+	// Message is the message of one of these targets. Count is the number of targets.
 	Message string `db:"message"`
 	Count   int    `db:"count"`
 }
 
-// CommonFailure returns the most common error of the failed targets, without accepted failures. It is zero if there are none.
+// CommonFailure returns the most common error of the failed targets, except accepted failures. It is zero if there are none.
 func (s *Store) CommonFailure(ctx context.Context, tx storage.Tx, id string) (CommonFailure, error) {
 	common, err := storage.Get[CommonFailure](ctx, tx, `SELECT operations.problem_reason AS reason, operations.problem_component AS component,
 			min(operations.problem_message) AS message, count(*) AS count
@@ -98,15 +99,15 @@ func (s *Store) WaveStats(ctx context.Context, tx storage.Tx, id string) (map[in
 	return stats, failure.While(err, "counting the targets of orchestration %s", id)
 }
 
-// Count is a number of orchestrations, or of their targets, in a state.
+// Count is the number of orchestrations, or of their targets, in a state.
 type Count struct {
 	Kind  string `db:"kind"`
 	State string `db:"state"`
 	Count int    `db:"count"`
 }
 
-// Counts returns the numbers of plans and unfinished orchestrations in each state, and of the targets of the unfinished ones as their
-// conductors last saw them.
+// Counts returns the numbers of plans and of unfinished orchestrations in each state. It also counts the targets of the unfinished
+// orchestrations by the state in which their conductors last saw them.
 func (s *Store) Counts(ctx context.Context) (orchestrations, targets []Count, err error) {
 	orchestrations, err = storage.Select[Count](ctx, s.db.Reader(), `SELECT kind, state, count(*) AS count FROM orchestrations
 		WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') GROUP BY kind, state`)

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EndedWindows returns the maintenance windows of pending targets whose last occurrence has ended, each once. Targets without a window can
-// have an end, too.
+// EndedWindows returns the distinct maintenance windows of pending targets whose current occurrence has ended. The result contains an
+// empty window if a target without a window has passed its end.
 func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now time.Time) ([]string, error) {
 	windows, err := storage.Select[string](ctx, tx, `SELECT DISTINCT maintenance_window FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? ORDER BY maintenance_window`, id, storage.At(now))
@@ -19,7 +19,8 @@ func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now 
 	return windows, failure.While(err, "finding ended windows of orchestration %s", id)
 }
 
-// MoveToWindow sets the next occurrence of a window for the pending targets whose last one has ended. A zero notAfter means no end.
+// MoveToWindow sets the next occurrence of a window for the pending targets whose current occurrence has ended. A zero notAfter means no
+// end.
 func (s *Store) MoveToWindow(ctx context.Context, tx storage.Tx, id, window string, notBefore, notAfter, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET not_before = ?, not_after = ?
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? AND maintenance_window = ?`,
@@ -36,7 +37,7 @@ func (s *Store) CancelLate(ctx context.Context, tx storage.Tx, id, why string, d
 	return failure.While(err, "canceling the late targets of orchestration %s", id)
 }
 
-// SetWindows sets the maintenance window and its next occurrence for pending targets. All have the window of the given target.
+// SetWindows gives pending targets the maintenance window of the given target, and its next occurrence.
 func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.Target, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET maintenance_window = ?, not_before = ?, not_after = ?
@@ -49,7 +50,7 @@ func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.
 	return nil
 }
 
-// Unstarted returns the targets whose upgrades have failed for the reason, because they did not start in time.
+// Unstarted returns the targets whose upgrades have failed with the reason that they did not start in time.
 func (s *Store) Unstarted(ctx context.Context, tx storage.Tx, id, reason string) ([]environment.Target, error) {
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'in progress' AND EXISTS (

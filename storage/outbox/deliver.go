@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Pending is a message that is not delivered.
+// Pending is a message that has not been delivered.
 type Pending struct {
 	notification.Message
 
@@ -40,7 +40,7 @@ func (s *Store) Hold(ctx context.Context, owner string, now, until time.Time) (b
 	return held == 1, failure.While(err, "taking the lease of the notifications")
 }
 
-// ReturnLease ends the lease of the owner, so that another replica can take it at once.
+// ReturnLease ends the lease of the owner, so that another replica can take it immediately.
 func (s *Store) ReturnLease(ctx context.Context, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notification_lease SET held_until = NULL WHERE id = 1 AND owner = ?`, owner)
 
@@ -69,7 +69,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]Pending, e
 	return due, failure.While(err, "finding notifications")
 }
 
-// Attempt records the beginning of an attempt, and returns the message with it.
+// Attempt records the start of an attempt, and returns the updated message.
 func (s *Store) Attempt(ctx context.Context, message Pending, now time.Time) (Pending, error) {
 	message.Attempts++
 	if message.FirstAt.IsZero() {
@@ -91,8 +91,8 @@ func (s *Store) Retry(ctx context.Context, message Pending, next time.Time) erro
 	return failure.While(err, "postponing a notification")
 }
 
-// End records that the message was delivered or given up. The next message of the event is due. It reports false if the message had
-// ended before.
+// End records that the message was delivered or given up. This makes the next message of the event due. It reports false if the message
+// had already ended.
 func (s *Store) End(ctx context.Context, message Pending, delivered bool, now time.Time) (bool, error) {
 	ended, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notifications SET ended_at = ?, delivered = ?
 		WHERE event_id = ? AND number = ? AND ended_at IS NULL`, storage.At(now), delivered, message.EventID, message.Number)
@@ -100,7 +100,7 @@ func (s *Store) End(ctx context.Context, message Pending, delivered bool, now ti
 	return ended == 1, failure.While(err, "recording the delivery of a notification")
 }
 
-// Backlog returns the number of messages that are not delivered, and the time of the oldest one.
+// Backlog returns the number of undelivered messages, and the time of the oldest one.
 func (s *Store) Backlog(ctx context.Context) (count int, oldest time.Time, err error) {
 	row, err := storage.Get[struct {
 		Count  int          `db:"count"`
@@ -110,7 +110,7 @@ func (s *Store) Backlog(ctx context.Context) (count int, oldest time.Time, err e
 	return row.Count, row.Oldest.Time, failure.While(err, "counting notifications")
 }
 
-// Remove removes the messages from before the time, delivered or not, whose upgrades have ended, and returns their number.
+// Remove removes messages that are older than the given time, delivered or not, once their upgrades have ended. It returns their number.
 func (s *Store) Remove(ctx context.Context, before time.Time) (int64, error) {
 	removed, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM notifications WHERE happened_at < ? AND event_id NOT IN (
 		SELECT id FROM operations WHERE kind IN (?) AND state IN ('in progress', 'canceling'))`, storage.At(before), environment.UpgradeKinds())

@@ -17,7 +17,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// The numbers of the messages of an event. They are sent in this order.
+// The numbers of the messages of an event, in the order in which they are sent.
 const (
 	numberCreate = 1
 	numberBegin  = 2
@@ -43,8 +43,8 @@ func Open(ctx context.Context, db *storage.DB, ends Operations) (*Store, error) 
 	return &Store{db: db}, nil
 }
 
-// Begin adds the messages that announce an upgrade and begin its maintenance, unless they exist. It returns process.ErrLeaseLost if the upgrade
-// has lost its lease.
+// Begin adds the messages that announce an upgrade and start its maintenance, unless they exist. It returns process.ErrLeaseLost if the
+// upgrade has lost its lease.
 func (s *Store) Begin(ctx context.Context, by process.Record, now time.Time) error {
 	at := storage.At(now)
 

@@ -19,8 +19,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "outside_configurations", Column: "configuration", Place: place}
 }
 
-// Configuration returns the configuration with which Set was called last for the object, which must be current. It is empty if there is none,
-// or if an earlier release has changed the object since, which stores none.
+// Configuration returns the configuration that Set stored last for the object, which must be the current record. It is empty if none is
+// stored, or if an earlier release, which stores no configurations, has changed the object since.
 func (s *Store) Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error) {
 	sealed, err := storage.Get[string](ctx, s.db.Reader(), `SELECT configuration FROM outside_configurations WHERE id = ? AND issued_at = ?`,
 		object.InstanceID, storage.At(object.Credential.IssuedAt))
@@ -47,7 +47,7 @@ func (s *Store) configure(object environment.OutsideObject) storage.Statement {
 	}
 }
 
-// keepConfiguration keeps the configuration of the object current when its credential is renewed.
+// keepConfiguration marks the configuration of the object as current after a renewal of the object's credential.
 func keepConfiguration(ctx context.Context, tx storage.Tx, object environment.OutsideObject, issuedAt time.Time) error {
 	if !hasConfiguration(object) || issuedAt.IsZero() {
 		return nil

@@ -21,25 +21,25 @@ const (
 // Renewal is the attempt of a replica to renew a credential.
 type Renewal struct {
 	Object environment.OutsideObject
-	// Now is the start. RetryAt is when the credential is due again if the replica dies.
+	// Now is the start of the renewal. RetryAt is when the credential is due again if the replica dies.
 	Now, RetryAt time.Time
-	// Until is when the calls of the renewal have certainly ended. If it is set, the renewal excludes operations of the instance: it does
-	// not begin while there is one, and those that begin later wait for it.
+	// Until is a time by which all calls of the renewal have ended. If it is set, the renewal excludes operations of the instance: it
+	// does not begin during an operation, and later operations wait until it has ended.
 	Until time.Time
 }
 
-// Result is how a renewal has ended.
+// Result is the outcome of a renewal.
 type Result struct {
-	// DueAt is when the credential is due again. IssuedAt and ExpiresAt are those of the new credential, or zero after a failure.
+	// DueAt is when the credential is due again. IssuedAt and ExpiresAt describe the new credential, and are zero after a failure.
 	DueAt, IssuedAt, ExpiresAt time.Time
-	// Problem is why the renewal has failed, without secrets.
+	// Problem is the cause of a failure, without secrets.
 	Problem string
 	// Until is the time until which a request of the renewal can still have an effect, or zero. Operations wait until then.
 	Until time.Time
 }
 
 // DueCredentials returns at most limit records of credentials of the systems that are due for a renewal: first those that were never
-// renewed, then those that are due for the longest time.
+// renewed, then those that have been due longest.
 func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.Time, limit int) ([]environment.OutsideObject, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE `+isRenewed+` AND system IN (?)
 		AND due_at IS NULL `+storage.Page(limit, 0), systems)
@@ -54,8 +54,8 @@ func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.T
 	return objects(rows), failure.While(err, "finding credentials to renew")
 }
 
-// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica renews it, or if an
-// operation excludes the renewal; then the credential is due again at RetryAt.
+// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica is renewing the
+// credential, or if an operation excludes the renewal. In the last case, the credential is due again at RetryAt.
 func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error) {
 	began, object := false, renewal.Object
 
@@ -92,8 +92,8 @@ func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error)
 	return began && err == nil, failure.While(err, "beginning to renew the credential of instance %s", object.InstanceID)
 }
 
-// Reserve extends the renewal so that it excludes an operation that removes the object, in the caller's transaction: the operation waits for
-// the given time. It reports false if an operation has begun to remove the object.
+// Reserve extends the renewal in the caller's transaction, so that an operation that removes the object waits until the given time. It
+// reports false if such an operation has already begun.
 func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.OutsideObject, until time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichRenewed,
 		storage.At(until), object.InstanceID, object.System, object.Kind, object.Key)
@@ -102,7 +102,7 @@ func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.O
 }
 
 // EndRenewal records the result of a renewal, and lets operations continue, in the caller's transaction. If an operation has changed the
-// record in the meantime, only the end is recorded.
+// record in the meantime, EndRenewal records only the end.
 func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) error {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
 		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
@@ -120,7 +120,7 @@ func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environmen
 	return failure.While(err, "recording the credential of instance %s", object.InstanceID)
 }
 
-// RequestRenewal makes the credentials of an instance due at once, in the caller's transaction.
+// RequestRenewal makes the credentials of an instance due immediately, in the caller's transaction.
 func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ? WHERE instance_id = ? AND `+isRenewed+
 		` AND (due_at IS NULL OR due_at > ?) AND (renewing_until IS NULL OR renewing_until <= ?)`,
@@ -129,8 +129,8 @@ func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID st
 	return failure.While(err, "requesting the renewal of the credentials of instance %s", instanceID)
 }
 
-// Credentials returns the records of objects with a credential, of one instance or of all, sorted by instance and system. They follow
-// the given instance and system. It returns at most limit records.
+// Credentials returns the records of objects with a credential, of one instance or of all, sorted by instance and system. It returns at
+// most limit records that follow the given one.
 func (s *Store) Credentials(ctx context.Context, instanceID string, after environment.OutsideObject, limit int) ([]environment.OutsideObject, error) {
 	where := storage.Conditions{}
 	where.Add(true, isRenewed)
@@ -148,11 +148,11 @@ func (s *Store) Credentials(ctx context.Context, instanceID string, after enviro
 type CredentialCount struct {
 	System string `db:"system"`
 	Total  int    `db:"total"`
-	// Expiring is the number of those that expire before a time.
+	// Expiring is how many of them expire before the given time.
 	Expiring int `db:"expiring"`
 }
 
-// CountCredentials returns the numbers of credentials by system, and of those that expire before the given time.
+// CountCredentials returns the numbers of credentials by system, and how many of them expire before the given time.
 func (s *Store) CountCredentials(ctx context.Context, before time.Time) ([]CredentialCount, error) {
 	counts, err := storage.Select[CredentialCount](ctx, s.db.Reader(), `SELECT system, count(*) AS total,
 		coalesce(sum(CASE WHEN expires_at <= ? THEN 1 ELSE 0 END), 0) AS expiring

@@ -59,8 +59,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// Set adds or replaces the record of the object. Without a new credential or configuration, that of the record stays. RenewingUntil is not
-// stored. It returns process.ErrLeaseLost if the operation has lost its lease.
+// Set adds or replaces the record of the object. If the object has no new credential or configuration, the record keeps the old one.
+// RenewingUntil is not stored. It returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
 	statements := []storage.Statement{{
 		Text: `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem)
@@ -132,8 +132,8 @@ func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) (
 	return objects(rows), failure.While(err, "reading the instances that share an object in %s", object.System)
 }
 
-// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects. The configuration is
-// removed: the objects are left over, and are only removed any more.
+// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects. The
+// configuration is removed: the objects are leftovers now and will only be removed.
 func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ? WHERE instance_id = ?`, key, instanceID)
 	if err == nil {

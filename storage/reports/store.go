@@ -29,8 +29,8 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Claim reports whether the caller makes the report now, and makes it due again at next. Of several replicas, only one makes a report
-// that is due. If it fails or dies, the report is made again at next. With a new database, the first report is due at next.
+// Claim reports whether the caller must make the report now, and makes the report due again at next. Only one replica can claim a due
+// report. If that replica fails or dies, the report is due again at next. In a new database, the first report is due at next.
 func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool, error) {
 	claimed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ? AND due_at <= ?`, storage.At(next), id, storage.At(now))
 	if err == nil && claimed == 0 {
@@ -41,15 +41,16 @@ func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool
 	return claimed == 1, failure.While(err, "claiming the report %s", id)
 }
 
-// Postpone makes a report due at next. The replica that has claimed it calls this to keep other replicas away for longer, and when it has ended.
+// Postpone makes a report due at next. The replica that has claimed the report calls it to extend its claim, and to schedule the next
+// report when it has finished.
 func (s *Store) Postpone(ctx context.Context, id string, next time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ?`, storage.At(next), id)
 
 	return failure.While(err, "postponing the report %s", id)
 }
 
-// Save stores the result of a report as JSON, with the time of its end. It does not change when the report is due. A report that nobody has
-// claimed yet is due at once.
+// Save stores the result of a report as JSON, with the time of its end. It does not change when the report is due. A report that was
+// never claimed is due immediately.
 func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) error {
 	encoded, err := json.Marshal(content)
 	if err != nil {

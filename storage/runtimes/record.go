@@ -9,8 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// recordPlace returns the context to which a sealed record is bound, so that the record cannot be opened as that of another
-// runtime.
+// recordPlace returns the context to which a sealed record is bound, so that it cannot be opened as the record of another runtime.
 func recordPlace(id string) string { return "record of runtime " + id }
 
 // Record returns the row of a runtime in a form that can be stored outside of the database: JSON, sealed with the first key.
@@ -39,7 +38,7 @@ func (s *Store) OpenRecord(id, record string) (Runtime, error) {
 	return runtime, failure.While(err, "decoding the record of runtime %s", id)
 }
 
-// Tenants returns at most limit accounts that have runtimes, deleted or not, sorted and after the given one. The accounts are the
+// Tenants returns at most limit accounts that have runtimes, deleted or not, sorted, starting after the given one. The accounts are the
 // original IDs.
 func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string, error) {
 	tenants, err := storage.Select[string](ctx, s.db.Reader(), `SELECT account FROM (
@@ -49,8 +48,8 @@ func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string,
 	return tenants, failure.While(err, "listing the tenants of runtimes")
 }
 
-// UnsettledLabels returns those of the labels that belong to registrations of the tenant that are not settled. The Caretaker of
-// package registration takes care of these.
+// UnsettledLabels returns the labels, among the given ones, of registrations of the tenant that are not settled. The Caretaker of package
+// registration handles these.
 func (s *Store) UnsettledLabels(ctx context.Context, tenant string, labels []string) ([]string, error) {
 	if len(labels) == 0 {
 		return nil, nil

@@ -68,10 +68,10 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return failure.While(err, "recording the report to Director for runtime %s", registration.RuntimeID)
 }
 
-// HoldRegistration reserves a registration for the caller until the time until, and returns it. Of the registrations that nobody
-// holds, it chooses the one that IntendRegistration or AcceptRegistration touched longest ago, which must be earlier than before.
-// Its operation must have ended or not exist, and a failure of the operation must have been reported to Director. If no
-// registration qualifies, it returns storage.ErrNotFound.
+// HoldRegistration reserves a registration for the caller until the time until, and returns it. Of the registrations without a hold, it
+// chooses the one that IntendRegistration or AcceptRegistration changed longest ago. This change must be earlier than the time before.
+// Its operation must have ended or not exist, and a failure of the operation must have been reported to Director. If no registration
+// qualifies, it returns storage.ErrNotFound.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

@@ -18,7 +18,7 @@ func (s *Store) ReleaseDigest(ctx context.Context, repository, version string) (
 	return digest, nil
 }
 
-// PinRelease records the digest of a release for all replicas, unless one is recorded, and returns the recorded one.
+// PinRelease records the digest of a release for all replicas, unless a digest is already recorded, and returns the recorded digest.
 func (s *Store) PinRelease(ctx context.Context, repository, version, digest string, at time.Time) (string, error) {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO releases (repository, version, digest, pinned_at)
 		VALUES (?, ?, ?, ?) ON CONFLICT (repository, version) DO NOTHING`, repository, version, digest, storage.At(at)); err != nil {

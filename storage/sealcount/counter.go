@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// WarnAt is the number of values from which on the counter asks for a new key: half of the limit of AES-GCM.
+	// WarnAt is the number of sealed values at which the counter starts to ask for a new key: half of the limit of AES-GCM.
 	WarnAt = 1 << 31
 
 	interval = time.Minute
@@ -44,7 +44,7 @@ type Counter struct {
 	Options
 
 	total *prometheus.GaugeVec
-	// stored is the part of Keys.Sealed that the database has.
+	// stored is the part of Keys.Sealed that is already in the database.
 	stored int64
 	// warned is the time of the last warning.
 	warned time.Time
@@ -107,7 +107,7 @@ func (c *Counter) Store(ctx context.Context) error {
 	return nil
 }
 
-// add returns the count of all replicas. Without a difference it only reads.
+// add returns the count of all replicas. If the difference is 0, it only reads.
 func (c *Counter) add(ctx context.Context, key string, difference int64) (int64, error) {
 	if difference == 0 {
 		counts, err := storage.Select[int64](ctx, c.DB.Reader(), `SELECT count FROM seal_counts WHERE key = ?`, key)

@@ -15,8 +15,8 @@ import (
 // fileName is the name of SQLite files.
 const fileName = "test.db"
 
-// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both have the tables of both
-// services, without rows.
+// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both databases contain the empty
+// tables of both services.
 func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 

@@ -20,7 +20,7 @@ type Delivery struct {
 	// Attempts is the number of attempts that have begun, and FirstAt the time of the first one.
 	Attempts int
 	FirstAt  time.Time
-	// Dead reports that there was the last attempt. NextAt is the time of the next one otherwise.
+	// Dead reports that the last attempt has failed. Otherwise, NextAt is the time of the next attempt.
 	Dead   bool
 	NextAt time.Time
 	// Status and Error are the result of the last attempt.
@@ -55,8 +55,8 @@ func deliveries(webhookID string, rows []deliveryRow) []Delivery {
 	return all
 }
 
-// Hold takes the lease of a webhook for the owner, or renews it. It reports false if another replica has the lease, or if the webhook is gone
-// or disabled.
+// Hold takes the lease of a webhook for the owner, or renews it. It reports false if another replica has the lease, or if the webhook was
+// deleted or disabled.
 func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time) (bool, error) {
 	held, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_owner = ?, lease_until = ?
 		WHERE id = ? AND disabled_at IS NULL AND (lease_owner = ? OR lease_until IS NULL OR lease_until <= ?)`,
@@ -65,7 +65,7 @@ func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time
 	return held == 1, failure.While(err, "taking the lease of webhook %s", id)
 }
 
-// ReturnLease ends the lease of the owner, so that another replica can take it at once.
+// ReturnLease ends the lease of the owner, so that another replica can take it immediately.
 func (s *Store) ReturnLease(ctx context.Context, id, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_until = NULL WHERE id = ? AND lease_owner = ?`, id, owner)
 
@@ -80,8 +80,8 @@ func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int
 	return count, failure.While(err, "counting the deliveries of webhook %s", id)
 }
 
-// Add adds deliveries of the events, and moves the position of the webhook from its current value to last. It reports false if the owner has
-// lost the lease, or if another transaction has moved the position.
+// Add adds deliveries of the events, and advances the position of the webhook from its current value to last. It reports false if the
+// owner has lost the lease, or if another transaction has moved the position.
 func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (bool, error) {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		moved, err := storage.Exec(ctx, tx, `UPDATE webhooks SET position = ? WHERE id = ? AND position = ? AND lease_owner = ?`,
@@ -112,7 +112,7 @@ func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events [
 	return err == nil, failure.While(err, "adding deliveries of webhook %s", webhook.ID)
 }
 
-// Due returns at most limit deliveries that are due, in the order of their events, and at most one of each subject.
+// Due returns at most limit deliveries that are due, in the order of their events, and at most one for each subject.
 func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([]Delivery, error) {
 	rows, err := storage.Select[deliveryRow](ctx, s.db.Writer(), selectDeliveries+`WHERE webhook_id = ? AND NOT dead AND next_at <= ? AND NOT EXISTS (
 			SELECT 1 FROM webhook_deliveries AS earlier WHERE earlier.webhook_id = webhook_deliveries.webhook_id AND NOT earlier.dead
@@ -122,7 +122,7 @@ func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([
 	return deliveries(id, rows), failure.While(err, "finding deliveries of webhook %s", id)
 }
 
-// Attempt records the beginning of an attempt, and returns the delivery with it.
+// Attempt records the start of an attempt, and returns the updated delivery.
 func (s *Store) Attempt(ctx context.Context, delivery Delivery, now time.Time) (Delivery, error) {
 	delivery.Attempts++
 	if delivery.FirstAt.IsZero() {
@@ -144,7 +144,7 @@ func (s *Store) Fail(ctx context.Context, delivery Delivery) error {
 	return failure.While(err, "recording a failure of webhook %s", delivery.WebhookID)
 }
 
-// Deliver removes a delivery that the receiver has confirmed. It reports false if it is gone.
+// Deliver removes a delivery that the receiver has confirmed. It reports false if the delivery no longer exists.
 func (s *Store) Deliver(ctx context.Context, delivery Delivery, now time.Time) (bool, error) {
 	var removed int64
 
@@ -172,7 +172,8 @@ func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int
 	return deliveries(id, rows), failure.While(err, "listing deliveries of webhook %s", id)
 }
 
-// Replay makes dead letters of the webhook due, with all attempts: that at the position, or all if it is 0. It returns their number.
+// Replay makes dead letters of the webhook due again, with the full number of attempts: the one at the position, or all if position is 0.
+// It returns their number.
 func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, position int64, now time.Time) (int, error) {
 	var conditions storage.Conditions
 
@@ -186,7 +187,7 @@ func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, position i
 	return int(replayed), failure.While(err, "replaying deliveries of webhook %s", id)
 }
 
-// Backlog are the numbers of all webhooks.
+// Backlog summarizes the deliveries of all webhooks.
 type Backlog struct {
 	Pending int `db:"pending"`
 	Dead    int `db:"dead"`

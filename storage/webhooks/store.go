@@ -56,7 +56,7 @@ type Webhook struct {
 	Secrets Secrets
 	// Filter selects the events.
 	Filter eventlog.Filter
-	// Position is the position of the last event that has been turned into a delivery, or was not selected.
+	// Position is the position of the last event that was either turned into a delivery or not selected by the filter.
 	Position  int64
 	CreatedAt time.Time
 	// DisabledAt is zero if the webhook is enabled.
@@ -127,7 +127,7 @@ func (s *Store) sealed(webhook Webhook) (string, error) {
 	return s.keys.Seal(plain, place(webhook.ID)), nil
 }
 
-// Create adds a webhook, which gets the events after the current end of the log.
+// Create adds a webhook, which receives the events after the current end of the log.
 func (s *Store) Create(ctx context.Context, tx storage.Tx, webhook Webhook) error {
 	content, err := s.sealed(webhook)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Store) SetSecrets(ctx context.Context, tx storage.Tx, webhook Webhook) 
 	return failure.While(err, "changing the secrets of webhook %s", webhook.ID)
 }
 
-// Enable makes the broker send to the webhook again.
+// Enable resumes the deliveries to the webhook.
 func (s *Store) Enable(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE webhooks SET disabled_at = NULL, disabled_reason = '' WHERE id = ?`, id)
 

@@ -32,7 +32,7 @@ type Check struct {
 	db      *storage.DB
 	clock   clock.PassiveClock
 	replica string
-	// turn has one element. Its owner may write and may use the fields below.
+	// turn contains one token. Its holder may write and may use the fields below.
 	turn chan struct{}
 	// number is the number of the last row.
 	number int64
