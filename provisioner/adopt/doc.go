@@ -1,4 +1,4 @@
-// Package adopt takes over the runtimes of Kyma Provisioner of 2023: `provisioner adopt`.
+// Package adopt implements `provisioner adopt`, which takes over the runtimes of Kyma Provisioner, as released in 2023.
 //
 // It reads the former rows (former.go), maps each cluster to an order, a runtime and its last operations (mapping.go), checks the Shoot and
 // patches it (shoots.go), and stores the runtime in one transaction with its audit entry (adopt.go). A run can be repeated: it skips what

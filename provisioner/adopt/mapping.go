@@ -40,7 +40,7 @@ const (
 // provisions reports whether the operation created a cluster.
 func (o formerOperation) provisions() bool { return strings.HasPrefix(o.Type, "PROVISION") }
 
-// ending returns the end of the operation.
+// ending returns how and when the operation ended.
 func (o formerOperation) ending() (operations.Ending, error) {
 	ending := operations.Ending{State: process.Succeeded, Began: o.Began, At: o.Began}
 	if o.Ended.Valid && o.Ended.Time.After(o.Began) {
@@ -128,7 +128,7 @@ func (c cluster) volume() (diskType *string, size *int, err error) {
 	return &c.DiskType.String, &parsed, nil
 }
 
-// users returns the administrators, sorted: the table does not have their order.
+// users returns the administrators, sorted, because the table does not preserve their order.
 func (c cluster) users(cipher *takeover.Cipher) ([]string, error) {
 	var users []string
 
@@ -185,8 +185,8 @@ func (c cluster) dns() *spec.DNS {
 	return dns
 }
 
-// providerOf decodes the provider-specific configuration. The column provider decides its form, because an empty or a small
-// configuration fits several providers.
+// providerOf decodes the provider-specific configuration. The column provider determines its form, because an empty or small
+// configuration could belong to several providers.
 func providerOf(provider, config string) (*spec.Provider, error) {
 	parts := &spec.Provider{}
 
@@ -223,7 +223,7 @@ func providerOf(provider, config string) (*spec.Provider, error) {
 	return parts, nil
 }
 
-// text returns nil for NULL and an empty text, which mean the same in orders.
+// text returns nil for NULL and for an empty text, which are equivalent in orders.
 func text(value sql.NullString) *string {
 	if value.String == "" {
 		return nil

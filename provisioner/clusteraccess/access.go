@@ -37,7 +37,7 @@ const (
 
 	// validity is the lifetime of a kubeconfig, the shortest that Gardener grants.
 	validity = 10 * time.Minute
-	// callTimeout bounds one request to the API server of a cluster.
+	// callTimeout limits one request to the API server of a cluster.
 	callTimeout = 15 * time.Second
 )
 

@@ -93,7 +93,7 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	return owned, nil
 }
 
-// OwnedOf returns the Shoot as Owned returns it.
+// OwnedOf converts a Shoot to the form that Owned returns.
 func OwnedOf(each *gardencorev1beta1.Shoot) Owned {
 	last := each.Status.LastOperation
 

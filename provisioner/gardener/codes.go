@@ -42,8 +42,8 @@ func Meanings() []Meaning {
 	}
 }
 
-// meaningsOf returns the meanings of the codes in the last errors of a Shoot, each once and in the order of the errors. Unknown
-// codes are permanent.
+// meaningsOf returns the distinct meanings of the codes in the last errors of a Shoot, in the order of the errors. Unknown codes are
+// permanent.
 func meaningsOf(shoot *gardencorev1beta1.Shoot) []Meaning {
 	var meanings []Meaning
 

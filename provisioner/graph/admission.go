@@ -20,23 +20,23 @@ import (
 const (
 	// maxErrors is the maximum number of errors in the response to an invalid request.
 	maxErrors = 20
-	// cachedQueries is the number of parsed requests in memory. Longer requests than maxCachedQuery bytes are not cached.
+	// cachedQueries is the number of parsed requests in memory. Requests longer than maxCachedQuery bytes are not cached.
 	cachedQueries  = 500
 	maxCachedQuery = 16 << 10
 )
 
-// admission parses and validates requests before gqlgen does. Unlike gqlgen, it counts the parts of a request before it validates
-// them, and stops at the maximum number of errors. It passes the parsed request to gqlgen as the query cache.
+// admission parses and validates requests before gqlgen does. Unlike gqlgen, it counts the parts of a request before validation, and
+// stops validating at the maximum number of errors. It passes the parsed request to gqlgen as the query cache.
 type admission struct {
 	schema *ast.Schema
 	limits limits
 	rules  []core.Rule
-	// admitted contains valid requests.
+	// admitted caches valid requests.
 	admitted *lru.LRU[*ast.QueryDocument]
 }
 
-// newAdmission returns an admission for the schema. It replaces the rule OverlappingFieldsCanBeMerged of the GraphQL specification
-// by mergeable, because the time of the former is quadratic.
+// newAdmission returns an admission for the schema. It replaces the rule OverlappingFieldsCanBeMerged of the GraphQL specification with
+// mergeable, because that rule takes quadratic time.
 func newAdmission(schema *ast.Schema, limits limits) *admission {
 	a := &admission{schema: schema, limits: limits, admitted: lru.New[*ast.QueryDocument](cachedQueries)}
 
@@ -95,7 +95,7 @@ func (a *admission) document(ctx context.Context, query string) (*ast.QueryDocum
 // errTooMany ends the validation of a request with too many errors.
 var errTooMany = errors.New("too many errors")
 
-// validate returns at most maxErrors errors, and one that says that there are more.
+// validate returns the first maxErrors errors. If there are more, it adds an error that says so.
 func (a *admission) validate(document *ast.QueryDocument) (problems gqlerror.List) {
 	defer func() {
 		if recovered := recover(); recovered != nil && recovered != errTooMany { //nolint:errorlint // must be the same value
@@ -131,7 +131,7 @@ func (a *admission) validate(document *ast.QueryDocument) (problems gqlerror.Lis
 	return problems
 }
 
-// documentKey is the context key of the document that a request has been admitted with.
+// documentKey is the context key of an admitted document.
 type documentKey struct{}
 
 // queryCache passes the document in the context to gqlgen.
@@ -147,7 +147,7 @@ func (queryCache) Get(ctx context.Context, _ string) (*ast.QueryDocument, bool) 
 // Add implements graphql.Cache. It does nothing, because admission has a cache.
 func (queryCache) Add(context.Context, string, *ast.QueryDocument) {}
 
-// admitting is a transport that runs an admission before gqlgen.
+// admitting is a transport that runs the admission before gqlgen.
 type admitting struct {
 	graphql.Transport
 
@@ -159,7 +159,7 @@ func (t admitting) Do(w http.ResponseWriter, r *http.Request, executor graphql.G
 	t.Transport.Do(w, r, admittingExecutor{executor, t.admission})
 }
 
-// admittingExecutor is gqlgen's executor with an admission before it.
+// admittingExecutor is gqlgen's executor, preceded by an admission.
 type admittingExecutor struct {
 	graphql.GraphExecutor
 

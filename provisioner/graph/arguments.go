@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// argumentCursor is the argument with the position in a list or in the feed of changes.
+	// argumentCursor is the argument for the position in a list or in the feed of changes.
 	argumentCursor = "after"
-	// argumentClientData is the argument with the data of a client, which package validation checks.
+	// argumentClientData is the argument for the data of a client, which package validation checks.
 	argumentClientData = "clientData"
 	// maxCursor is the maximum length of a cursor in bytes. The cursor of operationChanges contains a mark for each recent change.
 	maxCursor = 16 << 10
@@ -70,7 +70,7 @@ func textsIn(argument any) []string {
 	}
 }
 
-// deref returns the texts behind the pointers that are not nil.
+// deref returns the texts that the non-nil pointers refer to.
 func deref(pointers ...*string) []string {
 	var texts []string
 

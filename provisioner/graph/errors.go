@@ -47,9 +47,9 @@ const (
 	maxShortMessage = 100
 )
 
-// explained returns a failure.Error of the Service unchanged. It converts any other error to a transient error if the request
-// has ended, and otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can
-// therefore treat any remaining error as an error of gqlgen about the request.
+// explained returns a failure.Error of the Service unchanged. It converts any other error to a transient error if the request has ended,
+// and otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can therefore attribute
+// any other error to gqlgen and the request.
 func explained(ctx context.Context, err error) error {
 	var problem *failure.Error
 	if err == nil || errors.As(err, &problem) {
@@ -94,8 +94,8 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	}
 }
 
-// shortened is a middleware that limits the messages of a response to maxTexts bytes. A request can fail a hundred times, once for each
-// runtime that it names.
+// shortened is a middleware that limits the messages of a response to maxTexts bytes. One request can cause a hundred errors, one for
+// each runtime that it names.
 func shortened(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	response := next(ctx)
 	if response == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/core"
 )
 
-// mergeable returns the validation rule that fields with the same name in the response are the same field with the same arguments.
-// It compares each field with the first one of its name and type only, so its time is linear in the number of fields. Unlike the
-// rule of the specification, it does not compare fields of different members of a union: the response contains only one of them.
+// mergeable returns a validation rule: fields that have the same name in the response must be the same field with the same arguments. It
+// compares each field only with the first one of its name and type, so it takes linear time. Unlike the rule of the specification, it
+// does not compare fields of different members of a union: the response contains only one of them.
 func mergeable() core.Rule {
 	return core.Rule{Name: "OverlappingFieldsCanBeMerged", RuleFunc: func(observers *core.Events, report core.AddErrFunc) {
 		observers.OnOperation(func(walker *core.Walker, operation *ast.OperationDefinition) {
@@ -50,7 +50,7 @@ type object struct {
 	visited map[string]bool
 }
 
-// merge compares the fields of one object in the response, which all the selections select, and then the fields of the objects in it.
+// merge compares the fields of one object in the response that all the selections describe, and then the fields of its nested objects.
 func (m merger) merge(selections []ast.SelectionSet) {
 	merged := &object{groups: map[string][]*group{}, visited: map[string]bool{}}
 
@@ -104,7 +104,7 @@ func (m merger) add(into *object, field *ast.Field) {
 }
 
 // find returns the group of the field among the groups of its name, or nil if there is none. If the field conflicts with a group, find
-// returns the reason. There are at most as many groups as types in a union.
+// returns the reason. The number of groups is at most the number of types in a union.
 func find(groups []*group, field *ast.Field) (found *group, reason string) {
 	for _, group := range groups {
 		type1, type2 := group.first.ObjectDefinition, field.ObjectDefinition
@@ -124,7 +124,7 @@ func find(groups []*group, field *ast.Field) (found *group, reason string) {
 	return found, ""
 }
 
-// difference says why two fields cannot have the same name in the response. It returns an empty string if they can.
+// difference describes why two fields cannot have the same name in the response. It returns an empty string if they can.
 func difference(one, other *ast.Field) string {
 	if one.Name != other.Name {
 		return fmt.Sprintf("%q and %q are different fields", one.Name, other.Name)
@@ -150,7 +150,7 @@ func difference(one, other *ast.Field) string {
 	return ""
 }
 
-// equalValues reports whether two values of arguments are equal. It stops at the first difference.
+// equalValues reports whether two argument values are equal. It stops at the first difference.
 func equalValues(one, other *ast.Value) bool {
 	if one == nil || one.Kind != other.Kind || one.Raw != other.Raw || len(one.Children) != len(other.Children) {
 		return false

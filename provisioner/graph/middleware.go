@@ -20,8 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// bounded limits the body of a request to maxBody bytes, and the parts of its JSON to the limits of package bounds. gqlgen would report a longer body as a failed operation with status 200,
-// which proxies and clients without GraphQL cannot detect.
+// bounded limits the body of a request to maxBody bytes, and the parts of its JSON to the limits of package bounds. gqlgen would report a
+// longer body as a failed operation with status 200, which proxies and clients without GraphQL cannot detect.
 func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -82,8 +82,8 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 		name += " " + field.Name
 	}
 
-	// The names come from the schema, so the number of metric labels is bounded. Queries are noted as polls, because most of
-	// them read the status of an operation.
+	// The names come from the schema, so the number of metric labels is bounded. Queries count as polls, because most of them read the
+	// status of an operation.
 	httpserver.NoteRoute(ctx, name)
 	httpserver.Note(ctx, logging.Kind, name)
 
@@ -108,7 +108,7 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 	return response
 }
 
-// statusOf returns the HTTP status that an error would have in the operator API. Errors without a kind are those of the request.
+// statusOf returns the HTTP status that an error would have in the operator API. Errors without a kind are caused by the request.
 func statusOf(err *gqlerror.Error) int {
 	problem, ours := errors.AsType[*failure.Error](err)
 	if !ours {
@@ -124,8 +124,8 @@ type Recorder interface {
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited records each rejected mutation under its name in the API, and each denied kubeconfig, with the label of the tenant if the
-// request names one. Accepted mutations are not recorded here: the transaction that accepts an operation stores its entry.
+// audited records each rejected mutation under its name in the API, and each denied kubeconfig. The record contains the label of the
+// tenant, if the request names one. Accepted mutations are not recorded here: the transaction that accepts an operation stores its entry.
 func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		result, err := next(ctx)

@@ -8,12 +8,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/bounds"
 )
 
-// parts counts the parts of a request that have a limit of their own. The time of some validation rules is the product of two
-// counts.
+// parts counts the parts of a request that have separate limits. Some validation rules take time proportional to the product of two of
+// these counts.
 type parts struct {
 	variables, directives int
 	operations, fragments int
-	// longName is set if a name is longer than maxName, deepValue if a value nests more than bounds.MaxDepth lists and objects.
+	// longName is set if a name is longer than maxName. deepValue is set if lists and objects in a value are nested more deeply than
+	// bounds.MaxDepth.
 	longName, deepValue bool
 }
 
@@ -108,7 +109,7 @@ func (p *parts) arguments(arguments ast.ArgumentList) {
 	}
 }
 
-// value checks the names in a value and its depth. Texts have no limit here.
+// value checks the names in a value and its depth. It does not limit texts.
 func (p *parts) value(value *ast.Value, depth int) {
 	if p.deepValue = p.deepValue || depth > bounds.MaxDepth; value == nil || p.deepValue {
 		return

@@ -12,9 +12,9 @@ import (
 // Owners maps objects to the components that contain them.
 type Owners map[string]string
 
-// Add adds the objects of a component, and returns the problems of objects that cannot be installed: those that belong to two components
-// and would overwrite each other, and Jobs that Kubernetes deletes after they finish, because the installer would recreate and rerun such
-// a Job repeatedly.
+// Add adds the objects of a component, and returns the problems of objects that cannot be installed. These are objects that belong to two
+// components, which would overwrite each other, and Jobs that Kubernetes deletes after they finish, which the installer would recreate
+// and rerun repeatedly.
 func (o Owners) Add(component, namespace string, objects []*unstructured.Unstructured) (problems []string) {
 	for _, object := range objects {
 		// The scope of a custom kind is unknown without a cluster. A cluster-wide object in two components with different
@@ -36,7 +36,7 @@ func (o Owners) Add(component, namespace string, objects []*unstructured.Unstruc
 	return problems
 }
 
-// Objects returns the objects of a component with its values. Its error is permanent and contains no value.
+// Objects returns the objects of a component, with its values filled in. Its error is permanent and contains no value.
 func (c Component) Objects(files []ManifestFile) ([]*unstructured.Unstructured, error) {
 	values := map[string]string{}
 	maps.Copy(values, c.Values)
@@ -49,8 +49,9 @@ func (c Component) Objects(files []ManifestFile) ([]*unstructured.Unstructured, 
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// CheckExternal rejects a plan whose external components cannot be installed with its other components. Releases are checked when they
-// are read; an external component is checked with its values, once its manifests are known. files returns the manifests of a component.
+// CheckExternal rejects a plan whose external components cannot be installed with its other components. The components of a release are
+// checked when the release is read. An external component can be checked only with its values, once its manifests are known. files
+// returns the manifests of a component.
 func (p Plan) CheckExternal(files func(Component) ([]ManifestFile, error)) error {
 	owners, external := Owners{}, []Component{}
 	for _, component := range p.Components {
@@ -61,7 +62,7 @@ func (p Plan) CheckExternal(files func(Component) ([]ManifestFile, error)) error
 	if len(external) == 0 {
 		return nil
 	}
-	// The external components come last, so that problems name them first.
+	// The external components come last, so that a problem names the external component and not the one that it collides with.
 	all := make([]Component, 0, len(p.Components))
 	for _, component := range p.Components {
 		if !component.External {

@@ -34,7 +34,7 @@ type Component struct {
 	SecretKeys []string
 	// Optional reports whether the release works without the component.
 	Optional bool
-	// External reports that the manifests are not those of a release.
+	// External reports that the manifests do not come from a release.
 	External bool
 }
 
@@ -63,9 +63,9 @@ type Progress struct {
 type Target struct {
 	RuntimeID string
 	ShootName string
-	// OperationID identifies the operation. A component that failed in an earlier operation is tried again at once.
+	// OperationID identifies the operation. A component that failed in an earlier operation is retried immediately.
 	OperationID string
-	// Cluster has cluster-admin rights, valid for a few minutes.
+	// Cluster is a connection with cluster-admin rights, valid for a few minutes.
 	Cluster *rest.Config
 }
 

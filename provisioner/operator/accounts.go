@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// accounts are the tenants of the Provisioner. It implements operatorserver.Accounts.
+// accounts implements operatorserver.Accounts. The accounts of the Provisioner are its tenants.
 type accounts struct{ runtimes *runtimes.Store }
 
 // Key returns the label of the account's ID.
@@ -37,7 +37,7 @@ func (a accounts) CountErasable(ctx context.Context, account string) (operatorse
 	return operatorserver.ErasableRows{Runtimes: count}, err
 }
 
-// Erase removes rows of deleted runtimes, which contain their configuration.
+// Erase removes the rows of deleted runtimes, which contain their configurations.
 func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, limit int) (operatorserver.ErasableRows, error) {
 	count, err := a.runtimes.EraseDeleted(ctx, tx, tenancy.Label(account), limit)
 

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// identify sets the ID of the ordered runtime. It is the ID of a lost runtime, the ID that Director assigns to a new one or,
-// without Director, a random ID. If a stored runtime has the name of the cluster, the ID is empty and nothing is registered,
-// because the order either repeats that of the stored runtime or will be rejected.
+// identify sets the ID of the ordered runtime. It is the ID of a lost runtime, the ID that Director assigns to a new one or, without
+// Director, a random ID. If a stored runtime already has the name of the cluster, the ID is empty and nothing is registered: either the
+// order is a repetition, or it will be rejected.
 //
 // It reads the Shoot before the rows: a Shoot is created after the row of its runtime, so a Shoot without a row is lost.
 func (s *Service) identify(ctx context.Context, p *provision) (registration.Registered, error) {
@@ -50,9 +50,9 @@ func (s *Service) identify(ctx context.Context, p *provision) (registration.Regi
 	return registration.Registered{}, err
 }
 
-// lostRuntime returns the ID of the runtime that owns the existing Shoot with the ordered name. The database has lost the runtime,
-// for example in a failover with asynchronous replication or because it was restored. The order takes the Shoot over if it has the
-// tenant and the service instance of the Shoot. Otherwise it fails with failure.Conflict. The error does not say whose Shoot it is.
+// lostRuntime returns the ID of the runtime that owns the existing Shoot with the ordered name. The database has lost the runtime, for
+// example in a failover with asynchronous replication or because it was restored. The order takes over the Shoot if both have the same
+// tenant and service instance. Otherwise it fails with failure.Conflict. The error does not reveal the owner of the Shoot.
 func (s *Service) lostRuntime(ctx context.Context, p provision, existing *gardencorev1beta1.Shoot) (string, error) {
 	id := existing.Annotations[shoot.AnnotationRuntimeID]
 
@@ -68,7 +68,7 @@ func (s *Service) lostRuntime(ctx context.Context, p provision, existing *garden
 			p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	}
 
-	// The row of a deleted runtime keeps its ID. Package service deletes such a Shoot.
+	// A Shoot whose runtime has a row is not lost. The row records the runtime as deleted, and package service deletes the Shoot.
 	_, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return id, nil

@@ -94,8 +94,8 @@ type provision struct {
 	order registration.Order
 }
 
-// prepare completes the order with the defaults, validates it and returns the row of its runtime. To find errors early, it also builds the Shoot and plans the
-// installation.
+// prepare completes the order with the defaults, validates it and returns the row of its runtime. To find errors early, it also builds
+// the Shoot and plans the installation.
 func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime) (provision, error) {
 	if s.Defaults != nil {
 		order = s.Defaults.completed(order)
@@ -237,10 +237,10 @@ func creationOf(past []process.Record) (process.Record, bool) {
 	return process.Record{}, false
 }
 
-// sameOrder reports whether an order repeats that of the existing runtime. The caller has checked the tenant and the name of the
-// Shoot. The orders are the same if they are equal, or if both have the ID of the same service instance. Kyma Environment Broker needs the
-// second rule: after a lost response it repeats an order with a different name of the runtime and different zones, which it
-// chooses at random. If the repeated order were rejected, the broker would lose track of the cluster.
+// sameOrder reports whether an order repeats the order of the existing runtime. The caller has checked the tenant and the name of the
+// Shoot. The orders are the same if they are equal, or if both have the ID of the same service instance. Kyma Environment Broker needs
+// the second rule: after a lost response it repeats an order with a different name of the runtime and different zones, which it chooses
+// at random. If the repeated order were rejected, the broker would lose track of the cluster.
 func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
 	if bytes.Equal(existing.Configuration, p.runtime.Configuration) {
 		return true, nil

@@ -76,7 +76,7 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
-	// Adopter takes over Shoots of other programs. Build returns the Shoot of a runtime, with a text in place of its sealed record.
+	// Adopter takes over Shoots of other programs. Build returns the Shoot of a runtime, with a placeholder instead of its sealed record.
 	Adopter Adopter
 	Build   func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	// OfRuntime returns the name of the Shoot that belongs to a runtime, or "". It also finds Shoots of runtimes that are not in
@@ -116,8 +116,8 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept stores, in the transaction, an operation on the runtime in data and the operation's audit entry. The returned status is
-// that of a pending operation and is valid only after the commit.
+// accept stores, in the transaction, an operation on the runtime in data and the operation's audit entry. The returned status, pending,
+// is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {

@@ -46,7 +46,7 @@ type Hibernation struct {
 	Hibernated, Possible bool
 }
 
-// MaintenanceWindow is the time of the day in which Gardener updates a cluster. Begin and End have the form 220000+0100.
+// MaintenanceWindow is the daily period in which Gardener updates a cluster. Begin and End have the form 220000+0100.
 type MaintenanceWindow struct {
 	Begin, End string
 }
@@ -77,8 +77,9 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 // maxErrors is the maximum number of errors that OperationErrors returns.
 const maxErrors = 20
 
-// OperationErrors returns the messages of the failed attempts in the timeline of an operation, oldest first. A message that several
-// attempts have appears once, at its last place. It returns the newest maxErrors messages. It does not check who owns the operation.
+// OperationErrors returns the messages of the failed attempts in the timeline of an operation, oldest first. If a message occurs several
+// times, only its last occurrence is returned. The result contains the newest maxErrors messages. It does not check who owns the
+// operation.
 func (s *Service) OperationErrors(ctx context.Context, operationID string) ([]string, error) {
 	timeline, err := s.Operations.Timeline(ctx, operationID)
 	if err != nil {

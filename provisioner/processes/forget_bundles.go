@@ -10,7 +10,7 @@ import (
 )
 
 // forgetting returns the stage that removes the runtime from the bundle provisioner, if there is one. It runs for every runtime, because
-// an earlier uninstallation may not be completed, and because a cluster that is not reachable is not uninstalled.
+// Kyma is not uninstalled from an unreachable cluster, and an uninstallation may be incomplete.
 func (o Options) forgetting() []stage {
 	if o.ForgetBundles == nil {
 		return nil
@@ -19,8 +19,8 @@ func (o Options) forgetting() []stage {
 	return []stage{one("RemovingBundles", "Forget_Bundles", o.forgetBundles)}
 }
 
-// forgetBundles removes everything of the runtime from the bundle provisioner. After forgetTimeout the removal continues, and a
-// background job removes the rest.
+// forgetBundles removes all objects of the runtime from the bundle provisioner. After forgetTimeout the removal of the runtime continues,
+// and a background job removes the remaining objects.
 func (o Options) forgetBundles(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	progress, err := o.ForgetBundles(ctx, op.Data.Runtime.ID)

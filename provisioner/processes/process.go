@@ -67,7 +67,7 @@ type Options struct {
 	Runtimes  Runtimes
 	Releases  installation.Releases
 	Installer installation.Installer
-	// ForgetBundles removes a runtime whose cluster is gone from the bundle provisioner. It is nil without one.
+	// ForgetBundles removes a runtime whose cluster is gone from the bundle provisioner. It is nil if there is no bundle provisioner.
 	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
 	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It calls no other system.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)

@@ -69,8 +69,8 @@ func (o Options) upgradeKyma(kind string) definition {
 	}
 }
 
-// upgradeRuntime upgrades the cluster and then Kyma, as the operation's data says. It records the order last, so that after a failure
-// the next upgrade starts from the earlier order.
+// upgradeRuntime upgrades the cluster and then Kyma, according to the operation's data. It records the order last, so that after a
+// failure the next upgrade starts from the earlier order.
 func (o Options) upgradeRuntime() definition {
 	kyma := o.upgradeKyma(operation.KindUpgradeRuntime)
 	record := &kyma.Stages[len(kyma.Stages)-1]

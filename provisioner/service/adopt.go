@@ -26,7 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// recordShown stands for the record of a runtime in previews, because a sealed record differs each time.
+// recordShown replaces the record of a runtime in previews, because sealing gives a different result each time.
 const recordShown = "(the sealed row of the runtime)"
 
 // AdoptCommand returns the command `provisioner adopt`.
@@ -57,7 +57,7 @@ func AdoptCommand() program.Command[Config] {
 	}
 }
 
-// Adopt takes over the runtimes of Kyma Provisioner and returns the report, which is complete only without an error. Replicas of this
+// Adopt takes over the runtimes of Kyma Provisioner and returns the report, which is complete only if there is no error. Replicas of this
 // Provisioner may run at the same time.
 func Adopt(ctx context.Context, config Config, garden client.WithWatch, options takeover.Options, log logrus.FieldLogger) (takeover.Report, error) {
 	settings, err := options.Resolve(config.Former)

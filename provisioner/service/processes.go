@@ -34,7 +34,7 @@ type Parts struct {
 	// Releases plans installations of Kyma, and Installer carries them out.
 	Releases  installation.Releases
 	Installer installation.Installer
-	// ForgetBundles removes a runtime from the bundle provisioner. It is nil without one.
+	// ForgetBundles removes a runtime from the bundle provisioner. It is nil if there is no bundle provisioner.
 	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
 	// Files are the Shoot settings that the replica has read from files at startup.
 	Files ShootFiles

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// FirstChange returns the fields that applying the objects changes in the present Shoot. It omits the annotations with the ID of the
-// operation, which every change sets. It does not change its receiver, and needs no Keep before it.
+// FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID of
+// the operation, which every change sets. It does not modify the receiver, and callers need not call Keep first.
 func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Change, error) {
 	wanted := *o
 	wanted.Shoot = o.Shoot.DeepCopy()
@@ -31,7 +31,7 @@ func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Chan
 		return nil, err
 	}
 
-	// A Shoot that was read with its type has neither.
+	// These fields are empty in a Shoot that was read as a typed object.
 	before.SetAPIVersion(after.GetAPIVersion())
 	before.SetKind(after.GetKind())
 
@@ -49,7 +49,7 @@ func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Chan
 	return changes, nil
 }
 
-// isProviderConfig reports whether server-side apply replaces the field at the path as a whole, because it has the form of an extension.
+// isProviderConfig reports whether the path is a configuration of an extension, which server-side apply replaces as a whole.
 func isProviderConfig(path string) bool {
 	return slices.ContainsFunc([]string{".infrastructureConfig", ".controlPlaneConfig", ".providerConfig"}, func(suffix string) bool {
 		return strings.HasSuffix(path, suffix)

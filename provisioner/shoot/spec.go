@@ -108,8 +108,8 @@ func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider
 	return provider, nil
 }
 
-// WorkerPool is the name of the first worker pool, unless the Shoot was adopted, as in Kyma Provisioner. Another name would make Gardener replace all machines
-// of the pool.
+// WorkerPool is the name of the first worker pool, as in Kyma Provisioner, unless the Shoot was adopted. A different name would make
+// Gardener replace all machines of the pool.
 const WorkerPool = "cpu-worker-0"
 
 // FirstPool returns the worker pool that the cluster's own fields describe. Orders list only the additional pools.

@@ -66,8 +66,8 @@ type Cluster struct {
 type Adopted struct {
 	// WorkerPool is the name of the first worker pool.
 	WorkerPool string `json:"workerPool"`
-	// ProviderSpecificConfig is that of the adopted order. As long as the order has the same, the configurations of the Shoot for the
-	// provider's extension stay as they are, with fields that orders do not have.
+	// ProviderSpecificConfig is the provider's part of the order at the time of the adoption. While the order still has the same value,
+	// the Shoot keeps its configurations for the provider's extension, including fields that orders cannot express.
 	ProviderSpecificConfig *Provider `json:"providerSpecificConfig"`
 }
 

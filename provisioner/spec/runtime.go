@@ -6,12 +6,12 @@ type Runtime struct {
 	ClusterConfig *ClusterConfig `json:"clusterConfig"`
 	// KymaConfig is nil for a cluster without Kyma.
 	KymaConfig *Kyma `json:"kymaConfig,omitempty"`
-	// ClientData is data of the client, at most bounds.ClientData characters, which is only stored and returned. It can be personal
-	// data.
+	// ClientData is data that the Provisioner only stores and returns to the client. It has at most bounds.ClientData characters, and may
+	// contain personal data.
 	ClientData *string `json:"clientData,omitempty"`
 }
 
-// LabelInstance is the label of runtimes in which brokers store the ID of the service instance.
+// LabelInstance is the label in which brokers store the ID of the service instance of a runtime.
 const LabelInstance = "broker_instance_id"
 
 // InstanceID returns the ID of the service instance, or an empty string if the order does not contain it.
@@ -29,7 +29,7 @@ func (r Runtime) InstanceID() string {
 type Metadata struct {
 	Name        string  `json:"name"`
 	Description *string `json:"description,omitempty"`
-	// Labels are values of any JSON type. Package registration adds its own labels.
+	// Labels maps names to values of any JSON type. Package registration adds its own labels.
 	Labels map[string]any `json:"labels,omitempty"`
 }
 

@@ -19,8 +19,8 @@ const (
 	maxLabels = 100
 )
 
-// sizes rejects texts, lists and labels that are too long, anywhere in an order or upgrade. It reports whether there are none. The
-// other rules must not run otherwise: their cost grows with the sizes, for some with the square.
+// sizes rejects texts, lists and labels that are too long, anywhere in an order or upgrade. It reports whether everything is within the
+// limits. Otherwise the other rules must not run, because their cost grows with the sizes, in some cases quadratically.
 func (p *problems) sizes(order any) bool {
 	p.size("", reflect.ValueOf(order))
 

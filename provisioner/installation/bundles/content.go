@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// fileObjects, in the format plain+v0, has one object in JSON per line.
+	// fileObjects contains the objects in the format plain+v0: one JSON object per line.
 	fileObjects = "manifests/objects.json"
-	// fileMasked lists the texts that the bundle provisioner keeps out of conditions and events.
+	// fileMasked lists the texts that the bundle provisioner must mask in conditions and events.
 	fileMasked = "metadata/masked.json"
-	// fileKey has the key of the HMAC.
+	// fileKey contains the key of the HMAC.
 	fileKey = "metadata/key"
 
-	// contentVersion changes the identity of all content. Change it together with the form of the archive.
+	// contentVersion is part of the identity of all content. Change it together with the format of the archive.
 	contentVersion = "1"
-	// contentDigits is the number of bytes of the HMAC in a label.
+	// contentDigits is the number of bytes of the HMAC that a label contains.
 	contentDigits = 20
 )
 
@@ -40,16 +40,16 @@ const (
 type part struct {
 	// name is the name of the component, or empty for the Namespaces of all components.
 	name, namespace string
-	// where describes the part for users.
+	// where describes the part in messages to users.
 	where string
-	// content identifies the content.
+	// content is the identity of the content.
 	content string
 	// render returns the objects.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
 	masked []string
 }
 
-// mask removes secret values from a text.
+// mask replaces secret values in a text.
 func (p part) mask(text string) string { return secret.MaskIn(text, p.masked...) }
 
 // parts returns the content of a plan in the order of its installation.
@@ -130,7 +130,8 @@ func (i *Installer) namespaces(components []installation.Component, content stri
 // namespaceKind matches the kind Namespace in YAML and JSON.
 var namespaceKind = regexp.MustCompile(`kind["']?\s*:\s*["']?Namespace["']?\s*(?:[,}\n\r]|$)`)
 
-// definesNamespace reports whether the files seem to contain a Namespace. Parsing them on each call would take seconds.
+// definesNamespace reports whether the files seem to contain a Namespace. It does not parse them, because this would take seconds on each
+// call.
 func definesNamespace(files []installation.ManifestFile) bool {
 	return slices.ContainsFunc(files, func(file installation.ManifestFile) bool { return namespaceKind.Match(file.Content) })
 }
@@ -139,7 +140,7 @@ func isNoNamespace(object *unstructured.Unstructured) bool {
 	return object.GetKind() != "Namespace" || object.GetAPIVersion() != "v1"
 }
 
-// identity identifies content. Nobody without the key can compare it with guesses of secret values.
+// identity returns the identity of content. Without the key, nobody can use it to test guesses of secret values.
 func identity(key, inputs []byte) string {
 	hash := hmac.New(sha256.New, key)
 	_, _ = hash.Write([]byte(contentVersion + "\n"))
@@ -148,7 +149,7 @@ func identity(key, inputs []byte) string {
 	return hex.EncodeToString(hash.Sum(nil)[:contentDigits])
 }
 
-// pack returns the archive of a part, which is the same on each call.
+// pack returns the archive of a part. Repeated calls return the same bytes.
 func (p part) pack(ctx context.Context, key []byte) ([]byte, error) {
 	objects, err := p.render(ctx)
 	if err != nil {
@@ -202,7 +203,7 @@ func archive(files []file) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// withoutBundle removes what the bundle provisioner says about the Bundle from its message, because users know components only.
+// withoutBundle removes references to the Bundle from a message of the bundle provisioner, because users know only components.
 func withoutBundle(message, bundle string) string {
 	for _, text := range []string{" cannot be installed: ", " cannot be unpacked: "} {
 		message = strings.TrimPrefix(message, "Bundle "+bundle+text)

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// callTimeout bounds a call to the hub.
+	// callTimeout limits a call to the hub.
 	callTimeout = 15 * time.Second
 	// largestList bounds the response to a call, in bytes.
 	largestList = 64 << 20
@@ -34,11 +34,11 @@ type connection struct {
 	config *rest.Config
 }
 
-// Follow returns a connection that uses the kubeconfig file, and changes of it. It fails if the file is invalid. wrap wraps the transport of
-// all calls.
+// Follow returns a connection that uses the kubeconfig file and follows its changes. It fails if the file is invalid. wrap wraps the
+// transport of all calls.
 func Follow(kubeconfigPath string, files *reload.Watcher, wrap func(http.RoundTripper) http.RoundTripper) (*Hub, error) {
 	connections, err := reload.Load("kubeconfig of the bundle provisioner", func([][]byte) (connection, error) {
-		// It reads the kubeconfig and the files to which it refers.
+		// BuildConfigFromFlags reads the kubeconfig and the files to which it refers.
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 		if err != nil {
 			return connection{}, err //nolint:wrapcheck // the caller names the file
@@ -73,7 +73,7 @@ func connect(given *rest.Config, wrap func(http.RoundTripper) http.RoundTripper)
 		return connection{}, fmt.Errorf("registering the kinds of the bundle provisioner: %w", err)
 	}
 
-	// Discovery would be a call before each connection, and these kinds never change.
+	// Fixed mappings save a discovery call for each connection. These kinds never change.
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.KindBundle), meta.RESTScopeRoot)

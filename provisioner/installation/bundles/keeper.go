@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// renewEvery is the interval between two looks for kubeconfigs that are due. They are renewed after half of their validity, which is at
-	// least ten minutes.
+	// renewEvery is the interval between two searches for kubeconfigs that are due for renewal. A kubeconfig is due after half of its
+	// validity, which is at least ten minutes.
 	renewEvery = time.Minute
-	// renewRetry is the time after which a kubeconfig that could not be renewed is tried again.
+	// renewRetry is the delay before another attempt to renew a kubeconfig.
 	renewRetry = 5 * time.Minute
-	// sweepEvery is the interval between two looks for objects of deleted runtimes.
+	// sweepEvery is the interval between two searches for objects of deleted runtimes.
 	sweepEvery = time.Hour
 	// page is the number of objects in one response.
 	page = 500
@@ -38,12 +38,12 @@ const (
 type Runtimes interface {
 	Reader() storage.Tx
 	Get(ctx context.Context, tx storage.Tx, id string) (runtimes.Runtime, error)
-	// DeletedAmong returns those of the runtimes that are recorded as deleted.
+	// DeletedAmong returns the runtimes among the given ones that are recorded as deleted.
 	DeletedAmong(ctx context.Context, ids []string) ([]string, error)
 }
 
 // Keeper renews the kubeconfigs of runtimes on the hub, and removes the objects of runtimes that are recorded as deleted. All replicas
-// can run it: before it requests a kubeconfig, it postpones the renewal in the Secret, which only one replica succeeds with.
+// can run it: before it requests a kubeconfig, it postpones the renewal in the Secret, and only one replica succeeds with this write.
 type Keeper struct {
 	Installer *Installer
 	Runtimes  Runtimes
@@ -59,7 +59,7 @@ func (k Keeper) Parts() []lifecycle.Part {
 	}
 }
 
-// Renew renews the kubeconfigs that are due. It logs the errors of single ones and continues.
+// Renew renews the kubeconfigs that are due. It logs the errors of individual renewals and continues.
 func (k Keeper) Renew(ctx context.Context) error {
 	return k.each(ctx, "Secret", func(found *metav1.PartialObjectMetadata) {
 		if due(found, k.Clock.Now()) {
@@ -86,7 +86,7 @@ func (k Keeper) renew(ctx context.Context, listed *metav1.PartialObjectMetadata)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return nil // of another Provisioner
+		return nil // it belongs to another Provisioner
 	case err != nil:
 		return fmt.Errorf("reading runtime %s: %w", id, err)
 	case !runtime.DeletedAt.IsZero():
@@ -102,8 +102,8 @@ func (k Keeper) renew(ctx context.Context, listed *metav1.PartialObjectMetadata)
 	return k.Installer.renew(ctx, found, runtime.ShootName)
 }
 
-// Sweep removes the objects of deleted runtimes from the hub. They appear if a replica was frozen between two writes, or if the bundle
-// provisioner was away during a removal. Objects of runtimes that this Provisioner does not know stay.
+// Sweep removes the objects of deleted runtimes from the hub. Such objects remain if a replica froze between two writes, or if the bundle
+// provisioner did not respond during a removal. Sweep does not remove objects of runtimes that this Provisioner does not know.
 func (k Keeper) Sweep(ctx context.Context) error {
 	ids := map[string]bool{}
 
@@ -132,7 +132,7 @@ func (k Keeper) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// each calls use for the metadata of each object of a kind that belongs to a runtime.
+// each calls use with the metadata of each object of a kind that belongs to a runtime.
 func (k Keeper) each(ctx context.Context, kind string, use func(*metav1.PartialObjectMetadata)) error {
 	version := corev1.SchemeGroupVersion
 	options := []client.ListOption{client.HasLabels{LabelRuntime}, client.Limit(page)}

@@ -8,20 +8,21 @@ import (
 
 // Labels and annotations of the objects on the hub.
 const (
-	// LabelRuntime has the ID of the runtime, on BundleDeployments, Bundles and Secrets.
+	// LabelRuntime contains the ID of the runtime, on BundleDeployments, Bundles and Secrets.
 	LabelRuntime = "provisioner.environment-broker.io/runtime"
-	// LabelComponent has the name of the component, on BundleDeployments.
+	// LabelComponent contains the name of the component, on BundleDeployments.
 	LabelComponent = "provisioner.environment-broker.io/component"
 	// labelContent identifies the content of a Bundle.
 	labelContent = "provisioner.environment-broker.io/content"
 	// labelManagedBy and managedBy mark the objects of the Provisioner.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "environment-broker"
-	// annotationRelease has the version of the release, for people.
+	// annotationRelease contains the version of the release, as information for people.
 	annotationRelease = "provisioner.environment-broker.io/release"
-	// annotationShoot has the name of the cluster, for people.
+	// annotationShoot contains the name of the cluster, as information for people.
 	annotationShoot = "provisioner.environment-broker.io/shoot"
-	// annotationRenewal is the time from which the kubeconfig of a Secret is renewed, annotationExpiry the time when it expires.
+	// annotationRenewal is the time at which the kubeconfig of a Secret becomes due for renewal. annotationExpiry is the time at which it
+	// expires.
 	annotationRenewal = "provisioner.environment-broker.io/renew-after"
 	annotationExpiry  = "provisioner.environment-broker.io/expires-at"
 )
@@ -34,8 +35,8 @@ const (
 	prefix = "rt-"
 )
 
-// deploymentName returns the name of the BundleDeployment of a component. Names of components can be as long as those of BundleDeployments, so the
-// digest makes shortened ones differ.
+// deploymentName returns the name of the BundleDeployment of a component. The digest keeps names distinct when a long component name is
+// shortened.
 func deploymentName(runtimeID, component string) string {
 	name := prefix + digest(runtimeID+"/"+component) + "-" + component
 	if component == "" {

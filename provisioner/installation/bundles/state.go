@@ -50,7 +50,7 @@ func (o *objects) bundle(deployment, content string) *v1alpha1.Bundle {
 }
 
 // progress returns an error if a component has failed. Otherwise it describes the first component that is not installed and healthy, or
-// returns "". sent says what the uploads of parts wait for.
+// returns "". sent contains the reasons for which uploads of parts wait.
 func (o *objects) progress(runtimeID string, parts []part, sent map[string]string) (waiting string, err error) {
 	for _, part := range parts {
 		deployment := o.deployments[deploymentName(runtimeID, part.name)]
@@ -68,7 +68,8 @@ func (o *objects) progress(runtimeID string, parts []part, sent map[string]strin
 	return waiting, nil
 }
 
-// state describes what a part waits for. It returns "" if the part is installed and healthy, and an error if it has failed.
+// state returns the reason for which a part waits, or "" if the part is installed and healthy. It returns an error if the part has
+// failed.
 func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiting string, err error) {
 	valid, installed, healthy := condition(deployment, v1alpha1.TypeHasValidBundle),
 		condition(deployment, v1alpha1.TypeInstalled), condition(deployment, v1alpha1.TypeHealthy)
@@ -80,7 +81,7 @@ func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiti
 
 	switch {
 	case valid.Status == metav1.ConditionFalse:
-		// The bundle provisioner repeats attempts that may succeed later, and does not say which ones these are.
+		// The bundle provisioner retries by itself and does not distinguish temporary errors from permanent ones.
 		return "", failed(failure.Transient, part, withoutBundle(valid.Message, bundle.Name))
 	case installed.Reason == v1alpha1.ReasonInstallFailed || installed.Reason == v1alpha1.ReasonUpgradeFailed:
 		return "", failed(failure.Permanent, part, withoutBundle(installed.Message, bundle.Name))
@@ -93,7 +94,7 @@ func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiti
 	}
 }
 
-// condition returns a condition of the current generation. Without one, it returns an empty condition.
+// condition returns a condition for the current generation, or an empty condition if there is none.
 func condition(deployment *v1alpha1.BundleDeployment, name string) metav1.Condition {
 	found := meta.FindStatusCondition(deployment.Status.Conditions, name)
 	if found == nil || found.ObservedGeneration != deployment.Generation {

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// plan returns the plan for an order. It contains the required components of the release and the components that the order
-// names, each after its dependencies. sources reports whether the order may name other sources. Its error is a failure.Invalid that
-// lists all problems of the order. plan downloads nothing.
+// plan returns the plan for an order. It contains the required components of the release and the components that the order names, each
+// after its dependencies. sources is true if the order may name other sources. Its error is a failure.Invalid that lists all problems of
+// the order. plan downloads nothing.
 func (r *release) plan(order spec.Kyma, sources bool) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, sources, problems)
@@ -81,8 +81,8 @@ func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []co
 // noSources explains why a sourceURL is rejected.
 const noSources = "this Provisioner installs components of its releases only: omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH"
 
-// wanted returns a copy of the component that an order names, or nil if there is none. With a source, the component keeps the namespace,
-// the dependencies and the values of the release, if the release has it.
+// wanted returns a copy of the component that an order names, or nil if there is none. A component with a sourceURL keeps the namespace,
+// the dependencies and the values from the release, if the release contains it.
 func (r *release) wanted(wanted *spec.Component, field string, sources bool, problems *problems) *component {
 	found := &component{Name: wanted.Component, Namespace: wanted.Namespace, Optional: true}
 	known := r.component(wanted.Component)
@@ -182,10 +182,10 @@ func sorted(components []component) (ordered []component, circle []string) {
 	return ordered, nil
 }
 
-// resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the
-// order's configuration for all components, and the order's configuration for this component. If the component does not declare
-// the key of an entry, resolve ignores an entry for all components, and reports an entry for this component as a problem, unless its
-// manifests are not those of the release. Each key without a value is also a problem. secrets are the keys whose value comes from a secret entry.
+// resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the order's
+// configuration for all components, and the order's configuration for this component. If the component does not declare the key of an
+// entry, resolve ignores an entry for all components and reports an entry for this component as a problem, unless the manifests come from
+// another source. Each key without a value is also a problem. secrets are the keys whose value comes from a secret entry.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {
@@ -226,7 +226,8 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 	return values, secrets
 }
 
-// accepts reports whether the order may have the entry for this component. The values of another source are unknown.
+// accepts reports whether the order may have the entry for this component. It cannot know the values of another source, and accepts all
+// of them.
 func (c *component) accepts(entry *spec.Entry) bool {
 	_, known := c.Values[entryKey(entry)]
 	return known || c.source != "" && entry != nil

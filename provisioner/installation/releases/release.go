@@ -157,9 +157,8 @@ func (c *component) checkProfiles(report func(string, ...any)) {
 	}
 }
 
-// checkObjects fills the manifests with sample values and reports objects that cannot be installed. These are invalid objects,
-// objects that belong to two components and would overwrite each other, and Jobs that Kubernetes deletes after they finish,
-// because the installer would recreate and rerun such a Job repeatedly.
+// checkObjects fills the manifests with sample values and reports objects that cannot be installed. These are invalid objects, and those
+// that installation.Owners rejects.
 func (r *release) checkObjects(report func(string, ...any)) {
 	owners := installation.Owners{}
 	for _, component := range r.Components {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// sourceScheme is the beginning of every source, by which Manifests recognizes it.
+	// sourceScheme is the prefix of every source, by which Manifests recognizes a source.
 	sourceScheme = "https://"
 	// sourceDigest is the name of the digest in the fragment of a source.
 	sourceDigest = "sha256="
@@ -16,8 +16,8 @@ const (
 	digestLength = 64
 )
 
-// source is the address of a component's manifests outside the release. The digest pins the content, so that every call and every
-// replica gets the same.
+// source is the address of a component's manifests outside the release. The digest pins the content, so that it is the same for every
+// call and every replica.
 type source struct {
 	// address has no fragment.
 	address string
@@ -26,8 +26,8 @@ type source struct {
 	digest string
 }
 
-// parseSource parses a source such as https://example.com/manifests.tgz#sha256=… . The address has neither credentials nor a query,
-// because it appears in responses and messages.
+// parseSource parses a source such as https://example.com/manifests.tgz#sha256=… . It rejects addresses with credentials or a query,
+// because addresses appear in responses and messages.
 func parseSource(text string) (source, error) {
 	parsed, err := url.Parse(text)
 

@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// largestSource and largestUnpacked bound a file and its unpacked content, in bytes. All YAML files of a source are in memory while
+	// largestSource and largestUnpacked limit a file and its unpacked content, in bytes. All YAML files of a source are in memory while
 	// its component is applied.
 	largestSource   = 8 << 20
 	largestUnpacked = 32 << 20
 
-	// sourceTimeout bounds a download with its redirects.
+	// sourceTimeout limits a download, including its redirects.
 	sourceTimeout = time.Minute
 	maxRedirects  = 5
-	// maxDownloads bounds the concurrent downloads of a replica.
+	// maxDownloads limits the concurrent downloads of a replica.
 	maxDownloads = 4
 
-	// singleManifest is the name in the cache of a source that is one YAML file.
+	// singleManifest is the file name in the cache for a source that is a single YAML file.
 	singleManifest = "manifest.yaml"
 )
 
@@ -43,13 +43,13 @@ const (
 type SourcesOptions struct {
 	// Cache is a folder for downloaded sources. Replicas can share it. Sources in the folder are not downloaded again.
 	Cache string
-	// CacheSize bounds the sources in the cache, in bytes; 0 means 1 GiB. See Sweep.
+	// CacheSize limits the sources in the cache, in bytes; 0 means 1 GiB. See Sweep.
 	CacheSize int64
-	// Networks are allowed in addition to public addresses.
+	// Networks contains non-public networks from which downloads are allowed.
 	Networks networks.Networks
-	// Timeout bounds a download; 0 means a minute.
+	// Timeout limits a download; 0 means a minute.
 	Timeout time.Duration
-	// Authorities sign the certificates of the servers. Nil means those of the system.
+	// Authorities are the CA certificates that servers must be signed by. Nil means those of the system.
 	Authorities *x509.CertPool
 }
 
@@ -73,12 +73,12 @@ func NewSources(options SourcesOptions) *Sources {
 	}
 
 	transport := options.Networks.Transport(timeout)
-	transport.DisableKeepAlives, transport.DisableCompression = true, true // the digest is that of the file
+	transport.DisableKeepAlives, transport.DisableCompression = true, true // the digest is of the uncompressed response
 	transport.TLSClientConfig = &tls.Config{RootCAs: options.Authorities, MinVersion: tls.VersionTLS12}
 
 	return &Sources{cache: options.Cache, size: cmp.Or(options.CacheSize, cacheSize), downloads: make(chan struct{}, maxDownloads), client: &http.Client{
 		Transport: transport, Timeout: timeout,
-		// A redirect carries no credentials, its address is checked as any other, and the digest pins the content.
+		// A redirect is safe: it carries no credentials, its address is checked like any other, and the digest pins the content.
 		CheckRedirect: func(request *http.Request, via []*http.Request) error {
 			if request.URL.Scheme != "https" || len(via) > maxRedirects {
 				return errRedirect
@@ -116,7 +116,7 @@ func (s *Sources) files(ctx context.Context, from source) ([]installation.Manife
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// provide downloads a source unless it is in the cache, and records that it is used.
+// provide downloads a source unless it is in the cache, and records the use.
 func (s *Sources) provide(ctx context.Context, from source, folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		touch(folder)
@@ -133,8 +133,8 @@ func (s *Sources) provide(ctx context.Context, from source, folder string) error
 	return nil
 }
 
-// fetch downloads and unpacks a source into a temporary folder, which it then renames, so that a crash or a damaged download never
-// leaves an incomplete source in the cache. The file is unpacked after its digest was verified.
+// fetch downloads and unpacks a source into a temporary folder, which it then renames, so that a crash or a damaged download never leaves
+// an incomplete source in the cache. The file is unpacked only after its digest is verified.
 func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 	select {
 	case s.downloads <- struct{}{}:
@@ -235,7 +235,8 @@ func (s *Sources) download(ctx context.Context, from source, to string) error {
 	return nil
 }
 
-// refused returns the error for a response without the file. A server that is overloaded or fails may recover.
+// refused returns the error for a response without the file. It is transient if the server is overloaded or fails, because it may
+// recover.
 func refused(from source, status int) error {
 	kind := failure.Permanent
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
@@ -246,8 +247,8 @@ func refused(from source, status int) error {
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// unreachable returns the error of a download without a complete response. Its texts are fixed, because the errors of the transport may
-// quote redirects with credentials.
+// unreachable returns the error of a download without a complete response. Its texts are fixed, because transport errors may quote
+// redirects that contain credentials.
 func unreachable(from source, err error) error {
 	kind, text := failure.Transient, "the connection failed"
 	timeout := net.Error(nil)

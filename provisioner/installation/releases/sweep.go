@@ -14,11 +14,11 @@ import (
 const (
 	// cacheSize is the default of SourcesOptions.CacheSize.
 	cacheSize = 1 << 30
-	// keptFor is the time after its last use during which a source stays in the cache whatever its size, because a replica may be
-	// reading it. A folder of a download or of a removal that is older belongs to a replica that has died.
+	// keptFor is how long a source stays in the cache after its last use, even if the cache is too large, because a replica may be
+	// reading it. A temporary folder of a download or removal that is older belongs to a replica that has died.
 	keptFor = time.Hour
 
-	// prefixPartial and prefixRemoved begin the names of the folders of downloads and removals in progress.
+	// prefixPartial and prefixRemoved are the prefixes of the temporary folders for downloads and removals in progress.
 	prefixPartial = ".partial-"
 	prefixRemoved = ".removed-"
 )
@@ -30,15 +30,15 @@ type cached struct {
 	size   int64
 }
 
-// touch records that the source is used. On a file system that cannot be written, nothing is ever removed either.
+// touch records a use of the source. It ignores errors: on a read-only file system, Sweep removes nothing either.
 func touch(folder string) {
 	now := time.Now()
 	_ = os.Chtimes(folder, now, now)
 }
 
-// Sweep bounds the cache: it removes the sources that were not used for the longest time until the others fit into the size. Sources
-// that were used within an hour stay. It also removes what replicas that died have left. Files that it does not know stay. Every fetch
-// of a source ends with a Sweep. Problems are ignored, because the next Sweep tries again.
+// Sweep limits the size of the cache: it removes the least recently used sources until the others fit. It keeps sources that were used
+// within the last hour. It also removes the temporary folders of replicas that died, and keeps files that it does not know. Sweep runs
+// after every fetch of a source. It ignores errors, because the next Sweep tries again.
 func (s *Sources) Sweep() {
 	entries, err := os.ReadDir(s.cache)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Sources) Sweep() {
 	}
 }
 
-// discard removes a source. It renames the folder first, so that nobody reads a part of the source.
+// discard removes a source. It renames the folder first, so that nobody reads an incomplete source.
 func (s *Sources) discard(folder string) bool {
 	removed, err := os.MkdirTemp(s.cache, prefixRemoved)
 	if err != nil {
@@ -92,14 +92,14 @@ func (s *Sources) discard(folder string) bool {
 	return os.Rename(folder, filepath.Join(removed, "content")) == nil
 }
 
-// isDigest reports whether the name is that of a source in the cache.
+// isDigest reports whether the name is the name of a source in the cache.
 func isDigest(name string) bool {
 	decoded, err := hex.DecodeString(name)
 
 	return err == nil && len(decoded) == sha256.Size
 }
 
-// sizeOf returns the size of the files in a folder. Files that disappear meanwhile do not count.
+// sizeOf returns the size of the files in a folder. It ignores files that disappear in the meantime.
 func sizeOf(folder string) int64 {
 	var size int64
 
