@@ -28,7 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// StartTimeout is how long the start of an API server may take: some tests start theirs while the machine compiles others.
+// StartTimeout is how long the start of an API server may take: the machine may compile other tests at the same time.
 const StartTimeout = 4 * time.Minute
 
 // Main starts an API server, stores its configuration in config, runs the tests of a package and stops the API server. It returns
@@ -131,7 +131,7 @@ func repository() (string, error) {
 	}
 }
 
-// Scheme returns the kinds of Kubernetes and of the API of the bundle provisioner.
+// Scheme returns a scheme with the kinds of Kubernetes and of the API of the bundle provisioner.
 func Scheme(tb testing.TB) *k8sruntime.Scheme {
 	tb.Helper()
 
@@ -208,9 +208,9 @@ func Token(tb testing.TB, config *rest.Config, namespace, account string, roles 
 }
 
 const (
-	// patience is how long Eventually waits for a change. The API server of the tests shares two cores with other tests.
+	// patience is how long Eventually waits for a change. The API server may share two cores with other tests.
 	patience = 4 * time.Minute
-	// limit is how long it waits in all.
+	// limit is how long Eventually waits in total.
 	limit = 15 * time.Minute
 )
 

@@ -23,12 +23,12 @@ const (
 	reviewTimeout = 10 * time.Second
 	// remembered is the number of results of reviews that are cached.
 	remembered = 4096
-	// maxDenial bounds the time for which a denial is cached, so that a new role soon works.
+	// maxDenial is the maximum time for which a denial is cached, so that a new role takes effect soon.
 	maxDenial = 10 * time.Second
 )
 
-// Access authenticates and authorizes requests by reviews of the API server. The filter of controller-runtime does the same, but responds 500 to
-// invalid tokens, and its caches have fixed times.
+// Access authenticates and authorizes requests by reviews of the API server. The filter of controller-runtime does the same, but it
+// responds to invalid tokens with 500, and the lifetimes of its caches are fixed.
 type Access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
@@ -46,7 +46,7 @@ type question struct {
 	verb, path string
 }
 
-// NewAccess returns an Access that caches permissions for the given time. After that time, a revoked token or role has an effect.
+// NewAccess returns an Access that caches permissions for the given time. Revoking a token or a role takes effect after that time.
 func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Access, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
@@ -69,8 +69,8 @@ func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Acc
 	}, nil
 }
 
-// Protect passes permitted requests to the next handler. It responds 401 without a valid token, 403 without a role for the path and the method, and
-// 503 if the API server cannot say.
+// Protect passes permitted requests to the next handler. It responds with 401 if there is no valid token, with 403 if no role permits the
+// path and the method, and with 503 if the API server cannot decide.
 func (a *Access) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, found := bearerToken(r)

@@ -16,8 +16,8 @@ const (
 	maxServers = 64
 )
 
-// breakers has a circuit breaker for each content server: while a server does not respond, or rejects the token, one call per pause is made for all
-// Bundles.
+// breakers contains a circuit breaker for each content server. While a server does not respond or rejects the token, it receives only one
+// call per pause, for all Bundles together.
 type breakers struct {
 	next  http.RoundTripper
 	pause time.Duration
@@ -58,7 +58,8 @@ func (b *breakers) of(host string) http.RoundTripper {
 	return b.servers[host]
 }
 
-// fault returns why a response is a failure of the server. A replica without the content of a Bundle works: it says when it will have it.
+// fault returns the reason why a response is a failure of the server, or "". A replica that does not have the content of a Bundle yet is
+// working: its response says when to try again.
 func fault(response *http.Response) string {
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:

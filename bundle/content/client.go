@@ -20,27 +20,28 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// ErrUnavailable is the error of content that the server does not have now. A later call may succeed.
+// ErrUnavailable reports content that the server does not have yet. A later call may succeed.
 var ErrUnavailable = errors.New("the content is not available now")
 
 const defaultPause = 10 * time.Second
 
 // ClientOptions configures a Client.
 type ClientOptions struct {
-	// Token authenticates the client. TokenFile contains one that is replaced from time to time. Set one of them.
+	// Token authenticates the client. TokenFile names a file with a token, which is read again when it changes. Set one of the two.
 	Token, TokenFile string
-	// CA contains the authorities of the server in PEM form, and CAFile names a file with them. Without both, the authorities of the system count.
+	// CA contains the CA certificates for the server in PEM form, and CAFile names a file with them. Without both, those of the system
+	// apply.
 	CA     []byte
 	CAFile string
-	// Timeout bounds a call.
+	// Timeout limits a call.
 	Timeout time.Duration
 	// Pause is the time between calls to a server that does not respond; 0 means 10 seconds.
 	Pause time.Duration
-	// Limits bound the content.
+	// Limits apply to the content.
 	Limits archive.Limits
 }
 
-// Client fetches the content of Bundles, whatever provisioner serves it.
+// Client fetches the content of Bundles from any provisioner that serves it.
 type Client struct {
 	http    *http.Client
 	timeout time.Duration
@@ -60,7 +61,7 @@ func NewClient(options ClientOptions) (*Client, error) {
 	connection.Transport = &breakers{
 		next: connection.Transport, pause: cmp.Or(options.Pause, defaultPause), servers: map[string]http.RoundTripper{},
 	}
-	// The client sends its token, so it follows no redirects to other servers.
+	// The client sends its token, so it must not follow redirects to other servers.
 	connection.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 	return &Client{http: connection, timeout: options.Timeout, limits: options.Limits}, nil
@@ -69,9 +70,9 @@ func NewClient(options ClientOptions) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fetch writes the content of a Bundle into a folder. The content must have the digest of the Bundle's status; an empty one, as of the Bundles of
-// other provisioners, is not compared. The error is ErrUnavailable if another call may succeed. After an error, the folder may contain a part
-// of the content.
+// Fetch writes the content of a Bundle into a folder. The content must have the digest in the Bundle's status. An empty digest, as other
+// provisioners have, is not compared. The error is ErrUnavailable if a later call may succeed. After an error, the folder may contain a
+// part of the content.
 func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
 	address, err := url.Parse(contentURL)
 	if err != nil || address.Scheme != "https" || address.Host == "" {
@@ -97,7 +98,7 @@ func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.
 	}
 
 	hash := sha256.New()
-	// Extract reads to the end of the archive, and the rest, if any, also counts for the digest.
+	// Extract reads the archive to its end. Data after the archive also counts for the digest.
 	body := io.TeeReader(io.LimitReader(response.Body, c.limits.CompressedBytes+1), hash)
 
 	if err := archive.Extract(ctx, body, into, c.limits); err != nil {
@@ -115,7 +116,8 @@ func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.
 	return nil
 }
 
-// Upload sends an archive as the content of a Bundle with the source upload to the server with the address. It reports whether the content is new.
+// Upload sends an archive to the server with the given address, as the content of a Bundle with the source upload. It reports whether the
+// content is new.
 func (c *Client) Upload(ctx context.Context, server, bundle string, content io.Reader, size int64) (created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -143,7 +145,7 @@ func (c *Client) Upload(ctx context.Context, server, bundle string, content io.R
 	}
 }
 
-// problem describes a response that is no success.
+// problem describes a response that does not report success.
 func problem(response *http.Response) error {
 	const maxText = 1 << 10
 

@@ -1,8 +1,8 @@
-// Package content serves the content of Bundles to authorized clients, accepts uploads, and has the client for both.
+// Package content serves the content of Bundles to authorized clients and accepts uploads. It also contains the client for both.
 //
 //	GET /bundles/<name>.tgz   the content of an unpacked Bundle, also HEAD and ranges; the ETag is its digest
 //	PUT /uploads/<name>.tgz   the content of a Bundle with the source upload
 //
 // The API server of the cluster authenticates the bearer token of each request by a TokenReview and authorizes path and method by a
-// SubjectAccessReview. The ClusterRoles bundle-reader and bundle-uploader in resources/rbac permit one of the two each.
+// SubjectAccessReview. The ClusterRoles bundle-reader and bundle-uploader in resources/rbac each permit one of the two.
 package content

@@ -22,7 +22,7 @@ import (
 const (
 	bundlesPath = "/bundles/"
 	uploadsPath = "/uploads/"
-	// transferTimeout bounds the time of a download or upload.
+	// transferTimeout limits the duration of a download or upload.
 	transferTimeout = 10 * time.Minute
 	// readTimeout bounds a call to the API server.
 	readTimeout = 10 * time.Second
@@ -30,31 +30,31 @@ const (
 	retryAfter = 2
 )
 
-// paths matches the paths that the server has. Nothing else of a path reaches the store.
+// paths matches the valid paths. No other path reaches the store.
 var paths = regexp.MustCompile(`^(/bundles/|/uploads/)([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.tgz$`)
 
 // errTooLarge ends an upload that is larger than permitted.
 var errTooLarge = errors.New("the upload is too large")
 
-// Store has the content of Bundles and the uploads. The error for a missing file is fs.ErrNotExist.
+// Store contains the content of Bundles and the uploads. The error for a missing file is fs.ErrNotExist.
 type Store interface {
 	Open(digest string) (content io.ReadSeekCloser, size int64, err error)
-	// PutUpload replaces the upload for a Bundle. It keeps the former one if reading fails.
+	// PutUpload replaces the upload for a Bundle. If reading the content fails, the previous upload stays.
 	PutUpload(bundle string, content io.Reader) (changed bool, err error)
 	OpenUpload(bundle string) (content io.ReadCloser, err error)
 }
 
 // Options configures a Server. All fields are required.
 type Options struct {
-	// Bundles reads Bundles from a cache. Live has no cache, and reads those that are missing or not unpacked there: after a restart of the API server,
-	// the watch of a replica may resume later than that of the replica that has unpacked the Bundle.
+	// Bundles reads Bundles from a cache. Live reads without a cache, for Bundles that are missing or not unpacked in the cache: after a
+	// restart of the API server, the watch of this replica may resume later than the watch of the replica that has unpacked the Bundle.
 	Bundles, Live client.Reader
 	Store         Store
 	// Ours reports whether the provisioner unpacks Bundles of a class.
 	Ours func(class string) bool
 	// Fill fetches the missing content of an unpacked Bundle in the background.
 	Fill func(bundle *v1alpha1.Bundle)
-	// Uploaded reports a new upload.
+	// Uploaded is called for each new upload.
 	Uploaded func(bundle string)
 	// Leading reports whether uploads reach the controller: only the leader reads them.
 	Leading func() bool
@@ -92,7 +92,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bundle returns a Bundle of our classes. It responds and returns nil if there is none.
+// bundle returns a Bundle of our classes. If there is none, it sends the response and returns nil.
 func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1alpha1.Bundle {
 	bundle, key := &v1alpha1.Bundle{}, client.ObjectKey{Name: name}
 
@@ -207,7 +207,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// complete reports whether this replica has all that an unpacked Bundle was uploaded with. If not, the same upload restores it.
+// complete reports whether this replica has the content of an unpacked Bundle. If not, a repeated upload of the same content restores it.
 func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
 	content, _, err := s.options.Store.Open(bundle.Status.Digest)
 	if err == nil {
@@ -217,7 +217,7 @@ func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// compare responds to another upload for an unpacked Bundle, whose content cannot change.
+// compare responds to another upload for an unpacked Bundle, whose content cannot change anymore.
 func (s *Server) compare(w http.ResponseWriter, body io.Reader, name string) {
 	conflict := "the Bundle " + name + " is unpacked, and its content cannot change: create another Bundle"
 

@@ -12,7 +12,7 @@ import (
 // kindCSV describes an operator of Operator Lifecycle Manager.
 const kindCSV = "ClusterServiceVersion"
 
-// clusterServiceVersion has the fields of the kind that an installation needs.
+// clusterServiceVersion contains the fields of the kind that an installation needs.
 type clusterServiceVersion struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -36,7 +36,7 @@ type installMode struct {
 	Supported bool   `json:"supported"`
 }
 
-// strategy has the objects of the install strategy "deployment".
+// strategy contains the objects of the install strategy "deployment".
 type strategy struct {
 	Deployments        []deployment `json:"deployments"`
 	Permissions        []permission `json:"permissions"`
@@ -46,7 +46,7 @@ type strategy struct {
 type deployment struct {
 	Name  string            `json:"name"`
 	Label map[string]string `json:"label"`
-	// Spec is that of a Deployment. It is passed on as it is.
+	// Spec is the spec of a Deployment. It is passed on unchanged.
 	Spec map[string]any `json:"spec"`
 }
 

@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// masked is the file with texts that messages must not contain: a list of strings in JSON. It is optional, and an addition to plain+v0.
+// masked is the file with texts that messages must not contain: a list of strings in JSON. It is optional. rukpak's plain+v0 does not
+// have this file.
 const masked = "metadata/masked.json"
 
-// shortest is the length of the shortest value of a Secret that is masked. A shorter one would occur in many words.
+// shortest is the length of the shortest value of a Secret that is masked. Shorter values would occur in many words.
 const shortest = 4
 
 // Masked returns the texts of a bundle that messages must not contain: those that the file metadata/masked.json lists, and the values of
@@ -42,7 +43,7 @@ func IsSecret(object *unstructured.Unstructured) bool {
 	return object.GetAPIVersion() == "v1" && object.GetKind() == "Secret"
 }
 
-// SecretValues returns the values of a Secret in plain text, without the very short ones, and nothing for other objects.
+// SecretValues returns the values of a Secret in plain text, except very short ones. It returns nothing for other objects.
 func SecretValues(secret *unstructured.Unstructured) (values []string) {
 	if !IsSecret(secret) {
 		return nil

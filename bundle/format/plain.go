@@ -19,8 +19,8 @@ import (
 // manifests is the folder of the objects.
 const manifests = "manifests"
 
-// Plain is the format plain+v0: a folder manifests without subfolders. Each of its files contains objects in YAML or JSON, in any number of
-// documents. There is at least one object. Other folders are ignored.
+// Plain is the format plain+v0: a folder manifests without subfolders. Each of its files contains objects in YAML or JSON, in any number
+// of documents. A bundle contains at least one object. Other folders are ignored.
 type Plain struct{}
 
 // Convert checks the bundle and returns it unchanged.
@@ -30,7 +30,7 @@ func (Plain) Convert(_ context.Context, bundle fs.FS) (fs.FS, error) {
 	return bundle, err
 }
 
-// Objects returns the objects of a plain+v0 bundle in the order of the file names. The items of a List take its place. Errors name the file,
+// Objects returns the objects of a plain+v0 bundle in the order of the file names. A List is replaced by its items. Errors name the file,
 // and the line if it is known.
 func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	entries, err := fs.ReadDir(bundle, manifests)
@@ -81,7 +81,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// identity is the same for two objects that cannot exist next to each other.
+// identity returns the same text for two objects that cannot exist at the same time.
 func identity(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind().GroupKind()
 	if object.GetNamespace() == "" {
@@ -91,7 +91,8 @@ func identity(object *unstructured.Unstructured) string {
 	return kind.String() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// Decode returns the objects of all documents in a file. JSON is YAML, except that a file may contain several JSON objects in a row.
+// Decode returns the objects of all documents in a file. JSON is valid YAML, except for files with several JSON objects in a row, which
+// are also accepted.
 func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	if trimmed := bytes.TrimSpace(content); len(trimmed) > 0 && trimmed[0] == '{' {
 		if objects, err := decodeJSON(trimmed); err == nil {
@@ -120,7 +121,7 @@ func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// decodeJSON returns the objects of a file with JSON objects only.
+// decodeJSON returns the objects of a file that contains only JSON objects.
 func decodeJSON(content []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
@@ -207,8 +208,8 @@ func flatten(object *unstructured.Unstructured) ([]*unstructured.Unstructured, e
 	return objects, nil
 }
 
-// check rejects objects that no API server accepts. It also rejects objects without a name, for example with generateName: they could not
-// be found again.
+// check rejects objects that no API server accepts. It also rejects objects without a name, for example with generateName, because they
+// could not be found again.
 func check(object *unstructured.Unstructured) error {
 	switch {
 	case object.GetAPIVersion() == "":
@@ -222,7 +223,7 @@ func check(object *unstructured.Unstructured) error {
 	}
 }
 
-// Distinct fails if two of the objects are the same one.
+// Distinct fails if two of the objects are the same object.
 func Distinct(objects []*unstructured.Unstructured) error {
 	seen := map[string]bool{}
 

@@ -24,9 +24,9 @@ const (
 	manifestFile = "manifest.yaml"
 )
 
-// Registry is the format registry+v1 of Operator Lifecycle Manager: metadata/annotations.yaml has the name of the package, and the folder
-// manifests contains one ClusterServiceVersion, CustomResourceDefinitions and other objects. The operator must support the install mode
-// AllNamespaces, without APIServices and webhooks.
+// Registry is the format registry+v1 of Operator Lifecycle Manager: metadata/annotations.yaml contains the name of the package, and the
+// folder manifests contains one ClusterServiceVersion, CustomResourceDefinitions and other objects. The operator must support the install
+// mode AllNamespaces, and must not need APIServices or webhooks.
 type Registry struct{}
 
 // Convert returns a plain+v0 bundle that installs the operator for all namespaces. Equal bundles have equal results.
@@ -90,7 +90,7 @@ func readMetadata(bundle fs.FS) (metadata, error) {
 	return found, nil
 }
 
-// installNamespace returns the namespace that the bundle suggests, or one with the name of the package.
+// installNamespace returns the namespace that the bundle suggests, or a namespace named after the package.
 func (m metadata) installNamespace(operator *clusterServiceVersion) (string, error) {
 	namespace := cmp.Or(operator.Metadata.Annotations[namespaceAnnotation], m.Annotations[namespaceAnnotation], m.Annotations[packageAnnotation]+"-system")
 
@@ -102,7 +102,7 @@ func (m metadata) installNamespace(operator *clusterServiceVersion) (string, err
 	return namespace, nil
 }
 
-// plainBundle returns a bundle with one manifest. It is a zip archive in memory, which implements fs.FS.
+// plainBundle returns a bundle with one manifest. The bundle is a zip archive in memory, whose reader implements fs.FS.
 func plainBundle(objects []*unstructured.Unstructured) (fs.FS, error) {
 	var archive bytes.Buffer
 

@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// targetAnnotation has the namespaces that an operator watches. It is empty for all namespaces.
+	// targetAnnotation contains the namespaces that an operator watches. It is empty if the operator watches all namespaces.
 	targetAnnotation = "olm.targetNamespaces"
-	// defaultAccount exists in each namespace.
+	// defaultAccount is the ServiceAccount that exists in each namespace.
 	defaultAccount = "default"
 	maxRoleName    = 63
 )
 
-// namespaced has the kinds that a registry+v1 bundle may contain besides its ClusterServiceVersion, and whether they are in a namespace.
+// namespaced lists the kinds that a registry+v1 bundle may contain besides its ClusterServiceVersion, with true for those that have a
+// namespace.
 var namespaced = map[string]bool{ //nolint:gochecknoglobals // a constant table
 	"CustomResourceDefinition": false,
 	"ClusterRole":              false,
@@ -44,7 +45,7 @@ var namespaced = map[string]bool{ //nolint:gochecknoglobals // a constant table
 	"VerticalPodAutoscaler":    true,
 }
 
-// render returns the objects of the operator and the others, sorted by kind in the order of an installation, then by name.
+// render returns the objects of the operator and the others, sorted by kind, in the order of installation, and then by name.
 func render(operator *clusterServiceVersion, others []*unstructured.Unstructured, namespace string) ([]*unstructured.Unstructured, error) {
 	objects := map[string]*unstructured.Unstructured{}
 
@@ -109,7 +110,7 @@ func compare(a, b *unstructured.Unstructured) int {
 	return strings.Compare(identity(a), identity(b))
 }
 
-// objects returns what the ClusterServiceVersion stands for: the install namespace, accounts, roles and Deployments.
+// objects returns the objects that the ClusterServiceVersion describes: the install namespace, accounts, roles and Deployments.
 func (o *clusterServiceVersion) objects(namespace string) ([]*unstructured.Unstructured, error) {
 	install, accounts := o.Spec.Install.Spec, map[string]bool{}
 
@@ -156,8 +157,8 @@ func (o *clusterServiceVersion) objects(namespace string) ([]*unstructured.Unstr
 	return append(objects, deployments...), nil
 }
 
-// clusterPermissions returns the permissions for the whole cluster. In the install mode AllNamespaces, permissions for a namespace are among
-// them, and include to read namespaces. Equal permissions occur once.
+// clusterPermissions returns the permissions for the whole cluster. In the install mode AllNamespaces, they include the permissions for a
+// namespace, extended by the permission to read namespaces. Equal permissions occur only once.
 func (o *clusterServiceVersion) clusterPermissions() []permission {
 	all := slices.Clone(o.Spec.Install.Spec.ClusterPermissions)
 
@@ -237,7 +238,7 @@ func (o *clusterServiceVersion) deployment(from deployment, namespace string) (*
 	maps.Copy(annotations, template)
 	annotations[targetAnnotation] = ""
 
-	// Operators read the annotation of their Pod.
+	// Operators read this annotation of their Pods.
 	if err := unstructured.SetNestedField(spec, "", "template", "metadata", "annotations", targetAnnotation); err != nil {
 		return nil, "", err
 	}

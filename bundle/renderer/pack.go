@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// pack writes the files of a bundle as a tar archive. A link to a file becomes a copy of the file; other links are not accepted.
+// pack writes the files of a bundle as a tar archive. It replaces a link to a file with a copy of the file, and rejects other links.
 func pack(bundle fs.FS, to io.Writer, limit int64) error {
 	archive := tar.NewWriter(to)
 

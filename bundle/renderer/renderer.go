@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ProcessName is the first argument of a process that renders. Its executable then calls nothing but engines.Main.
+// ProcessName is the first argument of a process that renders. The executable then only calls engines.Main.
 const ProcessName = "bundle-renderer"
 
 // Exit codes of a process that renders.
@@ -29,25 +29,25 @@ const (
 	ExitInvalid = 3
 	// ExitTimeout means that the process has ended itself, because its parent did not.
 	ExitTimeout = 4
-	// exitFatal is the code of Go's runtime after a fatal error: the stack or the memory has reached its limit. Without memory, the
-	// runtime may fail in any way, so its message says nothing more.
+	// exitFatal is the code of Go's runtime after a fatal error: the stack or the memory has reached its limit. Because the runtime may
+	// fail in any way when it has no memory, its message is not reliable.
 	exitFatal = 2
 )
 
 const (
-	// maxMessage bounds the text of the standard error of a process, in bytes.
+	// maxMessage limits the text that is kept of the standard error of a process, in bytes.
 	maxMessage = 8 << 10
 	// waitDelay is the time after which the pipes of an ended process are closed.
 	waitDelay = 2 * time.Second
 )
 
-// Options bound renderings. All fields are required.
+// Options limit renderings. All fields are required.
 type Options struct {
-	// Timeout bounds the time of a rendering.
+	// Timeout limits the time of a rendering.
 	Timeout time.Duration
-	// Memory bounds the memory of a process in bytes. It has an effect on Linux.
+	// Memory limits the memory of a process in bytes. It has an effect only on Linux.
 	Memory int64
-	// Input and Output bound the sum of the sizes of the bundle's files, and that of the rendered objects as JSON, in bytes.
+	// Input limits the total size of the bundle's files, and Output limits the size of the rendered objects as JSON, in bytes.
 	Input, Output int64
 	// Processes is the maximum number of concurrent renderings.
 	Processes int
@@ -62,7 +62,7 @@ func DefaultOptions() Options {
 type Renderer struct {
 	options Options
 	slots   chan struct{}
-	// executable is the program to run; tests replace it.
+	// executable returns the path of the program to run. Tests replace it.
 	executable func() (string, error)
 }
 
@@ -88,22 +88,23 @@ type Release struct {
 
 // Request is the first line that a process reads, as JSON. The files of the bundle follow as a tar archive.
 type Request struct {
-	// Chart is set if the bundle is a chart to check, Release too if it is one to render. Otherwise, it is a kustomization.
+	// Chart is set if the bundle is a chart. Release is also set if the chart must be rendered and not only checked. If Chart is not set,
+	// the bundle is a kustomization.
 	Chart   bool     `json:"chart"`
 	Release *Release `json:"release"`
-	// Timeout and Memory are those of Options.
+	// Timeout and Memory have the values of Options.
 	Timeout time.Duration `json:"timeout"`
 	Memory  int64         `json:"memory"`
 }
 
-// CheckChart loads a chart. Its error describes the fault of the chart, unless it has the kind failure.Transient.
+// CheckChart loads a chart. Its error describes a fault of the chart, unless the error is failure.Transient.
 func (r *Renderer) CheckChart(ctx context.Context, bundle fs.FS) error {
 	_, err := r.run(ctx, Request{Chart: true}, bundle)
 
 	return err
 }
 
-// Chart returns the objects of a release, those of the folder crds first, then in the order of the file names.
+// Chart returns the objects of a release, first those of the folder crds, then those of the templates in the order of the file names.
 func (r *Renderer) Chart(ctx context.Context, bundle fs.FS, release Release) ([]*unstructured.Unstructured, error) {
 	return r.run(ctx, Request{Chart: true, Release: &release}, bundle)
 }
@@ -169,7 +170,7 @@ func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
 	return &input, pack(bundle, &input, r.options.Input)
 }
 
-// explain converts the end of a process to an error.
+// explain converts the failure of a process to an error.
 func (r *Renderer) explain(err error, message string) error {
 	ended, started := errors.AsType[*exec.ExitError](err)
 
@@ -220,7 +221,7 @@ type bounded struct {
 	overflown bool
 }
 
-// Write implements io.Writer. It accepts everything, so that the process does not fail for another reason before it is ended.
+// Write implements io.Writer. It never fails, so that the process does not fail for another reason before it is killed.
 func (b *bounded) Write(content []byte) (int, error) {
 	if int64(b.kept.Len())+int64(len(content)) > b.limit {
 		b.overflown = true

@@ -24,8 +24,9 @@ const (
 	renewalTime = 30 * 24 * time.Hour
 )
 
-// selfSigned returns the self-signed certificate in the folder and its key. It writes new ones, valid for a year, if the folder has none for the
-// host of the address that stays valid for 30 days. So clients that trust the certificate trust the service after a restart, too.
+// selfSigned returns the self-signed certificate in the folder and its key. If the folder has no certificate for the host of the address
+// that is valid for another 30 days, it writes a new certificate and key, valid for a year. The certificate thus survives a restart, and
+// clients that trust it need no change.
 func selfSigned(folder, externalAddress string) (certFile, keyFile string, err error) {
 	address, err := url.Parse(externalAddress)
 	if err != nil {

@@ -23,7 +23,8 @@ type configMapSource struct {
 	objects objects
 }
 
-// Fetch implements Fetcher. ConfigMaps have no digest that the source could pin; the controller remembers that of the content.
+// Fetch implements Fetcher. ConfigMaps have no digest that the source could pin. The controller compares the digest of the content
+// instead.
 func (s *configMapSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
@@ -40,7 +41,7 @@ func (s *configMapSource) Fetch(ctx context.Context, request Request, into *os.R
 	return Result{Resolved: request.Source}, tree.Close()
 }
 
-// add writes the keys of a ConfigMap. The owners are the ConfigMaps of the files so far.
+// add writes the keys of a ConfigMap. owners maps the files written so far to their ConfigMaps.
 func (s *configMapSource) add(ctx context.Context, tree *archive.Tree, source v1alpha1.ConfigMapSource, owners map[string]string) error {
 	folder := path.Clean(source.Path)
 	if source.Path != "" && !fs.ValidPath(folder) {

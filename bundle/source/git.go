@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// gitCache bounds the objects of a repository in memory, in bytes.
+// gitCache limits the size of a repository's objects in memory, in bytes.
 const gitCache = 16 << 20
 
 // gitSource fetches a folder of a commit.
@@ -30,8 +30,8 @@ type gitSource struct {
 	objects objects
 }
 
-// Fetch implements Fetcher. The resolved source has the commit to which the branch or the tag refers now. Only this commit is fetched, if the
-// server permits it, and otherwise all branches and tags.
+// Fetch implements Fetcher. The resolved source contains the commit to which the branch or the tag currently refers. Fetch downloads only
+// this commit if the server permits it, and otherwise all branches and tags.
 func (s *gitSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (s *gitSource) download(ctx context.Context, server gitServer, ref v1alpha1
 	return commitOf(storage, wants[0])
 }
 
-// wanted returns the objects to ask for, and whether their history can be left out.
+// wanted returns the objects to request, and whether their history can be omitted.
 func wanted(advertised *packp.AdvRefs, ref v1alpha1.GitRef) (wants []plumbing.Hash, shallow bool, err error) {
 	name := "refs/heads/" + ref.Branch
 	if ref.Tag != "" {
@@ -160,7 +160,7 @@ func noCommit(commit plumbing.Hash) error {
 	return transient("the repository has no commit %s in its branches and tags", commit)
 }
 
-// commitOf returns the commit of a hash, which may be that of a tag.
+// commitOf returns the commit with the hash, or the commit to which the tag with the hash refers.
 func commitOf(storage storer.EncodedObjectStorer, hash plumbing.Hash) (*object.Commit, error) {
 	const longest = 10
 

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// maxObjects bounds the objects of a repository: their index is in memory.
+	// maxObjects limits the number of objects in a repository, because their index is in memory.
 	maxObjects = 500_000
-	// deltaHeader is the most that the two sizes at the start of a delta need, in bytes.
+	// deltaHeader is the maximum length of the two sizes at the start of a delta, in bytes.
 	deltaHeader = 2 * binary.MaxVarintLen64
 )
 
-// savePack stores the packfile of a response, checks it, and returns it for reading.
+// savePack stores the packfile from a response, checks it, and opens it for reading.
 func savePack(capabilities *capability.List, response io.Reader, folder string, limits archive.Limits) (*os.File, error) {
 	switch {
 	case capabilities.Supports(capability.Sideband64k):
@@ -57,8 +57,8 @@ func savePack(capabilities *capability.List, response io.Reader, folder string, 
 	return pack, nil
 }
 
-// checkPack rejects a packfile whose objects need more memory or time than permitted. go-git decompresses objects into memory, so their sizes
-// are checked first: those of objects are in their headers, and those of deltas at their start.
+// checkPack rejects a packfile whose objects need more memory or time than permitted. go-git decompresses objects into memory, so their
+// sizes are checked first. The size of an object is in its header, and the size of a delta is at its start.
 func checkPack(pack io.ReadSeeker, limits archive.Limits) error {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -80,7 +80,7 @@ func checkPack(pack io.ReadSeeker, limits archive.Limits) error {
 		return terminal("the repository has %d objects; at most %d are permitted", count, maxObjects)
 	}
 
-	left := 2 * largest // The history has objects besides those of the commit.
+	left := 2 * largest // The history contains objects in addition to those of the commit.
 
 	for range count {
 		header, err := scanner.NextObjectHeader()
@@ -126,7 +126,7 @@ func (p *prefix) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-// deltaSize returns the size of the object that a delta makes. It follows the size of the original object.
+// deltaSize returns the size of the object that a delta produces. In the delta, it follows the size of the original object.
 func (p *prefix) deltaSize() (uint64, bool) {
 	_, first := binary.Uvarint(p.start)
 	if first <= 0 {

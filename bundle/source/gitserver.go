@@ -23,7 +23,7 @@ type gitServer interface {
 	Close() error
 }
 
-// connect opens a connection to the repository, and returns the host for messages.
+// connect opens a connection to the repository. It also returns the host, for messages.
 func (s *gitSource) connect(ctx context.Context, source v1alpha1.GitSource, folder string) (gitServer, string, error) {
 	endpoint, err := transport.NewEndpoint(source.Repository)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *gitSource) connectHTTP(ctx context.Context, endpoint *transport.Endpoin
 	return &httpServer{session, client}, nil
 }
 
-// boundedTransport bounds responses. Lists of references are read into memory.
+// boundedTransport limits the size of responses, because lists of references are read into memory.
 type boundedTransport struct {
 	http.RoundTripper
 
@@ -110,7 +110,7 @@ func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// gitError explains an error of a connection. It does not quote the server.
+// gitError explains an error of a connection. It does not quote the response of the server.
 func gitError(ctx context.Context, host string, err error) error {
 	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		err = unexpected.Err

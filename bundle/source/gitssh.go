@@ -22,7 +22,8 @@ import (
 
 const defaultSSHPort = 22
 
-// sshServer is a connection over SSH. The client of go-git has no limit for the time of a handshake, and reads the configuration of the user.
+// sshServer is a connection over SSH. It replaces the client of go-git, which does not limit the time of a handshake and reads the
+// configuration of the user.
 type sshServer struct {
 	client *ssh.Client
 	input  io.WriteCloser
@@ -66,7 +67,7 @@ func (s *gitSource) connectSSH(ctx context.Context, endpoint *transport.Endpoint
 	return server, nil
 }
 
-// sshConfig returns the key, and the host keys that are accepted.
+// sshConfig returns the configuration with the key and the accepted host keys.
 func (s *gitSource) sshConfig(ctx context.Context, user, address string, authorization v1alpha1.Authorization, folder string) (*ssh.ClientConfig, error) {
 	if authorization.Secret.Name == "" {
 		return nil, terminal("a repository with SSH needs a Secret with the keys %s and %s in source.git.auth.secret", privateKeyKey, knownHostsKey)
@@ -98,7 +99,7 @@ func (s *gitSource) sshConfig(ctx context.Context, user, address string, authori
 		return config, nil
 	}
 
-	// The library reads files only.
+	// The library reads known hosts only from files.
 	file := filepath.Join(folder, "known_hosts")
 	if err := os.WriteFile(file, secret[knownHostsKey], 0o600); err != nil {
 		return nil, err

@@ -12,10 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// longestTarget bounds the target of a link, in bytes.
+// longestTarget limits the length of a link's target, in bytes.
 const longestTarget = 4096
 
-// writeCommit writes a folder of a commit. It resolves no links, so the folder itself cannot be one.
+// writeCommit writes a folder of a commit. It does not follow links, so the folder itself cannot be a link.
 func writeCommit(commit *object.Commit, directory string, into *os.Root, limits archive.Limits) error {
 	content, err := commit.Tree()
 	if err != nil {
@@ -38,7 +38,7 @@ func writeCommit(commit *object.Commit, directory string, into *os.Root, limits 
 	return errors.Join(writeTree(tree, content, "."), tree.Close())
 }
 
-// writeTree writes a folder with its content. The limits of the tree bound the recursion.
+// writeTree writes a folder and its content. The limits of the tree also limit the depth of the recursion.
 func writeTree(into *archive.Tree, from *object.Tree, folder string) error {
 	for _, entry := range from.Entries {
 		name := path.Join(folder, entry.Name)

@@ -33,7 +33,7 @@ const (
 
 	dockerImage = "application/vnd.docker.distribution.manifest.v2+json"
 	dockerList  = "application/vnd.docker.distribution.manifest.list.v2+json"
-	// dockerConfig is the type of the configuration of images that Docker builds.
+	// dockerConfig is the media type of the configuration of images that Docker builds.
 	dockerConfig = "application/vnd.docker.container.image.v1+json"
 
 	dockerHub = "docker.io"
@@ -46,8 +46,8 @@ type imageSource struct {
 	objects objects
 }
 
-// Fetch implements Fetcher. The resolved source has the digest to which the tag refers now. A reference with a digest is fetched by the digest,
-// and its tag is ignored. Signatures are verified for the digest that is fetched then.
+// Fetch implements Fetcher. The resolved source contains the digest to which the tag currently refers. If the reference contains a
+// digest, the image is fetched by the digest and the tag is ignored. Signatures are verified for the digest that is fetched.
 func (s *imageSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
@@ -96,7 +96,7 @@ func (s *imageSource) Fetch(ctx context.Context, request Request, into *os.Root)
 	return Result{Resolved: v1alpha1.BundleSource{Type: v1alpha1.SourceTypeImage, Image: &source}}, nil
 }
 
-// parseReference parses a reference. As for container runtimes, a reference without a registry is one of Docker Hub.
+// parseReference parses a reference. As with container runtimes, a reference without a registry refers to Docker Hub.
 func parseReference(text string) (registry.Reference, error) {
 	host, rest, found := strings.Cut(text, "/")
 
@@ -115,8 +115,8 @@ func parseReference(text string) (registry.Reference, error) {
 	return reference, nil
 }
 
-// repository returns the client of the repository. As for container runtimes, a registry on this machine is used without TLS, unless the source has
-// settings for TLS.
+// repository returns the client of the repository. As with container runtimes, a registry on the local machine is used without TLS,
+// unless the source contains TLS settings.
 func (s *imageSource) repository(ctx context.Context, reference registry.Reference, pullSecret string, client *http.Client) (*remote.Repository, error) {
 	repository := &remote.Repository{Reference: reference}
 	authorized := &auth.Client{Client: client, Cache: auth.NewCache()}
@@ -197,8 +197,8 @@ func (i *image) artifact(ctx context.Context, layers []ocispec.Descriptor, into 
 	return i.layer(ctx, layers[0], func(from io.Reader) error { return archive.Extract(ctx, from, into, i.limits) })
 }
 
-// manifest returns the manifest of an image. That of an index is chosen without a look at the machine that fetches it, because the content of a
-// bundle does not depend on it.
+// manifest returns the manifest of an image. If the image is an index, the choice does not depend on the platform of this machine,
+// because the content of a bundle must not depend on it.
 func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec.Manifest, error) {
 	var manifest ocispec.Manifest
 
@@ -223,7 +223,7 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 	return manifest, i.decode(ctx, chosen, &manifest)
 }
 
-// choose returns the image of an index for linux/amd64, or else the first that has a platform.
+// choose returns the image of an index for linux/amd64, or otherwise the first image that has a platform.
 func choose(index ocispec.Index) ocispec.Descriptor {
 	chosen := ocispec.Descriptor{}
 
@@ -290,7 +290,8 @@ func (i *image) check(layers []ocispec.Descriptor) error {
 	return nil
 }
 
-// layer reads a layer and verifies its digest. A layer with another digest was damaged on its way, whatever else is wrong with it.
+// layer reads a layer and verifies its digest. A wrong digest takes precedence over other errors, because it means that the layer was
+// damaged in transit.
 func (i *image) layer(ctx context.Context, layer ocispec.Descriptor, read func(io.Reader) error) error {
 	body, err := i.repository.Blobs().Fetch(ctx, layer)
 	if err != nil {
@@ -317,7 +318,7 @@ func (i *image) layer(ctx context.Context, layer ocispec.Descriptor, read func(i
 	return applied
 }
 
-// explain converts an error of the registry. It does not quote the registry.
+// explain converts an error of the registry. It does not quote the response of the registry.
 func (i *image) explain(err error) error {
 	response, responded := errors.AsType[*errcode.ErrorResponse](err)
 

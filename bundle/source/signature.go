@@ -19,15 +19,16 @@ import (
 
 // Cosign stores signatures in the repository of the image: in an image with a tag that contains the digest, or in referrers of OCI 1.1.
 const (
-	// simpleSigning is the media type of a payload, and signatureText the annotation with its signature.
+	// simpleSigning is the media type of a payload. signatureText is the annotation that contains its signature.
 	simpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureText = "dev.cosignproject.cosign/signature"
-	// signatureArtifact is the type of referrers with payloads, and sigstoreBundle that of referrers with a Sigstore bundle.
+	// signatureArtifact is the type of referrers that contain payloads. sigstoreBundle is the type of referrers that contain a Sigstore
+	// bundle.
 	signatureArtifact = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	sigstoreBundle    = "application/vnd.dev.sigstore.bundle.v0.3+json"
 )
 
-// Limits of what a registry may send as signatures of one image.
+// Limits for the data that a registry may send as signatures of one image.
 const (
 	largestSignatures = 1 << 20
 	largestPayload    = 64 << 10
@@ -35,7 +36,7 @@ const (
 	maxReferrerPages  = 16
 )
 
-// SignatureError is the error of an image without a signature that is required.
+// SignatureError reports an image that lacks a required signature.
 type SignatureError struct {
 	// Reason is the reason of the condition Unpacked.
 	Reason string
@@ -47,12 +48,13 @@ func (e *SignatureError) Error() string { return e.text }
 
 // signed is a signature that a registry has sent.
 type signed interface {
-	// by reports whether the signature is one of the key, and about whether it is for the image. Without by, about means nothing.
+	// by reports whether the key made the signature. about reports whether the signature is for the image; its result is valid only if by
+	// returns true.
 	by(key publicKey) bool
 	about(image digest.Digest) bool
 }
 
-// verify succeeds if the image has a signature of a key of each list.
+// verify succeeds if, for each list, a key of the list has signed the image.
 func (i *image) verify(ctx context.Context, found ocispec.Descriptor, lists [][]publicKey) error {
 	if len(lists) == 0 {
 		return nil
@@ -81,16 +83,16 @@ func invalidSignature(format string, args ...any) error {
 	return &SignatureError{v1alpha1.ReasonSignatureInvalid, fmt.Sprintf(format, args...)}
 }
 
-// signatures are those of one image.
+// signatures collects the signatures of one image.
 type signatures struct {
 	image *image
 	found ocispec.Descriptor
 	all   []signed
-	// left is the number of signatures and referrers that are still read.
+	// left is the number of signatures and referrers that may still be read.
 	left int
 }
 
-// satisfy returns the problem, or an empty text.
+// satisfy returns a description of the missing signature, or an empty text.
 func (s *signatures) satisfy(lists [][]publicKey) string {
 	for _, keys := range lists {
 		problem := "no public key verifies a signature"
@@ -131,7 +133,7 @@ func (s *signatures) tagged(ctx context.Context) error {
 	}
 }
 
-// errEnough ends a list of referrers.
+// errEnough stops listing referrers.
 var errEnough = errors.New("enough")
 
 // referring reads the signatures in referrers of the image. Registries without referrers have none.
@@ -176,7 +178,7 @@ func (s *signatures) referring(ctx context.Context) error {
 	return nil
 }
 
-// manifest reads the layers of a manifest that are signatures.
+// manifest reads the layers of a manifest that contain signatures.
 func (s *signatures) manifest(ctx context.Context, found ocispec.Descriptor) error {
 	if found.MediaType != ocispec.MediaTypeImageManifest && found.MediaType != dockerImage {
 		return nil
@@ -234,7 +236,7 @@ func (s *signatures) layer(ctx context.Context, layer ocispec.Descriptor) (signe
 	return simpleSigned{text, signature}, nil
 }
 
-// invalidSigned is a signature of no key.
+// invalidSigned is a signature that no key made.
 type invalidSigned struct{}
 
 func (invalidSigned) by(publicKey) bool        { return false }

@@ -24,7 +24,8 @@ const (
 	defaultKey = "cosign.pub"
 )
 
-// publicKey verifies signatures of one key: those of payloads of cosign, which are always signed with SHA-256, and those in Sigstore bundles.
+// publicKey verifies the signatures of one key. simple verifies payloads of cosign, which are always signed with SHA-256, and bundle
+// verifies Sigstore bundles.
 type publicKey struct{ simple, bundle signature.Verifier }
 
 // CheckKeys reads a file with public keys. It succeeds if the file can be used as Options.KeysFile.
@@ -75,7 +76,7 @@ func parseKeys(text []byte) ([]publicKey, error) {
 }
 
 func newKey(parsed crypto.PublicKey) (publicKey, error) {
-	// The first call also rejects types and sizes of keys that Sigstore does not know.
+	// This call also rejects key types and sizes that Sigstore does not support.
 	bundle, err := signature.LoadDefaultVerifier(parsed)
 	if err != nil {
 		return publicKey{}, errors.New("a public key is not supported: use ECDSA P-256, P-384 or P-521, Ed25519, or RSA with 2048, 3072 or 4096 bits")
@@ -89,7 +90,8 @@ func newKey(parsed crypto.PublicKey) (publicKey, error) {
 	return publicKey{simple, bundle}, nil
 }
 
-// keys returns the lists of public keys of which each must have signed the image: that of the operator and that of the source.
+// keys returns lists of public keys. From each list, at least one key must have signed the image. One list comes from the operator, the
+// other from the source.
 func (s *imageSource) keys(ctx context.Context, source v1alpha1.ImageSource) ([][]publicKey, error) {
 	var lists [][]publicKey
 

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// inToto is the type of the payloads of signatures in Sigstore bundles. predicateSign is the predicate of signatures; other predicates are
-	// statements about an image that do not approve it, such as a list of its defects.
+	// inToto is the type of the payloads of signatures in Sigstore bundles. predicateSign is the predicate of signatures. Other
+	// predicates make statements about an image without approving it, for example a list of its defects.
 	inToto        = "application/vnd.in-toto+json"
 	predicateSign = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// parsePayload returns the digest of the image that a payload of cosign is about, or an empty one.
+// parsePayload returns the digest of the image that a payload of cosign refers to, or an empty digest.
 func parsePayload(text []byte) digest.Digest {
 	var parsed payload.Cosign
 	if json.Unmarshal(text, &parsed) != nil || string(bytes.TrimSpace(text)) == "null" {

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// defaultTimeout bounds a fetch with all its requests.
+// defaultTimeout limits a fetch, including all its requests.
 const defaultTimeout = 5 * time.Minute
 
 // Request asks for the content of a Bundle.
@@ -30,15 +30,15 @@ type Request struct {
 
 // Result describes fetched content.
 type Result struct {
-	// Resolved is the source with everything pinned that can be pinned.
+	// Resolved is the source with all references pinned that can be pinned.
 	Resolved v1alpha1.BundleSource
-	// Pending says why there is no content yet. It is empty when the content was fetched.
+	// Pending is the reason why there is no content yet, or empty once the content is fetched.
 	Pending string
 }
 
 // Fetcher fetches sources of one type.
 type Fetcher interface {
-	// Fetch writes the content to an empty folder. The folder may contain a part of it when Fetch fails.
+	// Fetch writes the content to an empty folder. If Fetch fails, the folder may contain a part of the content.
 	Fetch(ctx context.Context, request Request, into *os.Root) (Result, error)
 }
 
@@ -49,20 +49,21 @@ type Options struct {
 	Namespace string
 	// Uploads returns uploaded content.
 	Uploads Uploads
-	// Limits bound the content; zero fields have the defaults of package archive.
+	// Limits apply to the content. Fields that are zero have the defaults of package archive.
 	Limits archive.Limits
-	// Timeout bounds a fetch. The default is 5 minutes.
+	// Timeout limits a fetch. The default is 5 minutes.
 	Timeout time.Duration
-	// KeysFile is a file with public keys, one of which must have signed each image. Empty means that only the keys of a source are required.
+	// KeysFile is a file with public keys, one of which must have signed each image. If it is empty, only the keys of a source are
+	// required.
 	KeysFile string
 	// Temporary is a folder for repositories and downloads during a fetch. Empty means the system's folder.
 	Temporary string
 }
 
-// Sources has a Fetcher for each type of source that the provisioner supports.
+// Sources contains a Fetcher for each type of source that the provisioner supports.
 type Sources map[v1alpha1.SourceType]Fetcher
 
-// New returns all types of sources.
+// New returns the Fetchers for all types of sources.
 func New(options Options) Sources {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
@@ -120,23 +121,23 @@ func hasBlock(source v1alpha1.BundleSource) bool {
 func Terminal(err error) bool {
 	_, invalid := errors.AsType[*archive.InvalidError](err)
 	if refused, ok := errors.AsType[*SignatureError](err); ok {
-		return refused.Reason == v1alpha1.ReasonSignatureInvalid // an image is signed after it is pushed
+		return refused.Reason == v1alpha1.ReasonSignatureInvalid // a missing signature is not terminal: an image is signed only after it is pushed
 	}
 
 	return invalid || failure.Is(err, failure.Invalid) || failure.Is(err, failure.Permanent)
 }
 
-// transient returns an error that a later fetch may not have.
+// transient returns an error that may not occur in a later fetch.
 func transient(format string, args ...any) error {
 	return failure.New(failure.Transient, format, args...)
 }
 
-// terminal returns an error that every fetch of the source has.
+// terminal returns an error that would occur in every fetch of the source.
 func terminal(format string, args ...any) error {
 	return failure.New(failure.Permanent, format, args...)
 }
 
-// unpacked explains an error of unpacking content of the origin.
+// unpacked explains an error that occurred while unpacking content from the origin.
 func unpacked(err error, origin string) error {
 	_, known := errors.AsType[*failure.Error](err)
 	_, invalid := errors.AsType[*archive.InvalidError](err)
@@ -189,7 +190,7 @@ func (o objects) secret(ctx context.Context, name string, keys ...string) (map[s
 	return secret.Data, nil
 }
 
-// Keys of Secrets with credentials.
+// The keys of Secrets with credentials.
 const (
 	usernameKey   = "username"
 	passwordKey   = "password"

@@ -20,8 +20,8 @@ const (
 // errRedirect reports a redirect that is not followed.
 var errRedirect = errors.New("it redirects to an address without TLS, or more than 5 times")
 
-// newClient returns a client for the requests of one fetch. Its caller closes idle connections. The certificates are PEM authorities; empty means
-// those of the system.
+// newClient returns a client for the requests of one fetch. The caller must close its idle connections. certificates contains CA
+// certificates in PEM form; if it is empty, those of the system apply.
 func newClient(insecureSkipVerify bool, certificates string) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecureSkipVerify} //nolint:gosec // the author of the Bundle asks for it
 
@@ -38,13 +38,13 @@ func newClient(insecureSkipVerify bool, certificates string) (*http.Client, erro
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: config, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: headerTimeout,
-			DisableCompression: true, // the digest is that of the file
+			DisableCompression: true, // the digest is of the uncompressed response
 		},
 		CheckRedirect: checkRedirect,
 	}, nil
 }
 
-// checkRedirect bounds redirects, refuses those that drop TLS, and sends no credentials to another host.
+// checkRedirect limits the number of redirects, rejects redirects to addresses without TLS, and sends no credentials to other hosts.
 func checkRedirect(request *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if len(via) > maxRedirects || first.Scheme == "https" && request.URL.Scheme != "https" {
@@ -84,7 +84,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// rejected explains a response without content. Credentials and missing files can be corrected without a change of the Bundle.
+// rejected explains a response without content. Wrong credentials and missing files are transient, because they can be corrected without
+// a change of the Bundle.
 func rejected(host string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

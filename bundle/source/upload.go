@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Uploads returns the content that a client has uploaded for a Bundle, and its size. The error of a missing one is fs.ErrNotExist.
+// Uploads returns the content that a client has uploaded for a Bundle, and its size. The error for missing content is fs.ErrNotExist.
 type Uploads interface {
 	OpenUpload(bundle string) (io.ReadSeekCloser, int64, error)
 }

@@ -1,7 +1,7 @@
-// Package store keeps the content of bundles in a folder: content-addressed archives that any number of Bundles share, and uploads by the
-// name of their Bundle.
+// Package store keeps the content of bundles in a folder: content-addressed archives, which several Bundles can share, and uploads, which
+// have the names of their Bundles.
 //
-// A file appears under its name only after all of it is on the disk, so a crash at any moment leaves each file either complete or absent.
-// Archives are verified before they are opened. A damaged one is removed and treated as absent; its Bundle is then unpacked again from its
-// resolved source. Several processes may share the folder.
+// A file gets its name only after its content is on disk, so after a crash each file is either complete or absent. Archives are verified
+// before they are opened. A damaged archive is removed and treated as absent, and its Bundle is unpacked again from the resolved source.
+// Several processes may share the folder.
 package store

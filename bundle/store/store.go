@@ -54,7 +54,7 @@ type Store struct {
 	path string
 
 	lock sync.Mutex
-	// verified has the archives whose digest this process has verified, and the state of their files at that time.
+	// verified contains the archives whose digest this process has verified, with the state of their files at that time.
 	verified map[Digest]fileState
 
 	// before is called before each change of the folder. Tests end the process there.
@@ -63,7 +63,7 @@ type Store struct {
 	open func(name string, flags int, mode fs.FileMode) (*os.File, error)
 }
 
-// fileState changes when a file is written to.
+// fileState identifies the state of a file. It changes when the file is written to.
 type fileState struct {
 	size     int64
 	modified time.Time
@@ -90,8 +90,8 @@ func New(folder string) (*Store, error) {
 // Close releases the folder. Open archives stay readable.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Put packs the tree and stores the archive. The same tree has the same digest, and is stored once. It fails with an archive.InvalidError if
-// the tree cannot be packed.
+// Put packs the tree and stores the archive. Equal trees have the same digest and are stored only once. It fails with an
+// archive.InvalidError if the tree cannot be packed.
 func (s *Store) Put(ctx context.Context, tree fs.FS) (Digest, error) {
 	var digest Digest
 
@@ -106,7 +106,8 @@ func (s *Store) Put(ctx context.Context, tree fs.FS) (Digest, error) {
 	return digest, s.explain(s.write(write, name))
 }
 
-// write writes a temporary file and renames it. The lock keeps Sweep from removing the new file for the age of the former one.
+// write writes a temporary file and renames it. The lock prevents Sweep from removing the new file because of the age of the file that it
+// replaces.
 func (s *Store) write(content func(io.Writer) error, name func() string) error {
 	s.before()
 
@@ -193,8 +194,8 @@ func (s *Store) Has(digest Digest) bool {
 	return file.Close() == nil
 }
 
-// Open returns an archive and its size. It verifies the digest when the process opens the archive for the first time, and after the file was
-// changed. The error of a missing or damaged archive is fs.ErrNotExist. The archive stays readable after it was removed.
+// Open returns an archive and its size. It verifies the digest when the process opens the archive for the first time, and again if the
+// file has changed. The error for a missing or damaged archive is fs.ErrNotExist. An open archive stays readable after it is removed.
 func (s *Store) Open(digest Digest) (io.ReadSeekCloser, int64, error) {
 	if digest.Hex() == "" {
 		return nil, 0, fmt.Errorf("%q is no digest of an archive: %w", digest, fs.ErrNotExist)
@@ -250,7 +251,7 @@ func (s *Store) verify(file *os.File, digest Digest) (int64, error) {
 func (s *Store) removeIfSame(digest Digest, damaged fs.FileInfo) error {
 	current, err := s.root.Stat(blobName(digest))
 	if err != nil || !os.SameFile(current, damaged) {
-		return nil //nolint:nilerr // It is no longer there.
+		return nil //nolint:nilerr // The archive no longer exists.
 	}
 
 	return s.root.Remove(blobName(digest))

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Sweep removes the archives and uploads that no Bundle uses, and the temporary files of processes that have died. Files that were stored less
-// than 15 minutes ago stay, because their Bundles may not refer to them yet. It returns the number of removed files.
+// Sweep removes the archives and uploads that no Bundle uses, and the temporary files of processes that have died. It keeps files that
+// were stored less than 15 minutes ago, because their Bundles may not refer to them yet. It returns the number of removed files.
 func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploadInUse func(bundle string) bool) (int, error) {
 	before := time.Now().Add(-grace)
 	removed := 0
@@ -67,7 +67,7 @@ func (s *Store) removeOld(name string, before time.Time) (bool, error) {
 	return true, ignoreMissing(s.root.Remove(name))
 }
 
-// forgetRemoved forgets verified archives that were removed.
+// forgetRemoved drops the verification of archives that were removed.
 func (s *Store) forgetRemoved() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -90,7 +90,7 @@ func (s *Store) abandoned(name string) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// explain adds to the error of a full volume how to mend it.
+// explain adds advice to the error of a full volume.
 func (s *Store) explain(err error) error {
 	switch {
 	case err == nil:

@@ -15,8 +15,8 @@ import (
 // ErrTooLarge reports an upload that is larger than permitted.
 var ErrTooLarge = errors.New("the upload is too large")
 
-// PutUpload stores the archive that a client has uploaded for a Bundle, and replaces a former one. It reports whether the content has changed.
-// It fails with ErrTooLarge if the content has more bytes than permitted.
+// PutUpload stores the archive that a client has uploaded for a Bundle, and replaces an earlier upload. It reports whether the content
+// has changed. It fails with ErrTooLarge if the content has more bytes than permitted.
 func (s *Store) PutUpload(bundle string, content io.Reader, permitted int64) (changed bool, err error) {
 	name, err := uploadName(bundle)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Store) uploadDigest(name string) ([]byte, error) {
 	return sum.Sum(nil), err
 }
 
-// OpenUpload returns the upload for a Bundle and its size. The error of a missing one is fs.ErrNotExist. It stays readable while another one
-// replaces it.
+// OpenUpload returns the upload for a Bundle and its size. The error for a missing upload is fs.ErrNotExist. An open upload stays
+// readable while another one replaces it.
 func (s *Store) OpenUpload(bundle string) (io.ReadSeekCloser, int64, error) {
 	name, err := uploadName(bundle)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Store) OpenUpload(bundle string) (io.ReadSeekCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
-// RemoveUpload removes the upload for a Bundle. It accepts that there is none.
+// RemoveUpload removes the upload for a Bundle. It succeeds if there is none.
 func (s *Store) RemoveUpload(bundle string) error {
 	name, err := uploadName(bundle)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Format checks bundles, and converts them to the format that BundleDeployments read. Errors of the kind failure.Transient may pass; others
-// are those of the bundle.
+// Format checks bundles, and converts them to the format that BundleDeployments read. Errors of the kind failure.Transient may be
+// temporary; all others are faults of the bundle.
 type Format interface {
 	Convert(ctx context.Context, bundle fs.FS) (fs.FS, error)
 }

@@ -44,9 +44,9 @@ type reconciler struct {
 	contentURL func(name string) string
 	// uploadURL returns the address for the upload of a Bundle.
 	uploadURL func(name string) string
-	// cleanUp removes what the replica keeps of a deleted Bundle.
+	// cleanUp removes the files that the replica keeps for a deleted Bundle.
 	cleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
-	// written has the writes to Bundles.
+	// written records the writes to Bundles.
 	written ownwrites.Writes
 }
 
@@ -60,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile makes a pass over a Bundle.
+// reconcile handles one request for a Bundle.
 func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -110,8 +110,8 @@ func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// observe sets the status to the state of the last attempt, and starts one if the content is missing. It returns the problem if a retry makes
-// no sense.
+// observe sets the status to the state of the last attempt, and starts one if the content is missing. It returns an error if a retry
+// would not help.
 func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) {
 	status := &bundle.Status
 	unpacked := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TypeUnpacked)
@@ -133,7 +133,7 @@ func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) 
 	case attempt.state != stateDone && unpacked:
 		r.succeed(bundle) // other replicas may still have the content
 	case attempt.state == stateQueued && attempt.failures > 0, attempt.state == stateRunning && attempt.failures > 0:
-		r.keep(bundle) // the message of the last attempt helps more than that of this one
+		r.keep(bundle) // the message of the last attempt is more useful than that of the current one
 	case attempt.state == stateQueued:
 		set(bundle, v1alpha1.PhasePending, metav1.ConditionFalse, v1alpha1.ReasonUnpackPending, waitingForWorker)
 	case attempt.state == stateRunning:
@@ -156,7 +156,7 @@ func (r *reconciler) succeed(bundle *v1alpha1.Bundle) {
 	set(bundle, v1alpha1.PhaseUnpacked, metav1.ConditionTrue, v1alpha1.ReasonUnpackSuccessful, "the content is unpacked: "+bundle.Status.Digest)
 }
 
-// keep leaves the condition as it is, for the current generation.
+// keep leaves the condition unchanged, except for the generation, which becomes the current one.
 func (r *reconciler) keep(bundle *v1alpha1.Bundle) {
 	if current := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked); current != nil {
 		set(bundle, bundle.Status.Phase, current.Status, current.Reason, current.Message)
@@ -167,7 +167,7 @@ func (r *reconciler) keep(bundle *v1alpha1.Bundle) {
 	set(bundle, v1alpha1.PhaseUnpacking, metav1.ConditionFalse, v1alpha1.ReasonUnpacking, "fetching the content")
 }
 
-// fail reports a failed attempt. The digest and the resolved source of content that was lost stay, because the next attempt needs them.
+// fail reports a failed attempt. It keeps the digest and the resolved source of lost content, because the next attempt needs them.
 func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Result, error) {
 	bundle.Status.ContentURL = ""
 	if bundle.Status.Digest == "" {
@@ -183,7 +183,7 @@ func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Resul
 	return reconcile.Result{RequeueAfter: max(time.Until(attempt.retryAt), time.Millisecond)}, nil
 }
 
-// set sets the phase, the only condition and the observed generation.
+// set sets the phase, the condition Unpacked and the observed generation.
 func set(bundle *v1alpha1.Bundle, phase v1alpha1.Phase, status metav1.ConditionStatus, reason, message string) {
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + " …"
@@ -195,7 +195,7 @@ func set(bundle *v1alpha1.Bundle, phase v1alpha1.Phase, status metav1.ConditionS
 	})
 }
 
-// writeStatus writes the status if it has changed, and an event for each new result. Progress has no event.
+// writeStatus writes the status if it has changed, and records an event for each new result, but not for progress.
 func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.Bundle) (changed bool, err error) {
 	if equality.Semantic.DeepEqual(former.Status, bundle.Status) {
 		return false, nil
@@ -227,7 +227,7 @@ func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.B
 	return true, nil
 }
 
-// finalize cleans up after a deleted Bundle and removes the finalizer. Sweeps of the store remove the content.
+// finalize cleans up after a deleted Bundle and removes the finalizer. Sweeps of the store remove the content later.
 func (r *reconciler) finalize(ctx context.Context, bundle *v1alpha1.Bundle) error {
 	r.unpacker.forget(bundle.Name)
 

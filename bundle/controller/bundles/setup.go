@@ -28,7 +28,7 @@ import (
 const (
 	// concurrency is the number of Bundles that are reconciled at the same time. Reconciling only calls the API server.
 	concurrency = 4
-	// minRetry and maxRetry bound the pause after a failed call to the API server.
+	// minRetry and maxRetry limit the pause after a failed call to the API server.
 	minRetry = 100 * time.Millisecond
 	maxRetry = time.Minute
 )
@@ -36,13 +36,13 @@ const (
 // Options configures the controller. All fields are required.
 type Options struct {
 	Unpacker *Unpacker
-	// Namespace has the ConfigMaps of Bundles, and the Secrets and ConfigMaps with their public keys.
+	// Namespace contains the ConfigMaps of Bundles, and the Secrets and ConfigMaps with their public keys.
 	Namespace string
 	// ContentURL returns the address of the content of the Bundle with the name.
 	ContentURL func(name string) string
 	// UploadURL returns the address for the upload of the Bundle with the name.
 	UploadURL func(name string) string
-	// CleanUp removes what the replica keeps of a deleted Bundle. It must succeed if there is nothing.
+	// CleanUp removes the files that the replica keeps for a deleted Bundle. It must succeed if there are none.
 	CleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
 }
 
@@ -93,8 +93,8 @@ func ofClasses(formats map[string]Format) predicate.Predicate {
 	})
 }
 
-// relevant ignores changes of metadata, and the status that the controller itself writes. A deletion changes the generation. A status or
-// finalizer that somebody else has removed is restored.
+// relevant ignores changes of metadata and the controller's own changes of the status. A deletion is relevant, because it changes the
+// generation. So is the removal of the status or the finalizer by somebody else, which the controller restores.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 		before, known := change.ObjectOld.(*v1alpha1.Bundle)
@@ -106,13 +106,13 @@ func relevant() predicate.Predicate {
 	}}
 }
 
-// waiting finds the Bundles that may wait for a ConfigMap or a Secret.
+// waiting finds the Bundles that may be waiting for a ConfigMap or a Secret.
 type waiting struct {
 	reader   client.Reader
 	unpacker *Unpacker
 }
 
-// requests returns a function that makes the next attempt of the Bundles due that use an object and are not unpacked.
+// requests returns a function that finds the Bundles that use an object and are not unpacked, and makes their next attempts due.
 func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) bool) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		list := &v1alpha1.BundleList{}
@@ -133,7 +133,7 @@ func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) b
 	}
 }
 
-// usesConfigMap reports whether a source reads a ConfigMap: its content or public keys.
+// usesConfigMap reports whether a source reads a ConfigMap, as content or for public keys.
 func usesConfigMap(source v1alpha1.BundleSource, name string) bool {
 	if source.Image != nil && source.Image.Verification != nil && source.Image.Verification.ConfigMap != nil {
 		return source.Image.Verification.ConfigMap.Name == name
@@ -148,7 +148,7 @@ func usesSecret(source v1alpha1.BundleSource, name string) bool {
 		source.Image.Verification.Secret.Name == name
 }
 
-// enqueue adds the Bundles whose attempt has made progress to the queue.
+// enqueue adds Bundles to the queue whose attempts have made progress.
 func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {

@@ -21,16 +21,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// reportAfter is the time after which the status of a Bundle says that it is being unpacked. Most attempts are shorter, and their result is the
-// next status.
+// reportAfter is the time after which the status of a Bundle says that it is being unpacked. Most attempts are shorter, so that the next
+// status already contains their result.
 const reportAfter = 500 * time.Millisecond
 
 // Source fetches content.
 type Source interface {
-	// Fetch writes the content of the Bundle with the name into a folder. It returns the source with everything pinned. If pending is not
-	// empty, the content does not exist yet, and Unpacker.Wake is called when it does.
+	// Fetch writes the content of the Bundle with the name into a folder. It returns the source with all movable references pinned. If
+	// pending is not empty, the content does not exist yet, and Unpacker.Wake is called once it does.
 	Fetch(ctx context.Context, name string, from v1alpha1.BundleSource, into *os.Root) (pinned v1alpha1.BundleSource, pending string, err error)
-	// Terminal reports whether a retry of a failed Fetch makes no sense.
+	// Terminal reports whether a retry after the error would fail in the same way.
 	Terminal(err error) bool
 	// Reason returns the reason of the condition Unpacked after a failed Fetch, or an empty text for UnpackFailed.
 	Reason(err error) string
@@ -50,11 +50,12 @@ type UnpackerOptions struct {
 	Classes []Class
 	// Workers is the maximum number of Bundles that are unpacked at the same time.
 	Workers int
-	// Timeout bounds an attempt.
+	// Timeout limits an attempt.
 	Timeout time.Duration
-	// Retry is the pause after the first failed attempt. It doubles with each further one up to MaxRetry, and varies by a fifth.
+	// Retry is the pause after the first failed attempt. It doubles with each further failure, up to MaxRetry, and is randomized by a
+	// fifth.
 	Retry, MaxRetry time.Duration
-	// Folder is for content that is being unpacked.
+	// Folder is the folder for content while it is being unpacked.
 	Folder   string
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -85,7 +86,7 @@ type outcome struct {
 	pending  string
 	err      error
 	terminal bool
-	// reason is that of the condition; empty means UnpackFailed.
+	// reason is the reason of the condition. An empty reason means UnpackFailed.
 	reason string
 }
 
@@ -101,7 +102,7 @@ type job struct {
 	uid    types.UID
 	state  int
 	cancel context.CancelFunc
-	// again is set if something has changed since the attempt began, so that its failure says nothing.
+	// again is set if something has changed since the attempt began. A failure of the attempt is then not conclusive.
 	again    bool
 	failures int
 	// retryAt is the time of the next attempt after a failure.
@@ -145,15 +146,15 @@ func (u *Unpacker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fill fetches the content of an unpacked Bundle again. It returns at once. Nothing happens if an attempt is in progress, or if the last one
-// failed a moment ago.
+// Fill fetches the content of an unpacked Bundle again. It returns immediately. It does nothing if an attempt is in progress, or if the
+// last one failed recently.
 func (u *Unpacker) Fill(bundle *v1alpha1.Bundle) {
 	if _, ours := u.formats[bundle.Spec.ProvisionerClassName]; ours {
 		u.ensure(bundle)
 	}
 }
 
-// Wake makes the next attempt of a Bundle due, because its source has changed, and reconciles it.
+// Wake makes the next attempt of a Bundle due and reconciles the Bundle, because its source has changed.
 func (u *Unpacker) Wake(name string) {
 	u.mutex.Lock()
 
@@ -169,7 +170,7 @@ func (u *Unpacker) Wake(name string) {
 	u.report(name)
 }
 
-// forget ends an attempt, and removes its result.
+// forget cancels an attempt and removes its result.
 func (u *Unpacker) forget(name string) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -214,7 +215,7 @@ func (u *Unpacker) ensure(bundle *v1alpha1.Bundle) job {
 	return *next
 }
 
-// work waits for a worker, makes an attempt and keeps its result.
+// work waits for a worker, makes an attempt and stores its result.
 func (u *Unpacker) work(ctx context.Context, bundle *v1alpha1.Bundle, current *job) {
 	defer current.cancel()
 
@@ -275,7 +276,7 @@ func (u *Unpacker) report(name string) {
 
 	select {
 	case u.signal <- struct{}{}:
-	default: // the controller has not read the last signal yet, and will see both names
+	default: // the controller has not read the previous signal yet, and will see both names
 	}
 }
 
@@ -290,7 +291,7 @@ func (u *Unpacker) take() []string {
 	return names
 }
 
-// pause returns the time after the given number of failures.
+// pause returns the pause after the given number of failures.
 func (u *Unpacker) pause(failures int) time.Duration {
 	pause := u.options.MaxRetry
 	if shift := failures - 1; shift < 20 {
@@ -300,7 +301,7 @@ func (u *Unpacker) pause(failures int) time.Duration {
 	return wait.Jitter(pause*4/5, 0.5)
 }
 
-// attempt unpacks a Bundle. It contains panics of fetchers and formats, which read hostile input.
+// attempt unpacks a Bundle. It recovers from panics of fetchers and formats, which read untrusted input.
 func (u *Unpacker) attempt(ctx context.Context, bundle *v1alpha1.Bundle) (result outcome) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -2,7 +2,8 @@ package deployments
 
 import "net/http"
 
-// oneAttempt wraps a transport so that client-go does not repeat a call after a lost connection: it would do so ten times, a second apart.
+// oneAttempt wraps a transport so that client-go does not repeat calls after a lost connection. It would make ten attempts, one per
+// second.
 func oneAttempt(next http.RoundTripper) http.RoundTripper { return attempts{next} }
 
 type attempts struct{ next http.RoundTripper }
@@ -17,7 +18,7 @@ func (a attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// lostError hides the text of an error by which client-go recognizes a lost connection.
+// lostError hides the text by which client-go recognizes the error of a lost connection.
 type lostError struct{ cause error }
 
 func (lostError) Error() string { return "the cluster cannot be reached" }

@@ -14,15 +14,15 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// maxInactive is the number of Bundles that may exist beside the active and the desired one. They are failed predecessors, kept for a
-// look at their conditions.
+// maxInactive is the maximum number of Bundles in addition to the active and the desired one. They are failed predecessors, whose
+// conditions operators may want to read.
 const maxInactive = 3
 
 // bundles are the Bundles of a BundleDeployment.
 type bundles struct {
 	// desired is the Bundle that the template describes.
 	desired *v1alpha1.Bundle
-	// active is the installed Bundle. It is nil if there is none or somebody has deleted it.
+	// active is the installed Bundle. It is nil if no Bundle is installed or somebody has deleted it.
 	active *v1alpha1.Bundle
 	all    []v1alpha1.Bundle
 }
@@ -96,7 +96,8 @@ func (p *pass) create(ctx context.Context, hash string) (*v1alpha1.Bundle, error
 	return bundle, nil
 }
 
-// existing returns the Bundle whose name the desired one has, if it is the desired one: the cache may not have it yet.
+// existing reads the Bundle with the name of the desired one from the API server, because the cache may not have it yet. It returns an
+// error if it is a different Bundle.
 func (p *pass) existing(ctx context.Context, desired *v1alpha1.Bundle) (*v1alpha1.Bundle, error) {
 	found := &v1alpha1.Bundle{}
 	if err := p.Reader.Get(ctx, client.ObjectKeyFromObject(desired), found); err != nil {
@@ -147,7 +148,7 @@ func isUnpacked(bundle *v1alpha1.Bundle) bool {
 		meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
 }
 
-// bound deletes the oldest Bundles beside the desired and the active one until at most the limit is left.
+// bound deletes the oldest Bundles except the desired and the active one, until at most limit of them are left.
 func (p *pass) bound(ctx context.Context, found *bundles, limit int) error {
 	var inactive []*v1alpha1.Bundle
 

@@ -22,7 +22,7 @@ import (
 const (
 	// callTimeout bounds each call to a target cluster.
 	callTimeout = 30 * time.Second
-	// largestResponse bounds the size of a response, in bytes. A watch that has received so much begins again.
+	// largestResponse bounds the size of a response, in bytes. A watch that has received this much is restarted.
 	largestResponse = 32 << 20
 	// callsPerCluster is the number of concurrent calls to one cluster.
 	callsPerCluster = 8
@@ -48,7 +48,7 @@ type target struct {
 	version string
 	host    string
 	cluster *applier.Cluster
-	// credentials are those of the kubeconfig.
+	// credentials holds back calls that use a rejected kubeconfig.
 	credentials *credentials
 	// users are the names of the BundleDeployments that use the Secret.
 	users map[string]bool
@@ -124,7 +124,8 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 	return known.cluster, nil
 }
 
-// connect returns a connection whose calls, but not whose watches, pass the circuit breaker of the API server. Rejected credentials hold back both.
+// connect returns a connection. Its calls pass through the circuit breaker of the API server, its watches do not. Rejected credentials
+// hold back both.
 func (c *clusters) connect(config *rest.Config, secret string, own *credentials) (*applier.Cluster, error) {
 	config.QPS = -1
 	config.Wrap(upstream.Bounded(largestResponse))
@@ -164,7 +165,7 @@ func (c *clusters) drop(deployment string) {
 	}
 }
 
-// dropBreakers removes the circuit breakers of API servers that no target has.
+// dropBreakers removes the circuit breakers of API servers that have no target anymore.
 func (c *clusters) dropBreakers() {
 	used := map[string]bool{}
 	for _, one := range c.targets {
@@ -178,7 +179,8 @@ func (c *clusters) dropBreakers() {
 	}
 }
 
-// breaker returns the circuit breaker of an API server. While it is open, one call per pause is made, for all BundleDeployments.
+// breaker returns the circuit breaker of an API server. While it is open, only one call per pause is made, for all BundleDeployments
+// together.
 func (c *clusters) breaker(host, secret string) *upstream.System {
 	if c.breakers[host] == nil {
 		c.breakers[host] = upstream.New(upstream.Options{
@@ -212,8 +214,8 @@ func (c *clusters) count() (all, unavailable int) {
 	return len(c.breakers), len(away)
 }
 
-// parseKubeconfig parses a kubeconfig. It accepts only data that the kubeconfig itself contains: a program or a file that it names would
-// be one of the controller.
+// parseKubeconfig parses a kubeconfig. It rejects references to programs and files, because these would be run or read on the
+// controller's machine.
 func parseKubeconfig(text []byte) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(text)
 	if err != nil {

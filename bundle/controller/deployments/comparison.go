@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// maxDifferences bounds the objects of a comparison. maxDifference bounds the diff of an object, and maxComparison all of them, in bytes.
+	// maxDifferences is the maximum number of objects in a comparison. maxDifference limits the diff of an object, and maxComparison all
+	// diffs together, in bytes.
 	maxDifferences = 1000
 	maxDifference  = 16 << 10
 	maxComparison  = 256 << 10
-	// maxLines bounds the lines that are compared of an object: more would take long.
+	// maxLines is the maximum number of lines of an object that are compared, because comparing more takes too long.
 	maxLines = 5000
 	// contextLines is the number of equal lines around a difference.
 	contextLines = 3
@@ -34,7 +35,7 @@ const (
 func comparison(bundle string, differences []applier.Difference, masked []string) *v1alpha1.Comparison {
 	result, size := &v1alpha1.Comparison{Bundle: bundle, Differences: []v1alpha1.ObjectDifference{}}, 0
 
-	// Other objects may contain the values, too.
+	// Objects other than Secrets may contain the secret values, too.
 	for _, difference := range differences {
 		for _, object := range []*unstructured.Unstructured{difference.Before, difference.After} {
 			if object != nil {
@@ -93,8 +94,8 @@ func unified(difference applier.Difference, masked []string) string {
 	return secret.MaskIn(text, masked...)
 }
 
-// lines returns the fields of an object that are compared, as lines of YAML. Values of a Secret are replaced; those that the other object does not
-// have are marked.
+// lines returns the compared fields of an object as lines of YAML. It replaces the values of a Secret, and marks those that differ from
+// the other object.
 func lines(object, other *unstructured.Unstructured, mark string, masked []string) []string {
 	if object == nil {
 		return nil
@@ -160,7 +161,8 @@ func maskSecret(fields map[string]any, other *unstructured.Unstructured, mark st
 	return fields
 }
 
-// maskedIn returns a copy of a value in which all texts are masked. In YAML, a text may be spread over lines.
+// maskedIn returns a copy of a value in which all texts are masked. It masks before the conversion to YAML, which may split a text into
+// several lines.
 func maskedIn(value any, masked []string) any {
 	switch value := value.(type) {
 	case string:

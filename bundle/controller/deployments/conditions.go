@@ -15,7 +15,7 @@ import (
 const maxMessage = 4096
 
 var (
-	// nextAttempt matches what circuit breakers say about their next attempt.
+	// nextAttempt matches the part of a circuit breaker's message that describes the next attempt.
 	nextAttempt = regexp.MustCompile(`; (?:the next attempt is at \S+|another attempt is in progress)`)
 	// numbers matches counters and times.
 	numbers = regexp.MustCompile(`\d+`)
@@ -26,7 +26,7 @@ func conditionTypes() []string {
 	return []string{v1alpha1.TypeHasValidBundle, v1alpha1.TypeInstalled, v1alpha1.TypeHealthy}
 }
 
-// begin prepares the status for a pass: each condition exists. Steps that the pass reaches overwrite them.
+// begin prepares the status for a pass: it adds missing conditions. The steps of the pass overwrite them.
 func (p *pass) begin() {
 	p.status.ObservedGeneration, p.status.Comparison = p.deployment.Generation, nil
 
@@ -37,7 +37,8 @@ func (p *pass) begin() {
 	}
 }
 
-// end sets the conditions to Unknown that no pass has set for the current generation: what an earlier generation had may not hold for it.
+// end sets conditions that the pass has not set to Unknown if they describe an earlier generation, because they may not hold for the
+// current one.
 func (p *pass) end() {
 	reason := v1alpha1.ReasonInstallPending
 	if !p.deployment.DeletionTimestamp.IsZero() {
@@ -56,12 +57,13 @@ func (p *pass) set(name string, status metav1.ConditionStatus, reason, message s
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: failure.Shorten(message, maxMessage),
 		ObservedGeneration: p.deployment.Generation,
-		// The API server stores whole seconds. With a fraction, the stored status would differ from this one, and be written again.
+		// The API server stores whole seconds. A fraction would make the stored status differ from this one, so it would be written again
+		// and again.
 		LastTransitionTime: metav1.NewTime(p.now().Truncate(time.Second)),
 	})
 }
 
-// setInstalled sets the condition Installed: true while the objects of a Bundle are installed, also when the next step has a problem.
+// setInstalled sets the condition Installed: true while the objects of a Bundle are installed, even if the next step has a problem.
 func (p *pass) setInstalled(reason, message string) {
 	status := metav1.ConditionFalse
 	if p.status.ActiveBundle != "" {
@@ -77,14 +79,15 @@ func (p *pass) setNotInstalled(reason, message string) {
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "the Bundle is not installed")
 }
 
-// setUnknown sets the conditions of objects on a cluster that cannot be asked.
+// setUnknown sets the conditions of objects whose cluster cannot be reached.
 func (p *pass) setUnknown(reason, message string) {
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionUnknown, reason, message)
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, message)
 }
 
-// setFailed sets the conditions after a failed call. It keeps the message of an earlier pass if the cause is the same: otherwise, each attempt
-// would write the status of each BundleDeployment of a cluster that is away. The message of a circuit breaker is kept, too, when one of its trials fails.
+// setFailed sets the conditions after a failed call. It keeps the message of an earlier pass if the cause is the same. Otherwise, each
+// attempt would write the status of every BundleDeployment whose cluster is unreachable. It also keeps the message of a circuit breaker
+// when a trial call fails.
 func (p *pass) setFailed(reason string, err error) {
 	found := failure.Of(err)
 	message := nextAttempt.ReplaceAllString(found.ForOperators(), "")

@@ -17,8 +17,8 @@ func (p *pass) isActive(bundle string) bool {
 	return p.status.ActiveBundle == bundle && installation(bundle, p.activeConfig()) == installation(bundle, p.config())
 }
 
-// installation identifies a Bundle that is installed with a config. The same config has the same text, because the API server writes the
-// keys of an object in order.
+// installation identifies the installation of a Bundle with a config. Equal configs have equal texts, because the API server sorts the
+// keys of an object.
 func installation(bundle string, config []byte) string {
 	if len(config) == 0 {
 		return bundle
@@ -27,7 +27,7 @@ func installation(bundle string, config []byte) string {
 	return bundle + " " + digits(config)
 }
 
-// place identifies the cluster and the namespace on which the BundleDeployment installs.
+// place identifies the cluster and the namespace in which the BundleDeployment installs objects.
 func (p *pass) place() string {
 	place := p.deployment.Spec.InstallNamespace
 	if target := p.deployment.Spec.Target; target != nil {

@@ -12,7 +12,7 @@ import (
 
 // Release is an installation of a Bundle.
 type Release struct {
-	// Name is the name of the BundleDeployment. Namespace is the namespace of objects that have none.
+	// Name is the name of the BundleDeployment. Namespace is the namespace for objects that do not specify one.
 	Name, Namespace string
 	Bundle          *v1alpha1.Bundle
 	// Config is spec.config as JSON. It may be empty.
@@ -27,14 +27,14 @@ type Fetcher interface {
 	Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error
 }
 
-// Plain is Content in the format plain+v0, which Bundle controllers of the other formats convert to.
+// Plain is Content in the format plain+v0, to which Bundle controllers convert most other formats.
 type Plain struct {
 	Fetcher Fetcher
-	// Folder is the folder for temporary files; empty means that of the system.
+	// Folder is the folder for temporary files. If it is empty, the system's folder is used.
 	Folder string
 }
 
-// Load implements Content. It keeps nothing: the content of a Bundle is read again for each comparison.
+// Load implements Content. It caches nothing, so the content of a Bundle is read again for each comparison.
 func (p Plain) Load(ctx context.Context, release Release) (loaded Loaded, err error) {
 	err = fetch(ctx, p.Fetcher, p.Folder, release.Bundle, func(content fs.FS) error {
 		if loaded.Objects, err = format.Objects(content); err != nil {
@@ -49,7 +49,7 @@ func (p Plain) Load(ctx context.Context, release Release) (loaded Loaded, err er
 	return loaded, err
 }
 
-// fetch unpacks the content of a Bundle for the time of a call.
+// fetch unpacks the content of a Bundle into a temporary folder for the duration of a call.
 func fetch(ctx context.Context, fetcher Fetcher, temporary string, bundle *v1alpha1.Bundle, use func(fs.FS) error) error {
 	folder, err := os.MkdirTemp(temporary, "content-")
 	if err != nil {

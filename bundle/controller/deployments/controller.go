@@ -28,13 +28,14 @@ import (
 )
 
 const (
-	// Intervals between the passes of one BundleDeployment. Those of a healthy one vary by up to a tenth, so that many of them spread.
+	// The intervals between the passes of a BundleDeployment. Those of a healthy one vary by up to a tenth, so that the passes of many
+	// BundleDeployments spread over time.
 	waitInterval      = 2 * time.Second
 	unhealthyInterval = 10 * time.Second
 	// firstRetry is the time after the first failure of a Bundle. It doubles up to maxRetry.
 	firstRetry = 10 * time.Second
 	maxRetry   = 10 * time.Minute
-	// pivotTimeout is how long a pivot may wait for objects before it has failed.
+	// pivotTimeout is how long a pivot may wait for objects before it fails.
 	pivotTimeout = 5 * time.Minute
 	// deletionTimeout is the default of spec.deletionTimeout.
 	deletionTimeout = 5 * time.Minute
@@ -44,7 +45,7 @@ const (
 
 // Content reads the content of Bundles.
 type Content interface {
-	// Load returns the content of an unpacked Bundle, which it gets from status.contentURL. The same release has the same content.
+	// Load returns the content of an unpacked Bundle, which it fetches from status.contentURL. Equal releases have equal content.
 	Load(ctx context.Context, release Release) (Loaded, error)
 }
 
@@ -59,23 +60,23 @@ type Loaded struct {
 type Options struct {
 	// Class is the provisionerClassName of the BundleDeployments that the controller installs.
 	Class string
-	// Client reads and writes BundleDeployments and Bundles, and may have a cache. Reader has none and reads Secrets.
+	// Client reads and writes BundleDeployments and Bundles, and may use a cache. Reader reads Secrets and uses no cache.
 	Client client.Client
 	Reader client.Reader
-	// Namespace has the Secrets with kubeconfigs.
+	// Namespace contains the Secrets with kubeconfigs.
 	Namespace string
-	// Hub is the cluster of the BundleDeployments, on which those without a target install.
+	// Hub is the cluster of the BundleDeployments. BundleDeployments without a target are installed on it.
 	Hub     *rest.Config
 	Content Content
 	Events  events.EventRecorder
 	Now     func() time.Time
-	// HealthInterval is the interval at which the health of installed objects is read while they are not watched or do not work; 0 means
+	// HealthInterval is the interval at which the health of installed objects is read while they are not watched or not healthy; 0 means
 	// 1m.
 	HealthInterval time.Duration
 	// DriftInterval is the interval at which installed objects are compared with the Bundle and repaired while they are not watched; 0
 	// means 10m.
 	DriftInterval time.Duration
-	// ResyncInterval is the interval at which watched objects are compared, in case that a change was missed; 0 means 1h.
+	// ResyncInterval is the interval at which watched objects are compared in case a change was missed; 0 means 1h.
 	ResyncInterval time.Duration
 	// UnreachableInterval is the interval between the attempts to reach a cluster that does not respond; 0 means 30s.
 	UnreachableInterval time.Duration
@@ -92,13 +93,13 @@ type Reconciler struct {
 	watches  *applier.Watches
 	changes  *changes
 	pivots   *prometheus.CounterVec
-	// written has the writes to BundleDeployments.
+	// written records the writes to BundleDeployments.
 	written ownwrites.Writes
 
 	mu sync.Mutex
-	// memory has the names of BundleDeployments as keys.
+	// memory contains the progress by the name of the BundleDeployment.
 	memory map[string]*memory
-	// needing maps what BundleDeployments need to their names.
+	// needing maps each needed object to the names of the BundleDeployments that need it.
 	needing map[need]map[string]bool
 }
 
@@ -137,7 +138,7 @@ type pass struct {
 	cluster *applier.Cluster
 	// applied is the result of Apply in this pass, if there was one.
 	applied applier.Progress
-	// unsafe reports whether the desired Bundle has an unsafe change of a definition.
+	// unsafe reports whether the desired Bundle contains an unsafe change of a CustomResourceDefinition.
 	unsafe atomic.Bool
 }
 
@@ -154,7 +155,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile makes a pass over a BundleDeployment.
+// reconcile makes one pass over a BundleDeployment.
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	deployment := &v1alpha1.BundleDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
@@ -222,7 +223,7 @@ func (p *pass) write(ctx context.Context) error {
 // finalizer returns the finalizer of the class. A class is a DNS label.
 func (r *Reconciler) finalizer() string { return r.Class + ".core.rukpak.io/uninstall" }
 
-// letGo removes the finalizer of this class from a BundleDeployment of another one.
+// letGo removes the finalizer of this class from a BundleDeployment that now has another class.
 func (r *Reconciler) letGo(ctx context.Context, deployment *v1alpha1.BundleDeployment) error {
 	r.forget(deployment.Name)
 
@@ -253,7 +254,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.B
 	return nil
 }
 
-// spread varies an interval by up to a tenth.
+// spread randomizes an interval by up to a tenth.
 func spread(interval time.Duration) time.Duration {
 	const part = 10
 

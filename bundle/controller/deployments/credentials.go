@@ -8,15 +8,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// rejections is the number of calls in a row that a cluster rejects before further ones are held back.
+// rejections is the number of consecutive calls that a cluster must reject before further calls are held back.
 const rejections = 5
 
-// credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401: then one call per pause is made,
-// for all BundleDeployments. The circuit breaker of the API server does not do this, because the cluster works, and other kubeconfigs may, too.
-// Another version of the Secret has its own credentials.
+// credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401. Then only one call per
+// pause is made, for all BundleDeployments together. The circuit breaker of the API server cannot do this, because the cluster is working
+// and may accept other kubeconfigs. Each version of the Secret has its own credentials.
 //
-// This is no upstream.System, whose calls last until their responses are read: a watch as its trial would keep all other calls back for minutes. A
-// System also counts lost connections, and those that the circuit breaker of the API server rejects, which say nothing about a kubeconfig.
+// An upstream.System does not fit: its calls last until their responses are read, so a watch as the trial call would hold back all other
+// calls for minutes. It also counts lost connections and calls that the circuit breaker of the API server rejects, although neither means
+// that the kubeconfig is rejected.
 type credentials struct {
 	// secret names the Secret.
 	secret string
@@ -24,7 +25,8 @@ type credentials struct {
 
 	mu       sync.Mutex
 	rejected int
-	// next is the time of the next call; zero means that calls are not held back. trial reports whether this call is in progress.
+	// next is the time of the next trial call; zero means that calls are not held back. trial reports whether a trial call is in
+	// progress.
 	next  time.Time
 	trial bool
 }
@@ -42,7 +44,7 @@ func (c *credentials) refused() bool {
 	return !c.next.IsZero()
 }
 
-// admit returns an error while calls are held back.
+// admit returns an error while calls are held back. It reports whether the call is a trial.
 func (c *credentials) admit() (trial bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +62,7 @@ func (c *credentials) admit() (trial bool, err error) {
 	}
 }
 
-// end records the status of a response, or 0 for an error, which says nothing about the kubeconfig.
+// end records the status of a response, or 0 for an error, which does not mean that the kubeconfig is rejected.
 func (c *credentials) end(trial bool, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

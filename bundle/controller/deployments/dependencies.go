@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// dependencies describes the first BundleDeployment that must be installed and healthy first and is not, or returns "".
+// dependencies describes the first dependency that is not installed and healthy yet, or returns "".
 func (p *pass) dependencies(ctx context.Context) string {
 	if circle := p.circle(ctx, p.deployment, nil, map[string]bool{}); circle != nil {
 		return "BundleDeployments depend on each other in a cycle: " + strings.Join(circle, ", ")
@@ -35,8 +35,9 @@ func (p *pass) dependencies(ctx context.Context) string {
 	return ""
 }
 
-// circle returns the names of BundleDeployments that depend on each other, beginning from one, or nil. before are the names on the way. seen has
-// those that were visited: each one is visited once, because the number of ways can grow exponentially with the number of BundleDeployments.
+// circle returns the names of BundleDeployments that depend on each other in a cycle that contains the first one, or nil. before contains
+// the names on the path to this one. seen contains the visited ones: each is visited only once, because the number of paths can grow
+// exponentially.
 func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string, seen map[string]bool) []string {
 	if len(before) > 0 && deployment.Name == before[0] {
 		return before

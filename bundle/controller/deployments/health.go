@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// Objects that somebody changes again and again are compared burst times at once, and then after a pause that doubles from firstPause to
-	// lastPause. It ends after quietTime without a change. This bounds the work for objects that a controller writes all the time.
+	// If somebody keeps changing the objects, they are compared immediately the first burst times, and then after a pause that doubles
+	// from firstPause to lastPause. After quietTime without a change, this starts over. It limits the work for objects that a controller
+	// writes all the time.
 	burst      = 10
 	firstPause = time.Second
 	lastPause  = time.Minute
@@ -24,10 +25,10 @@ const (
 	maxProblem = 500
 )
 
-// view returns what the watches know of the installed objects.
+// view returns the state of the installed objects as seen by the watches.
 func (p *pass) view() applier.View { return p.watches.Look(p.cluster, p.deployment.Name) }
 
-// isFresh reports whether an installation was compared with the cluster recently, and nobody has changed its objects since.
+// isFresh reports whether the installation was recently compared with the cluster and nobody has changed its objects since.
 func (p *pass) isFresh(bundle string, config []byte) bool {
 	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.place != p.place() {
 		return false
@@ -45,7 +46,7 @@ func (p *pass) isFresh(bundle string, config []byte) bool {
 	}
 }
 
-// compareAgain counts the comparisons that changes of objects cause.
+// compareAgain counts a comparison that was caused by a change of objects.
 func (p *pass) compareAgain() {
 	if p.memory.bundle == "" || !p.view().Changed {
 		return
@@ -58,7 +59,7 @@ func (p *pass) compareAgain() {
 	p.memory.comparisons++
 }
 
-// pause returns the time between two comparisons that changes of objects cause.
+// pause returns the time between two comparisons that are caused by changes of objects.
 func (m *memory) pause() time.Duration {
 	if m.comparisons < burst {
 		return 0
@@ -67,7 +68,7 @@ func (m *memory) pause() time.Duration {
 	return min(firstPause<<min(m.comparisons-burst, burst), lastPause)
 }
 
-// health sets the condition Healthy, and returns the time until the next look.
+// health sets the condition Healthy, and returns the time until the next check.
 func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	view := p.view()
 	problems := view.Problems
@@ -101,7 +102,7 @@ func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// unhealthy describes the installed objects that do not work. It reads them, unless this pass has already.
+// unhealthy describes the installed objects that are not healthy. It reads them, unless this pass has already done so.
 func (p *pass) unhealthy(ctx context.Context) ([]string, error) {
 	if problems, known := p.applied.Problems(); known {
 		return problems, nil
@@ -133,8 +134,8 @@ func (p *pass) setHealth(problems []string, watched bool) {
 	}
 }
 
-// describe returns a problem as a line for users. Controllers on the cluster, which write the status of objects, may quote Secrets of the Bundle. If
-// these are not known, because the content cannot be read, the line names the object only.
+// describe returns a problem as a line for users. Controllers on the cluster, which write the status of objects, may quote Secrets of the
+// Bundle. If these are unknown because the content cannot be read, the line only names the object.
 func (p *pass) describe(problem string) string {
 	if _, known := p.memory.masked[installation(p.status.ActiveBundle, p.activeConfig())]; !known {
 		object, _, _ := strings.Cut(problem, ": ")

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// maxVersions and maxHistory bound the history of a BundleDeployment, in versions and in bytes.
+	// maxVersions and maxHistory limit the history of a BundleDeployment, in versions and in bytes.
 	maxVersions = 10
 	maxHistory  = 256 << 10
 )
 
-// version describes an installed Bundle. Without its number, it says when and how the Bundle can be made again.
+// version describes an installed Bundle. The result has no number yet.
 func version(bundle *v1alpha1.Bundle, config *runtime.RawExtension, at time.Time) v1alpha1.Version {
 	template := v1alpha1.BundleTemplate{
 		Metadata: metav1.ObjectMeta{Labels: maps.Clone(bundle.Labels), Annotations: maps.Clone(bundle.Annotations)},
 		Spec:     v1alpha1.TemplateSpec{ProvisionerClassName: bundle.Spec.ProvisionerClassName, Source: bundle.Spec.Source},
 	}
 
-	// These labels are not of the template.
+	// These labels do not come from the template.
 	for _, label := range []string{v1alpha1.LabelOwnerKind, v1alpha1.LabelOwnerName, v1alpha1.LabelTemplateHash} {
 		delete(template.Metadata.Labels, label)
 	}
@@ -40,7 +40,8 @@ func version(bundle *v1alpha1.Bundle, config *runtime.RawExtension, at time.Time
 	}
 }
 
-// record adds an installed version to a history, unless it is the newest one already, and drops the oldest ones beyond the bounds.
+// record adds an installed version to a history, unless it is already the newest one, and drops the oldest versions that exceed the
+// limits.
 func record(history []v1alpha1.Version, installed v1alpha1.Version) []v1alpha1.Version {
 	installed.Number = 1
 

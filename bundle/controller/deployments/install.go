@@ -50,7 +50,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 		return spread(p.UnreachableInterval), nil
 	}
 
-	// While the cluster is away, the content is not read again and again.
+	// While the cluster is unreachable, test the connection first, so that the content is not read each time.
 	if p.memory.away {
 		if err := p.cluster.Reach(ctx); applier.Unreachable(err) {
 			return p.interrupted(err)
@@ -68,7 +68,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	return p.installBundle(ctx, found)
 }
 
-// suspended sets the conditions while nothing reads or changes the cluster.
+// suspended sets the conditions of a suspended BundleDeployment, whose cluster is neither read nor changed.
 func (p *pass) suspended() {
 	p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
 
@@ -77,7 +77,7 @@ func (p *pass) suspended() {
 	}
 }
 
-// setPending sets Installed while the desired Bundle cannot be installed yet.
+// setPending sets the condition Installed while the desired Bundle cannot be installed yet.
 func (p *pass) setPending(message string) {
 	if p.status.ActiveBundle == "" {
 		p.setNotInstalled(v1alpha1.ReasonInstallPending, message)
@@ -88,7 +88,7 @@ func (p *pass) setPending(message string) {
 	p.setInstalled(v1alpha1.ReasonInstallPending, fmt.Sprintf("Bundle %s stays installed: %s", p.status.ActiveBundle, message))
 }
 
-// installBundle installs the desired Bundle, unless the order, an earlier failure or a dry run forbids it.
+// installBundle installs the desired Bundle, unless dependencies, an earlier failure or a dry run prevent it.
 func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration, error) {
 	name := found.desired.Name
 
@@ -121,14 +121,15 @@ func (p *pass) setReason(reason string) {
 	}
 }
 
-// pivot applies the desired Bundle. It applies the installed one again, too, to repair objects that somebody has changed.
+// pivot applies the desired Bundle. If the Bundle is already installed, pivot applies it again, which repairs objects that somebody has
+// changed.
 func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error) {
 	bundle := found.desired
 	if p.isFresh(bundle.Name, p.config()) {
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
 
 		after, err := p.health(ctx)
-		// The pass that has installed it may have failed to store the status, or to delete the former Bundle.
+		// The pass that installed the Bundle may have failed to store the status or to delete the former Bundle.
 		return after, errors.Join(err, p.bound(ctx, found, 0))
 	}
 
@@ -184,7 +185,7 @@ func (p *pass) follow(applied applier.Progress) {
 	p.watches.Follow(p.cluster, p.deployment.Name, applied.Objects)
 }
 
-// interrupted records an error that may be temporary.
+// interrupted handles an error that may be temporary.
 func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
 		p.memory.away = true
@@ -242,7 +243,7 @@ func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Durati
 	p.memory.pivot = ""
 	p.memory.retry = p.now().Add(min(firstRetry<<min(p.memory.failures, 10), maxRetry)) //nolint:mnd // far beyond maxRetry
 	p.memory.failures++
-	p.memory.bundle = "" // the cluster may have objects of both
+	p.memory.bundle = "" // the cluster may contain objects of both Bundles
 	p.pivots.WithLabelValues(resultFailed).Inc()
 
 	return p.stay(ctx, found)
@@ -366,7 +367,8 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	return p.health(ctx)
 }
 
-// content returns the content of a Bundle. All Bundles of a BundleDeployment have the same part, so that objects move between them.
+// content returns the content of a Bundle. The content of all Bundles of a BundleDeployment has the same part name, so that objects move
+// from one to the next.
 func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []byte) (applier.Content, error) {
 	namespace := cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace)
 

@@ -12,35 +12,36 @@ import (
 // again.
 type memory struct {
 	uid types.UID
-	// needs are the objects whose changes concern the BundleDeployment.
+	// needs are the objects whose changes affect the BundleDeployment.
 	needs []need
-	// At checked, the Bundle was compared with the cluster, in the place that the BundleDeployment had then.
+	// bundle was compared with the cluster at the time checked. place was the place of the BundleDeployment at that time.
 	bundle, place string
 	checked       time.Time
-	// comparisons is the number of comparisons in a row that changes of objects have caused.
+	// comparisons is the number of consecutive comparisons that were caused by changes of objects.
 	comparisons int
-	// away reports whether the cluster could not be reached in the last pass.
+	// away reports whether the cluster was unreachable in the last pass.
 	away bool
-	// held reports whether the message about that comes from a circuit breaker.
+	// held reports whether a circuit breaker caused that error.
 	held bool
-	// message is the message of the condition Installed from then.
+	// message is the message of the condition Installed from that pass.
 	message string
-	// pivot is the Bundle that is being installed since began.
+	// pivot is the Bundle whose installation started at began.
 	pivot string
 	began time.Time
-	// failed is the Bundle that could not be installed, why, and when the next attempt is due. Terminal means that there is none before
-	// the generation changes.
+	// failed is the Bundle that could not be installed, problem is the reason, and retry is the time of the next attempt. If terminal is
+	// set, there is no attempt until the generation changes.
 	failed, problem string
 	failures        int
 	retry           time.Time
 	terminal        bool
 	failedAt        int64
-	// masked has the texts that messages must not contain, by installation. An installation is missing if its content was not read since the
-	// controller has started.
+	// masked contains the texts that messages must not contain, by installation. It lacks an installation whose content has not been read
+	// since the controller started.
 	masked map[string][]string
 }
 
-// mask remembers the texts of an installation that messages must not contain, and forgets those of all installations but it and the active one.
+// mask stores the texts of an installation that messages must not contain. It drops those of all other installations except the active
+// one.
 func (m *memory) mask(installation, active string, texts []string) {
 	masked := map[string][]string{installation: texts}
 	if former, known := m.masked[active]; known && active != installation {
@@ -50,7 +51,7 @@ func (m *memory) mask(installation, active string, texts []string) {
 	m.masked = masked
 }
 
-// remember returns the memory of a BundleDeployment, and records what it needs.
+// remember returns the memory of a BundleDeployment, and records the objects that it needs.
 func (r *Reconciler) remember(deployment *v1alpha1.BundleDeployment) *memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +69,7 @@ func (r *Reconciler) remember(deployment *v1alpha1.BundleDeployment) *memory {
 	return known
 }
 
-// forget drops what the controller keeps of a BundleDeployment.
+// forget drops the data that the controller keeps for a BundleDeployment.
 func (r *Reconciler) forget(name string) {
 	r.mu.Lock()
 	r.forgetNeeds(name)

@@ -9,7 +9,8 @@ import (
 
 const kindSecret = "Secret"
 
-// need is an object on the hub whose changes concern a BundleDeployment: another one that it depends on, or the Secret with its kubeconfig.
+// need is an object on the hub whose changes affect a BundleDeployment: a BundleDeployment that it depends on, or the Secret with its
+// kubeconfig.
 type need struct{ kind, name string }
 
 func needsOf(deployment *v1alpha1.BundleDeployment) (needs []need) {
@@ -24,8 +25,8 @@ func needsOf(deployment *v1alpha1.BundleDeployment) (needs []need) {
 	return needs
 }
 
-// recordNeeds records what a BundleDeployment needs. It is called before a pass reads these objects, so later changes lead to another pass. The
-// caller holds the lock.
+// recordNeeds records the objects that a BundleDeployment needs. It is called before a pass reads these objects, so that later changes
+// cause another pass. The caller must hold the lock.
 func (r *Reconciler) recordNeeds(deployment *v1alpha1.BundleDeployment, known *memory) {
 	needs := needsOf(deployment)
 	if slices.Equal(needs, known.needs) {
@@ -44,7 +45,7 @@ func (r *Reconciler) recordNeeds(deployment *v1alpha1.BundleDeployment, known *m
 	}
 }
 
-// forgetNeeds drops what a BundleDeployment needs. The caller holds the lock.
+// forgetNeeds drops the recorded needs of a BundleDeployment. The caller must hold the lock.
 func (r *Reconciler) forgetNeeds(name string) {
 	known := r.memory[name]
 	if known == nil {
@@ -62,7 +63,7 @@ func (r *Reconciler) forgetNeeds(name string) {
 	known.needs = nil
 }
 
-// neededBy returns the names of the BundleDeployments that an object concerns.
+// neededBy returns the names of the BundleDeployments that need an object.
 func (r *Reconciler) neededBy(object need) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 const (
 	// maxName is the maximum length of the name of a Bundle.
 	maxName = 63
-	// nameDigits is the number of digits by which shortened names of BundleDeployments differ.
+	// nameDigits is the number of digits that keep shortened names of BundleDeployments distinct.
 	nameDigits = 8
 	base36     = 36
 )
 
 // templateHash returns the SHA-224 digest of a template in base 36. It covers the spec, the labels and the annotations. The order of keys
-// is irrelevant, and so are empty values: a field that a later version adds does not change the hashes of existing templates.
+// and empty values do not matter, so a field that a later version adds does not change the hashes of existing templates.
 func templateHash(template v1alpha1.BundleTemplate) (string, error) {
 	text, err := json.Marshal(struct {
 		Labels      map[string]string     `json:"labels"`
@@ -87,8 +87,8 @@ func withoutEmpty(value any) any {
 	return kept
 }
 
-// bundleName returns <name>-<hash>. A name that is too long is shortened and gets digits of its own hash, so that BundleDeployments with
-// the same beginning and the same template have different Bundles.
+// bundleName returns <name>-<hash>. It shortens a long name and adds digits of the name's hash, so that BundleDeployments whose names
+// start alike and whose templates are equal have different Bundles.
 func bundleName(deployment, hash string) string {
 	room := maxName - len(hash) - 1
 	if len(deployment) <= room {

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// uninstall removes the objects from the target cluster, then the Bundles and the finalizer. After the deletion timeout it removes the
-// Bundles and the finalizer only, and an event lists the remaining objects.
+// uninstall removes the objects from the target cluster, then the Bundles and the finalizer. After the deletion timeout, it removes the
+// Bundles and the finalizer even if objects remain, which an event then lists.
 func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	if p.deployment.Spec.Suspend {
 		p.Events.Eventf(p.deployment, nil, "Warning", v1alpha1.ReasonSuspended, "Uninstall", "suspended: the objects remain on the cluster")
@@ -51,7 +51,7 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 // maxEvent is the maximum length of the note of an event.
 const maxEvent = 1000
 
-// removeObjects removes objects from the cluster, and sets the conditions. waiting describes what it waits for.
+// removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist.
 func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	cluster, err := p.clusters.of(ctx, p.deployment)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 const (
 	// workers is the number of BundleDeployments that are processed at the same time.
 	workers = 8
-	// Errors without an interval of their own are retried after firstBackoff, which doubles up to lastBackoff.
+	// Errors that have no retry interval of their own are retried after firstBackoff, which doubles up to lastBackoff.
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
 )
@@ -63,8 +63,8 @@ type watching struct{ watches *applier.Watches }
 // Start implements manager.Runnable.
 func (w watching) Start(ctx context.Context) error { return w.watches.Run(ctx) }
 
-// concerns selects BundleDeployments of this class, and those that have its finalizer from the time when they were. Of updates, it selects
-// those of the spec and the metadata: the controller writes the status itself.
+// concerns selects BundleDeployments that have this class, or that still have its finalizer because they had the class before. It ignores
+// updates of the status, which the controller writes itself.
 func (r *Reconciler) concerns() predicate.Predicate {
 	own := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		deployment, ok := object.(*v1alpha1.BundleDeployment)
@@ -99,9 +99,9 @@ func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconc
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// dependents returns the BundleDeployments of this class that may wait for a change of another one: those that depend on it, and, when it is
-// deleted, those that could not be installed, because it may have held one of their objects. It is called for each change of each
-// BundleDeployment, so it does not read them all.
+// dependents returns the BundleDeployments of this class that may be waiting for a change of another one. These are the ones that depend
+// on it. If it was deleted, they include those that could not be installed, because it may have owned one of their objects. dependents is
+// called for each change of a BundleDeployment, so it does not list all of them.
 func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reconcile.Request {
 	names := r.neededBy(need{kind: v1alpha1.KindBundleDeployment, name: changed.GetName()})
 	if !changed.GetDeletionTimestamp().IsZero() {
@@ -128,7 +128,7 @@ func requestsFor(names []string) (requests []reconcile.Request) {
 	return requests
 }
 
-// changeDelay is the time in which changes of the objects of a BundleDeployment are collected.
+// changeDelay is how long changes of the objects of a BundleDeployment are collected before it is reconciled.
 const changeDelay = 200 * time.Millisecond
 
 // changes collects the BundleDeployments whose objects have changed.
@@ -148,7 +148,7 @@ func (c *changes) report(name string) {
 
 	select {
 	case c.signal <- struct{}{}:
-	default: // enqueue has not read the last signal yet, and will find both names
+	default: // enqueue has not read the previous signal yet, and will find both names
 	}
 }
 

@@ -18,12 +18,13 @@ const (
 	Pause = 50 * time.Millisecond
 	// conflictPause is the time after which a pass that has failed with a conflict is repeated.
 	conflictPause = time.Second
-	// maxDelay is the time after which a cache that lacks a write is used nevertheless: in a cluster that was restored from a backup, resource
-	// versions are lower than before.
+	// maxDelay is the time after which a cache is used even if it seems to lack a write. In a cluster that was restored from a backup,
+	// resource versions are lower than before.
 	maxDelay = 10 * time.Second
 )
 
-// Writes has the last write of a controller to each object of a kind without namespaces. The zero value has none. It is safe for concurrent use.
+// Writes records the last write of a controller to each object of a cluster-scoped kind. The zero value is empty. It is safe for
+// concurrent use.
 type Writes struct {
 	mutex sync.Mutex
 	last  map[string]write
@@ -56,7 +57,7 @@ func (w *Writes) Missing(cached client.Object) bool {
 	return version(cached) < last.version && time.Since(last.at) < maxDelay
 }
 
-// Forget drops the write to an object that no longer exists.
+// Forget drops the record of an object that no longer exists.
 func (w *Writes) Forget(name string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -64,8 +65,9 @@ func (w *Writes) Forget(name string) {
 	delete(w.last, name)
 }
 
-// Retry returns the result of a pass that has failed with an error. A conflict means that the cache is behind, also if the response to a write
-// was lost. It has a fixed pause: with one that doubles, a few conflicts in a row, while the watch resumes, would stop the work for minutes.
+// Retry returns the result of a pass that has failed with an error. A conflict means that the cache is behind; this is also the case if
+// the response to a write was lost. After a conflict, the pause is fixed. A pause that doubles would stop the work for minutes after a
+// few conflicts in a row while the watch resumes.
 func Retry(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
@@ -74,7 +76,7 @@ func Retry(err error) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-// version returns the resource version as a number. Kubernetes guarantees that those of a kind can be compared.
+// version returns the resource version as a number. Kubernetes guarantees that the versions of objects of one kind can be compared.
 func version(object client.Object) uint64 {
 	number, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 

@@ -19,7 +19,7 @@ const (
 	libraryType = "library"
 )
 
-// loadChart loads the chart at the root of the bundle, or in its only folder with a chart. It checks what an installation requires.
+// loadChart loads the chart at the root of the bundle, or in its only folder with a chart. It checks the requirements of an installation.
 func loadChart(files []file) (*chart.Chart, error) {
 	folder, err := chartFolder(files)
 	if err != nil {
@@ -90,7 +90,7 @@ func chartFolder(files []file) (string, error) {
 	}
 }
 
-// checkDependencies reports dependencies without a chart in the folder charts. Nothing is downloaded.
+// checkDependencies reports dependencies that have no chart in the folder charts, because dependencies are not downloaded.
 func checkDependencies(loaded *chart.Chart) error {
 	for _, dependency := range loaded.Metadata.Dependencies {
 		if !slices.ContainsFunc(loaded.Dependencies(), func(found *chart.Chart) bool { return found.Name() == dependency.Name }) {

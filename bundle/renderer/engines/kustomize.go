@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/format"
 )
 
-// kustomize returns the objects of the kustomization at the root. Its default options forbid plugins, programs, and files outside the root
-// of each kustomization. The bundle is the only file system, and isolate has cut off the network.
+// kustomize returns the objects of the kustomization at the root. The default options of Kustomize forbid plugins, programs, and files
+// outside the root of each kustomization. The bundle is the only file system, and isolate has disabled the network.
 func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 	system := filesys.MakeFsInMemory()
 

@@ -1,4 +1,5 @@
-// Package engines renders charts with Helm and kustomizations with Kustomize. It is one process of package renderer.
+// Package engines renders charts with Helm and kustomizations with Kustomize. It is the code of the processes that package renderer
+// starts.
 package engines
 
 import (
@@ -22,13 +23,13 @@ import (
 )
 
 const (
-	// grace is how much longer than its parent a process waits before it ends itself. The parent may have died.
+	// grace is how much longer than its parent a process waits before it ends itself, in case the parent has died.
 	grace = 5 * time.Second
 	// maxMessage bounds an error message in bytes.
 	maxMessage = 4 << 10
 )
 
-// Main renders and ends the process if a Renderer has started it. Otherwise, it returns at once.
+// If a Renderer has started the process, Main renders and ends the process. Otherwise, it returns immediately.
 func Main() {
 	if os.Args[0] != renderer.ProcessName {
 		return
@@ -44,7 +45,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// protected returns a panic of an engine as an error: the bundle has caused it.
+// protected returns a panic of an engine as an error, because the bundle has caused it.
 func protected(input io.Reader, output io.Writer) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -98,11 +99,11 @@ func run(input io.Reader, output io.Writer) error {
 	return nil
 }
 
-// isolate bounds the time and memory of the process, and cuts it off from the network.
+// isolate limits the time and the memory of the process, and disables its network access.
 func isolate(request renderer.Request) error {
 	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
 
-	const part = 4 // a quarter is for the runtime and for garbage
+	const part = 4 // a quarter is reserved for the runtime and for garbage
 
 	debug.SetMemoryLimit(request.Memory - request.Memory/part)
 
@@ -117,7 +118,7 @@ func isolate(request renderer.Request) error {
 	return nil
 }
 
-// noNetwork refuses all requests. Kustomize fetches remote files with http.DefaultTransport.
+// noNetwork rejects all requests. Kustomize would fetch remote files with http.DefaultTransport.
 type noNetwork struct{}
 
 // RoundTrip implements http.RoundTripper.

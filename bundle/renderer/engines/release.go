@@ -25,8 +25,8 @@ const (
 	policyAnnotation = "helm.sh/resource-policy"
 )
 
-// renderChart returns the objects of a release. It renders twice, because an installation is rendered again for each comparison with the
-// cluster, and must not change by itself.
+// renderChart returns the objects of a release. It renders twice and compares the results: an installation is rendered again for each
+// comparison with the cluster, so equal inputs must give equal results.
 func renderChart(files []file, release renderer.Release) ([]*unstructured.Unstructured, error) {
 	first, err := renderOnce(files, release)
 	if err != nil {
@@ -68,12 +68,12 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 		return nil, fmt.Errorf("the chart requires Kubernetes %s, but the target has %s", wanted, capabilities.KubeVersion.Version)
 	}
 
-	// It removes the charts whose conditions and tags the values disable.
+	// This removes the charts that are disabled by the conditions and tags in the values.
 	if err := chartutil.ProcessDependenciesWithMerge(loaded, values); err != nil {
 		return nil, fmt.Errorf("the dependencies of the chart: %w", err)
 	}
 
-	// Helm's own validation would fetch schemas from files and servers that the chart names.
+	// Disable Helm's own validation, which would fetch schemas from files and servers that the chart names.
 	complete, err := chartutil.ToRenderValuesWithSchemaValidation(loaded, values,
 		chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace, Revision: 1, IsInstall: true}, capabilities, true)
 	if err != nil {
@@ -139,7 +139,7 @@ func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer
 	return objects, format.Distinct(objects)
 }
 
-// definitionsOf returns the objects of the folder crds, also those of dependencies. They stay when the release is removed.
+// definitionsOf returns the objects of the folder crds, including those of dependencies. They stay when the release is removed.
 func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, err error) {
 	for _, definition := range loaded.CRDObjects() {
 		found, err := format.Decode(definition.File.Data)
@@ -157,7 +157,7 @@ func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, e
 	return objects, nil
 }
 
-// wantedOf returns the objects of a rendered template that are installed.
+// wantedOf returns the objects of a rendered template that must be installed.
 func wantedOf(rendered string, skipHooks bool) (objects []*unstructured.Unstructured, err error) {
 	found, err := format.Decode([]byte(rendered))
 	if err != nil {
@@ -191,7 +191,8 @@ func keep(object *unstructured.Unstructured) {
 	}
 }
 
-// isWanted reports whether an object is installed. Tests are not. Hooks are an error unless they are skipped, because nothing runs them.
+// isWanted reports whether an object must be installed. Tests are not installed. Hooks are an error unless they are skipped, because
+// nothing would run them.
 func isWanted(object *unstructured.Unstructured, skipHooks bool) (bool, error) {
 	hook := object.GetAnnotations()[hookAnnotation]
 
@@ -206,7 +207,7 @@ func isWanted(object *unstructured.Unstructured, skipHooks bool) (bool, error) {
 	}
 }
 
-// isTest reports whether all events of a hook are those of `helm test`.
+// isTest reports whether all events of a hook are events of `helm test`.
 func isTest(hook string) bool {
 	for event := range strings.SplitSeq(hook, ",") {
 		switch strings.TrimSpace(event) {

@@ -12,7 +12,8 @@ import (
 
 const schemaName = "values.schema.json"
 
-// validate checks the values against the schemas of the chart and of its enabled dependencies. Schemas refer to nothing outside themselves.
+// validate checks the values against the schemas of the chart and of its enabled dependencies. References to other schemas are not
+// followed.
 func validate(loaded *chart.Chart, values map[string]any) error {
 	if loaded.Schema != nil {
 		if err := validateOne(loaded.Schema, values); err != nil {
@@ -66,7 +67,7 @@ func validateOne(schema []byte, values map[string]any) error {
 	return nil
 }
 
-// nothing is a loader that finds no schema.
+// nothing is a loader that finds no schemas.
 type nothing struct{}
 
 // Load implements jsonschema.URLLoader.
