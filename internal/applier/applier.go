@@ -33,10 +33,10 @@ func New(options Options) *Applier {
 	return &Applier{options}
 }
 
-// Apply makes the cluster have the content, and removes objects of the owner's earlier content that the content omits. Each call does a
-// bounded amount of work, so callers repeat it until Progress.Done. A call after a crash continues the work. While an installation is in
-// progress, Apply skips parts that the inventory records as applied and healthy. When it is done, Apply clears these records, so that
-// the next call checks and repairs every part. Errors come from package failure.
+// Apply installs the content on the cluster, and removes objects of the owner's earlier content that the new content omits. Each call
+// does a bounded amount of work, so callers repeat it until Progress.Done. A call after a crash continues the work. While an installation
+// is in progress, Apply skips parts that the inventory records as applied and healthy. When it is done, Apply clears these records, so
+// that the next call checks and repairs every part. Errors come from package failure.
 func (a *Applier) Apply(ctx context.Context, cluster *Cluster, owner Owner, content Content) (Progress, error) {
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) { return a.apply(ctx, work, content) })
 }
@@ -85,11 +85,11 @@ type work struct {
 	// changed reports whether the inventory may differ from the stored one.
 	changed bool
 
-	// checkDefinition is that of the content.
+	// checkDefinition is Content.CheckDefinition.
 	checkDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
 
 	seenMutex sync.Mutex
-	// seen are the objects that have the wanted content.
+	// seen contains the objects that have the wanted content.
 	seen map[ref]Object
 }
 

@@ -20,12 +20,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// concurrency is the number of concurrent calls for the objects of one owner. It bounds the load on the API server of a small cluster.
+// concurrency is the number of concurrent calls for the objects of one owner. It limits the load on the API server of a small cluster.
 const concurrency = 8
 
-// part applies one part and, if the content awaits it, checks its health. waiting is "" if the part is ready. Otherwise it names the object
-// that is not ready, and the next call continues. The inventory lists the objects before they are applied and marks the part as applied
-// only afterwards, so no object is lost in a crash.
+// part applies one part and, if the content requires it, checks its health. waiting is "" if the part is ready. Otherwise it names the
+// object that is not ready, and the next call continues. The inventory lists the objects before they are applied and marks the part as
+// applied only afterwards, so no object is lost in a crash.
 func (w *work) part(ctx context.Context, part Part, content Content) (waiting string, err error) {
 	digest, err := part.Source.Digest(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *work) part(ctx context.Context, part Part, content Content) (waiting st
 	return "", nil
 }
 
-// applyPart records and applies the objects of a part. With skip, it does neither if the cluster has them already.
+// applyPart records and applies the objects of a part. If skip is true, it does neither when the cluster already has the objects.
 func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool) (waiting string, err error) {
 	content, unknown, err := w.prepare(ctx, part)
 	if err != nil || unknown != "" {
@@ -77,7 +77,7 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 	if skip && entry.lists(content.refs) {
 		known, err = w.compare(ctx, content.objects)
 		if err != nil {
-			known = nil // apply compares each wave, and handles the error of its objects
+			known = nil // apply then compares each wave itself, and handles the errors of objects
 		} else if !known.differs(content.objects) {
 			return "", nil
 		}
@@ -98,9 +98,9 @@ func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 }
 
 // apply applies the objects of a component in two waves. The first wave contains the objects that others depend on: namespaces,
-// definitions of kinds, cluster roles and classes. The second wave starts when all of these are ready. If an object is not ready
-// yet, waiting names it. known is the comparison of all objects, or nil. It does not hold for the second wave if the first one changes
-// something: an object may differ in another way under a new definition of its kind.
+// definitions of kinds, cluster roles and classes. The second wave starts when all of these are ready. If an object is not ready yet,
+// waiting names it. known is the comparison of all objects, or nil. It is no longer valid for the second wave if the first wave changes
+// something, because a new definition of a kind can change the result for its objects.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	var base, rest []*unstructured.Unstructured
 
@@ -129,9 +129,9 @@ func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, 
 	return w.applyAll(ctx, rest, known)
 }
 
-// applyAll applies the objects that differ from the cluster, ordered by kind. First all objects pass a dry run, unless known has the
-// result, so that a release with an invalid object changes nothing. An object with AnnotationRecreate and a changed immutable field is
-// deleted; the next call creates it again.
+// applyAll applies the objects that differ from the cluster, ordered by kind. All objects pass a dry run first, so that a release with an
+// invalid object changes nothing. The dry run is skipped if known contains its result. An object with AnnotationRecreate and a changed
+// immutable field is deleted; the next call creates it again.
 func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	if known == nil {
 		if known, err = w.compare(ctx, objects); err != nil {
@@ -164,8 +164,8 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 	return "", nil
 }
 
-// applyKind applies objects of one kind, some at the same time. It starts none after a failure, and returns when no call is in progress: a
-// call that is canceled could have an effect after the caller has begun to restore the former content.
+// applyKind applies objects of one kind, several of them concurrently. After a failure it starts no further calls, but waits for the
+// calls in progress: a canceled call could take effect after the caller has begun to restore the former content.
 func (w *work) applyKind(ctx context.Context, objects []*unstructured.Unstructured) error {
 	return lifecycle.Each(concurrency, objects, func(object *unstructured.Unstructured) error {
 		if err := w.serverSideApply(ctx, object); err != nil {
@@ -178,10 +178,10 @@ func (w *work) applyKind(ctx context.Context, objects []*unstructured.Unstructur
 	})
 }
 
-// comparison reports for objects whether applying them would change the cluster.
+// comparison reports, for each object, whether applying it would change the cluster.
 type comparison map[*unstructured.Unstructured]bool
 
-// differs reports whether one of the objects differs.
+// differs reports whether applying any of the objects would change the cluster.
 func (c comparison) differs(objects []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool { return c[object] })
 }
@@ -213,8 +213,8 @@ func (w *work) compare(ctx context.Context, objects []*unstructured.Unstructured
 	return result, nil
 }
 
-// differs reports whether applying the object would change the cluster. The comparison avoids writing unchanged objects, which would needlessly
-// trigger controllers and webhooks. present is the current object if it was read already, or nil.
+// differs reports whether applying the object would change the cluster. The comparison avoids writing unchanged objects, which would
+// needlessly trigger controllers and webhooks. present is the current object if it has already been read, or nil.
 func (w *work) differs(ctx context.Context, object, present *unstructured.Unstructured) (bool, error) {
 	if present == nil {
 		var err error
@@ -236,8 +236,8 @@ func (w *work) differs(ctx context.Context, object, present *unstructured.Unstru
 	return changed, nil
 }
 
-// dryRun returns the result of a dry run of applying the object. An object that the owner must not apply is an error. The UID of present is empty
-// if it does not exist.
+// dryRun returns the result of a dry run of applying the object. An object that the owner must not apply is an error. The UID of present
+// is empty if the object does not exist.
 func (w *work) dryRun(ctx context.Context, object, present *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	dropInvalidCABundle(object)
 

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster is a connection to a cluster. It caches the kinds that the cluster serves, and asks again for a kind that it does not know.
+// Cluster is a connection to a cluster. It caches the kinds that the cluster serves, and queries the cluster again for an unknown kind.
 type Cluster struct {
 	client client.Client
 	config *rest.Config

@@ -22,13 +22,13 @@ type Difference struct {
 	Action string
 	// Object is the kind and name of the object.
 	Object string
-	// Before and After are the object on the cluster and the result of a dry run, which has the defaults of the API server. Before is nil if the
-	// object would be created, After if it would be deleted. A deleted object has metadata only.
+	// Before is the object on the cluster, or nil if it would be created. After is the result of a dry run, which includes the defaults
+	// of the API server, or nil if the object would be deleted. For an object that would be deleted, Before contains only metadata.
 	Before, After *unstructured.Unstructured
 }
 
-// Compare returns what Apply would do, without a change. An object of a kind that the content itself defines counts as missing while the
-// cluster does not serve the kind.
+// Compare returns the changes that Apply would make, and changes nothing. An object of a kind that the content itself defines counts as
+// missing while the cluster does not serve the kind.
 func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, content Content) (differences []Difference, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		var wanted []ref
@@ -57,7 +57,7 @@ func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, co
 	return differences, err
 }
 
-// comparePart compares the objects of one part, and returns the objects that it wants to have.
+// comparePart compares the objects of one part, and also returns references to the objects that the part contains.
 func (w *work) comparePart(ctx context.Context, part Part) (differences []Difference, refs []ref, err error) {
 	prepared, unknown, err := w.prepare(ctx, part)
 	if err != nil {
@@ -91,8 +91,8 @@ func (w *work) comparePart(ctx context.Context, part Part) (differences []Differ
 	return differences, prepared.refs, nil
 }
 
-// compareObject returns the difference of an object; its action is empty if there is none. The API server may reject objects until it has
-// applied a definition of their kind or their namespace, which is no error if the content has these, too.
+// compareObject returns the difference of an object; its action is empty if there is none. The API server may reject an object whose kind
+// or namespace does not exist yet. This is not an error if the content also contains the definition or the namespace.
 func (w *work) compareObject(ctx context.Context, object, present *unstructured.Unstructured, defined map[schema.GroupKind]bool) (Difference, error) {
 	_, own := defined[object.GroupVersionKind().GroupKind()]
 	difference := Difference{ActionChange, refOf(object).String(), present, object}
@@ -130,7 +130,7 @@ func (w *work) compareObject(ctx context.Context, object, present *unstructured.
 	return difference, nil
 }
 
-// deletions returns the differences of objects in the inventory that are not wanted.
+// deletions returns the differences of objects that the inventory lists and that are no longer wanted.
 func (w *work) deletions(ctx context.Context, wanted []ref) (differences []Difference, err error) {
 	var present []ref
 	for _, entry := range w.inventory.Entries {

@@ -12,7 +12,7 @@ import (
 type Progress struct {
 	Done    bool
 	Message string
-	// Objects are the installed objects, when Apply is done.
+	// Objects are the installed objects. They are set once Apply is done.
 	Objects []Object
 }
 
@@ -22,32 +22,33 @@ type Content struct {
 	Parts []Part
 	// Check is called before anything is applied, and may be nil. Its error ends the call.
 	Check func(ctx context.Context) error
-	// CheckDefinition is called before an existing CustomResourceDefinition of the owner is applied, with the present and the wanted one. It
-	// may be nil. Its error ends the call.
+	// CheckDefinition is called before an existing CustomResourceDefinition of the owner is applied, with the present and the wanted
+	// definition. It may be nil. Its error ends the call.
 	CheckDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
 	// Installed is the message when all parts are applied.
 	Installed string
-	// AwaitHealth makes each part wait until the objects of the part before it are healthy, and the end until all are.
+	// AwaitHealth makes each part wait until the objects of the preceding part are healthy. The call is done only when all objects are
+	// healthy.
 	AwaitHealth bool
-	// SkipUnchanged writes nothing, not even the inventory, while the cluster has the content already.
+	// SkipUnchanged prevents all writes, even to the inventory, while the cluster already has the content.
 	SkipUnchanged bool
 }
 
 // Part is a set of objects. Its name is unique in the content.
 type Part struct {
 	Name string
-	// Namespace is the namespace of objects that have none and need one. It is created if it does not exist.
+	// Namespace is the namespace for objects that need one and do not specify it. It is created if it does not exist.
 	Namespace string
 	Source    Source
 	// Mask removes secrets from messages. It may be nil.
 	Mask func(text string) string
 }
 
-// Source provides the objects of a part. Errors come from package failure. Every call returns the same until the part changes.
+// Source provides the objects of a part. Errors come from package failure. Repeated calls return the same result until the part changes.
 type Source interface {
 	// Digest returns a digest of the objects. A part whose digest changes is applied again.
 	Digest(ctx context.Context) (string, error)
-	// Objects returns the objects. The applier changes them.
+	// Objects returns the objects. The applier modifies them, so each call must return new objects.
 	Objects(ctx context.Context) ([]*unstructured.Unstructured, error)
 }
 
@@ -60,7 +61,7 @@ func (p Part) mask(text string) string {
 	return p.Mask(text)
 }
 
-// where describes the position of a part for messages.
+// where describes a part and its position in messages.
 func (o Owner) where(index, count int, name string) string {
 	if o.part == "" {
 		return name

@@ -55,15 +55,16 @@ type maskedError struct {
 
 func (e maskedError) Error() string { return e.text }
 
-// unreachable reports whether the error says nothing about the objects: the API server does not respond, or not to us.
+// unreachable reports whether an error means that the API server does not respond or rejects the connection, so that it says nothing
+// about the objects.
 func unreachable(err error) bool {
 	status := apierrors.APIStatus(nil)
 
 	return !errors.As(err, &status) || apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
-// Unreachable reports whether the error of a call means that the cluster cannot be asked: it does not respond, its circuit breaker is open,
-// or it rejects the credentials.
+// Unreachable reports whether the error of a call means that the cluster cannot be reached: it does not respond, its circuit breaker is
+// open, or it rejects the credentials.
 func Unreachable(err error) bool {
 	masked, ok := errors.AsType[maskedError](err)
 
@@ -133,8 +134,8 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail. The API server reports a field of a wrong
-// type in an object to apply as an error of its own.
+// refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail. If a field of an applied object
+// has the wrong type, the API server gives no specific reason, so refuses recognizes the message.
 func refuses(err error) bool {
 	mistyped := strings.Contains(err.Error(), "failed to create typed patch object")
 

@@ -138,8 +138,8 @@ func sortRefs(refs []ref) {
 	slices.SortFunc(refs, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// has, union and without operate on sets of objects. They ignore the versions of kinds, because new content may use another version
-// for an existing object.
+// has, union and without are operations on sets of objects. They ignore the versions of kinds, because new content may use another
+// version for an existing object.
 func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.sameObject) }
 
 func union(refs, more []ref) []ref { return append(slices.Clone(refs), without(more, refs)...) }

@@ -24,11 +24,11 @@ const (
 	// waits for that.
 	watchTime  = 8 * time.Minute
 	watchGrace = time.Minute
-	// listTimeout bounds a list with all its pages; watchPage is the number of objects in a page.
+	// listTimeout limits the duration of a list with all its pages. watchPage is the number of objects in a page.
 	listTimeout = time.Minute
 	watchPage   = 500
-	// A list that fails is repeated after firstPause, which doubles up to lastPause, or up to refusedPause if the API server refuses it. A
-	// watch that lasts for settled has not failed.
+	// A failed list is repeated after firstPause, which doubles up to lastPause, or up to refusedPause if the API server rejects the
+	// call. A watch that lasts longer than settled has not failed.
 	firstPause   = time.Second
 	lastPause    = 30 * time.Second
 	refusedPause = 5 * time.Minute
@@ -42,20 +42,21 @@ var (
 	errExpired = errors.New("the resource version is too old")
 )
 
-// kindWatch watches the objects of one kind of all BundleDeployments on a cluster. It keeps no object, only a record of each.
+// kindWatch watches the objects of one kind that BundleDeployments have installed on a cluster. It does not keep the objects, only a
+// record of each.
 type kindWatch struct {
 	cluster *Cluster
 	kind    ref // without a name
 	// total is the number of records of the cluster.
 	total *atomic.Int64
-	// changed is called with the names of BundleDeployments of which an object has changed; lost and found when the records became
-	// invalid and valid.
+	// changed is called with the names of BundleDeployments if one of their objects has changed. lost is called when the records become
+	// invalid, and found when they become valid again.
 	changed func(owners ...string)
 	state   func()
 	stop    context.CancelFunc
 
 	mutex sync.Mutex
-	// synced reports whether the records are valid, and known whether that is known.
+	// synced reports whether the records are valid. known reports whether synced has been set.
 	synced  bool
 	known   bool
 	version uint64
@@ -67,7 +68,7 @@ type record struct {
 	owner   string
 	version uint64
 	digest  string
-	// problem describes why the object does not work.
+	// problem describes why the object is not healthy.
 	problem string
 }
 
@@ -104,7 +105,7 @@ func (k *kindWatch) run(ctx context.Context) {
 	}
 }
 
-// refused reports whether the error of a call lasts until somebody changes the cluster or the limits.
+// refused reports whether an error persists until somebody changes the cluster or the limits.
 func refused(err error) bool {
 	return errors.Is(err, errTooMany) || meta.IsNoMatchError(err) || err != nil && !unreachable(err)
 }
@@ -204,7 +205,7 @@ func (k *kindWatch) watch(ctx context.Context, version string) error {
 	}
 }
 
-// watchOnce follows changes until the API server ends the watch, and returns the resource version from which the next one continues.
+// watchOnce follows changes until the API server ends the watch, and returns the resource version from which the next watch continues.
 func (k *kindWatch) watchOnce(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchTime+watchGrace)
 	defer cancel()
@@ -291,7 +292,7 @@ func (k *kindWatch) observe(event watch.Event, version uint64) error {
 	return nil
 }
 
-// differs reports whether the change of an object matters to its owner.
+// differs reports whether the change of an object is relevant for its owner.
 func (r record) differs(before record) bool {
 	return r.owner != before.owner || r.digest != before.digest || r.problem != before.problem || r.digest == "" && r.version != before.version
 }
@@ -306,14 +307,14 @@ func (k *kindWatch) recordOf(object runtime.Object) (record, client.ObjectKey) {
 	found := record{owner: accessor.GetLabels()[LabelOwnerName], version: number(accessor.GetResourceVersion())}
 
 	if full, ok := object.(*unstructured.Unstructured); ok {
-		full.SetGroupVersionKind(k.kind.kind()) // items of a list may have none
+		full.SetGroupVersionKind(k.kind.kind()) // items of a list may lack it
 		found.digest, found.problem = digestOf(full), problemOf(refOf(full), full)
 	}
 
 	return found, client.ObjectKey{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 }
 
-// newList returns an empty list. Of kinds that have no health, it has metadata only.
+// newList returns an empty list. For kinds without health, the list contains only metadata.
 func (k *kindWatch) newList() client.ObjectList {
 	kind := k.kind.kind()
 	kind.Kind += "List"
@@ -331,7 +332,7 @@ func (k *kindWatch) newList() client.ObjectList {
 	return list
 }
 
-// problemOf describes why an object does not work, or returns "".
+// problemOf describes why an object is not healthy, or returns "".
 func problemOf(ref ref, object *unstructured.Unstructured) string {
 	found, err := status.Compute(object)
 

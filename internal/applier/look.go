@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Unhealthy describes the installed objects of the owner that are missing or do not work. It is empty if all work.
+// Unhealthy describes the installed objects of the owner that are missing or not healthy. The result is empty if all are healthy.
 func (a *Applier) Unhealthy(ctx context.Context, cluster *Cluster, owner Owner) (problems []string, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		for _, entry := range work.inventory.Entries {
@@ -35,7 +35,7 @@ func (a *Applier) Unhealthy(ctx context.Context, cluster *Cluster, owner Owner) 
 	return problems, err
 }
 
-// unhealthy describes why an object does not work, or returns "".
+// unhealthy describes why an object is not healthy, or returns "".
 func (w *work) unhealthy(ctx context.Context, ref ref) (string, error) {
 	if ref.readyByExistence() {
 		return w.missing(ctx, ref)
@@ -56,7 +56,7 @@ func (w *work) unhealthy(ctx context.Context, ref ref) (string, error) {
 	return problemOf(ref, object), nil
 }
 
-// missing reports a missing object whose kind has no health.
+// missing checks an object whose kind has no health. It returns a description if the object does not exist, and "" otherwise.
 func (w *work) missing(ctx context.Context, ref ref) (string, error) {
 	err := w.client.Get(ctx, ref.key(), ref.bare())
 	if err != nil && ignoreGone(err) == nil {
@@ -66,7 +66,7 @@ func (w *work) missing(ctx context.Context, ref ref) (string, error) {
 	return "", err
 }
 
-// Remaining returns the objects that the inventory of the owner lists and that still exist with its labels.
+// Remaining returns the objects that the inventory of the owner lists and that still exist with the labels of the owner.
 func (a *Applier) Remaining(ctx context.Context, cluster *Cluster, owner Owner) (objects []string, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		var listed []ref

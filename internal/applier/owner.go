@@ -20,13 +20,13 @@ const (
 	// FieldManager is the field manager of the objects that the Provisioner installs. An apply removes the fields that the manager
 	// owns and the release no longer sets.
 	FieldManager = "environment-broker"
-	// managerOfBundles is the beginning of the field managers of BundleDeployments. Each has its own.
+	// managerOfBundles is the prefix of the field managers of BundleDeployments. Each BundleDeployment has its own field manager.
 	managerOfBundles = "core.rukpak.io/"
 
 	// Inventory is the name of the Secret with the inventory of the Provisioner, in the namespace kube-system of the cluster. If an
-	// inventory does not fit into one Secret, this Secret has the first part and the names of the Secrets with the other parts.
+	// inventory does not fit into one Secret, this Secret contains the first part and the names of the Secrets with the other parts.
 	Inventory = "environment-broker-installation"
-	// inventoryOfBundles is the beginning of the names of such Secrets of BundleDeployments.
+	// inventoryOfBundles is the prefix of the names of these Secrets for BundleDeployments.
 	inventoryOfBundles = "core.rukpak.io.bundledeployment."
 
 	// AnnotationRecreate is an annotation for manifests. If its value is "true" and new content changes an immutable field of the
@@ -34,18 +34,19 @@ const (
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
 	// AnnotationPolicy is an annotation of Helm for manifests. If its value is "keep", the object stays on the cluster when its owner
-	// omits or removes it. It keeps the labels of the owner, so a later installation of the same owner takes it over.
+	// omits or removes it. The object keeps the labels of the owner, so a later installation by the same owner takes it over.
 	AnnotationPolicy = "helm.sh/resource-policy"
 	policyKeep       = "keep"
 
 	kindBundleDeployment = "BundleDeployment"
 )
 
-// Owner installs objects on a cluster. Each owner has an inventory of its own, in the cluster with its objects.
+// Owner installs objects on a cluster. Each owner has its own inventory, in the cluster that contains its objects.
 type Owner struct {
-	// kind is empty for the Provisioner, whose inventories of earlier releases have none.
+	// kind is empty for the Provisioner, because the inventories of its earlier releases have no kind.
 	kind, name string
-	// title names the owner in messages, source its content, and part the noun of its parts; part is empty if there is only one.
+	// title names the owner in messages. source is the noun for its content, and part the noun for its parts. part is empty if there is
+	// only one part.
 	title, source, part string
 	labels              map[string]string
 	manager, inventory  string
@@ -79,7 +80,7 @@ func (o Owner) owns(labels map[string]string) bool {
 	return true
 }
 
-// holder names the owner in the labels of an object, or returns "" if they name none.
+// holder returns the name of the owner in the labels of an object, or "" if they name no owner.
 func holder(labels map[string]string) string {
 	switch {
 	case labels[LabelOwnerKind] != "":
@@ -91,7 +92,7 @@ func holder(labels map[string]string) string {
 	}
 }
 
-// mayApply reports whether the owner may apply an object that exists: it has the owner's labels, or the owner has applied it before and
+// mayApply reports whether the owner may apply an object that exists: it has the owner's labels, the owner has applied it before and
 // somebody has removed the labels, or the owner adopts it.
 func (o Owner) mayApply(present *unstructured.Unstructured) bool {
 	labels := present.GetLabels()
@@ -106,9 +107,9 @@ func (o Owner) hasApplied(managed []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// adopts reports whether the owner takes the object over, although it does not hold it. A BundleDeployment takes nothing over. The
-// Provisioner takes over namespaces without an owner, because a release may contain one that Gardener or a user has created, and objects
-// of other runtimes: a cluster has one runtime, and a restored or reused cluster may contain objects of an earlier one.
+// adopts reports whether the owner takes over the object although the object does not have its labels. A BundleDeployment takes over
+// nothing. The Provisioner takes over namespaces without an owner, because a release may contain one that Gardener or a user has created,
+// and objects of other runtimes: a cluster has one runtime, and a restored or reused cluster may contain objects of an earlier one.
 func (o Owner) adopts(present *unstructured.Unstructured) bool {
 	labels := present.GetLabels()
 

@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// listFrom is the number of objects of one kind and namespace from which they are listed rather than read one by one.
+	// listFrom is the number of objects of one kind and namespace from which on they are listed instead of read one by one.
 	listFrom = 4
 	// listPage is the maximum number of objects in one response.
 	listPage = 100
 )
 
-// place is where the objects of one list are.
+// place identifies the kind and the namespace that one list reads.
 type place struct {
 	kind      schema.GroupVersionKind
 	namespace string
 }
 
-// present returns the current state of those objects that a list contains. The others may exist, too: only objects with the labels of the
-// owner are listed, and only if the inventory has several of a kind. A list that fails leaves its objects out.
+// present returns the current state of the objects that could be listed. Objects that are not in the result may exist, too: only objects
+// with the labels of the owner are listed, and only if the inventory contains several of their kind. If a list fails, its objects are not
+// in the result.
 func (w *work) present(ctx context.Context, objects []*unstructured.Unstructured) map[ref]*unstructured.Unstructured {
 	refs := make([]ref, 0, len(objects))
 	for _, object := range objects {
@@ -46,7 +47,8 @@ func (w *work) present(ctx context.Context, objects []*unstructured.Unstructured
 	return found
 }
 
-// problems returns why objects do not work, with "" for those that do. It has only objects that a list contains, like present.
+// problems returns, for each object, the reason why it is not healthy, or "" if it is. Like present, it covers only the objects that
+// could be listed.
 func (w *work) problems(ctx context.Context, refs []ref) map[ref]string {
 	found := map[ref]string{}
 
@@ -69,7 +71,7 @@ func (w *work) problems(ctx context.Context, refs []ref) map[ref]string {
 	return found
 }
 
-// places returns the objects that can be listed, by their place.
+// places groups the objects that can be listed by their place.
 func (w *work) places(refs []ref) map[place]map[ref]bool {
 	installed := map[ref]bool{}
 
@@ -82,7 +84,7 @@ func (w *work) places(refs []ref) map[place]map[ref]bool {
 	places := map[place]map[ref]bool{}
 
 	for _, one := range refs {
-		// Definitions are so large that a page of them may exceed the limit of a response.
+		// Definitions are so large that a page of them could exceed the size limit for responses.
 		if !installed[one] || one.isDefinition() {
 			continue
 		}
@@ -100,8 +102,8 @@ func (w *work) places(refs []ref) map[place]map[ref]bool {
 	return places
 }
 
-// list reads the owner's objects of a kind. Somebody else may have created many with the labels of the owner, so it reads no more pages than
-// the number of wanted objects needs.
+// list reads the owner's objects of a kind. It reads only as many pages as the wanted objects need, because somebody else may have
+// created many objects with the labels of the owner.
 func (w *work) list(ctx context.Context, from place, count int, newPage func() client.ObjectList, add func(runtime.Object)) {
 	next := ""
 

@@ -59,9 +59,8 @@ func removing(subject, waiting string) Progress {
 	return Progress{Message: "removing " + subject + ": " + waiting}
 }
 
-// unwanted returns the objects in the inventory that no part of the content has. When prune calls it, all parts have
-// been applied and the inventory lists their current objects. An object that moved from one part to another
-// is not returned.
+// unwanted returns the objects in the inventory that are in no part of the content. When prune calls it, all parts have been applied and
+// the inventory lists their current objects. An object that moved from one part to another is not returned.
 func (w *work) unwanted(content Content) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {

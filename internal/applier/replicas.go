@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leaveReplicas removes the number of replicas from an object that a HorizontalPodAutoscaler scales: its number is the current one, and
-// an apply would fight with it.
+// leaveReplicas removes the number of replicas from an object that a HorizontalPodAutoscaler scales: otherwise, each apply would undo the
+// scaling.
 func leaveReplicas(object, present *unstructured.Unstructured) {
 	scaled := slices.ContainsFunc(present.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {
 		return fields.Subresource == "scale" && fields.Manager == "kube-controller-manager"

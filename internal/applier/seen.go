@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object is an installed object as it was when it was last compared or applied.
+// Object is the state of an installed object at the time when it was last compared or applied.
 type Object struct {
 	ref ref
 	// version is the resource version as a number, which grows with each write. It is 0 if it is unknown.
 	version uint64
-	// digest covers the fields that are compared. It is empty for kinds of which only metadata are watched: each write is a change.
+	// digest covers the compared fields. It is empty for kinds whose metadata alone is watched; for these, each write counts as a change.
 	digest string
-	// problem describes why the object did not work then.
+	// problem describes why the object was not healthy at that time.
 	problem string
 }
 
-// Problems describes the installed objects that did not work when Apply compared or applied them. known is false if it has not read one of
-// them, such as a namespace that an earlier call created.
+// Problems describes the installed objects that were not healthy when Apply compared or applied them. known is false if Apply has not
+// read one of the objects, for example a namespace that an earlier call created.
 func (p Progress) Problems() (problems []string, known bool) {
 	for _, object := range p.Objects {
 		if object.version == 0 {
@@ -62,7 +62,7 @@ func (w *work) objects() (objects []Object) {
 	return objects
 }
 
-// digestOf returns a digest of the fields of an object that are compared with its content, or "" for kinds of which only metadata are
+// digestOf returns a digest of the fields of an object that are compared with its content, or "" for kinds whose metadata alone is
 // watched.
 func digestOf(object *unstructured.Unstructured) string {
 	if refOf(object).readyByExistence() {
@@ -79,7 +79,8 @@ func digestOf(object *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// number returns a resource version as a number, or 0 if it is none. Kubernetes guarantees that resource versions of a kind can be compared.
+// number returns a resource version as a number, or 0 if it is not a number. Kubernetes guarantees that resource versions of a kind can
+// be compared.
 func number(resourceVersion string) uint64 {
 	version, _ := strconv.ParseUint(resourceVersion, 10, 64)
 

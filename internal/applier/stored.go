@@ -29,7 +29,7 @@ const (
 	// changes would not stop a concurrent writer.
 	keyWrite = "write"
 
-	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
+	// largestPart limits the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
 	// largestInventory, in bytes, and maxValues limit the memory for reading an inventory, because the owner of a cluster can
 	// write any data into the Secrets, and decompression can enlarge data a hundredfold. The limits allow inventories of a
@@ -39,13 +39,13 @@ const (
 	maxParts         = largestInventory/largestPart + 1
 )
 
-// stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an
-// inventory that was never stored; name is its name. The resource version of secret makes the next write conditional.
+// stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. name is the name of the
+// Secret. secret is nil if the inventory was never stored. The resource version of secret makes the next write conditional.
 type stored struct {
 	name   string
 	secret *corev1.Secret
 	rest   []string
-	// content has the data of the Secrets, still packed.
+	// content is the data of all Secrets, still compressed.
 	content []byte
 }
 
@@ -146,8 +146,8 @@ func (i *inventory) differs() bool {
 	return err != nil || i.stored.secret == nil || !bytes.Equal(content, i.stored.content)
 }
 
-// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others. It fails with a conflict if that has changed since
-// it was read: a new owner with the same name may have installed objects meanwhile.
+// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others. It fails with a conflict if this Secret has
+// changed since it was read, because a new owner with the same name may have installed objects in the meantime.
 func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil

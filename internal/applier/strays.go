@@ -11,9 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// removeStrays deletes objects that a BundleDeployment has applied and that its inventory does not list. A replica that has lost its lease
-// creates one if its last call arrives late. Only the kinds in the inventory are searched. Copies of objects, which somebody
-// else has created with the labels of the owner, are preserved, and so are namespaces and definitions, which contain other objects.
+// removeStrays deletes objects that a BundleDeployment has applied and that its inventory does not list. Such an object appears if the
+// last call of a replica that has lost its lease arrives late. removeStrays searches only the kinds in the inventory. It keeps objects
+// that somebody else has created with the labels of the owner, for example copies. It also keeps namespaces and definitions, because
+// their deletion would delete other objects.
 func (w *work) removeStrays(ctx context.Context) error {
 	if w.owner.kind != kindBundleDeployment {
 		return nil
@@ -39,7 +40,8 @@ func (w *work) removeStrays(ctx context.Context) error {
 		return nil
 	}
 
-	// This replica itself may have lost its lease. Then the inventory has changed, and lists objects that this one does not know.
+	// This replica itself may have lost its lease. In that case, the stored inventory has changed and may list objects that this replica
+	// does not know.
 	current := &corev1.Secret{}
 	if err := w.client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: w.owner.inventory}, current); err != nil {
 		return err
@@ -65,7 +67,8 @@ func (w *work) removeStrays(ctx context.Context) error {
 	return nil
 }
 
-// strays returns the objects of a kind that the owner has applied and that are not listed. It returns none if the owner may not list them.
+// strays returns the objects of a kind that the owner has applied and that are not in listed. It returns none if the owner may not list
+// the kind.
 func (w *work) strays(ctx context.Context, kind schema.GroupVersionKind, listed []ref) (strays []metav1.PartialObjectMetadata, err error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(kind)
@@ -87,7 +90,7 @@ func (w *work) strays(ctx context.Context, kind schema.GroupVersionKind, listed 
 	return strays, ignoreGone(err)
 }
 
-// kindsOf returns the kinds of the objects, without namespaces and definitions.
+// kindsOf returns the kinds of the objects, except namespaces and definitions.
 func kindsOf(refs []ref) (kinds []schema.GroupVersionKind) {
 	for _, ref := range refs {
 		if !ref.isNamespace() && !ref.isDefinition() && !slices.Contains(kinds, ref.kind()) {

@@ -12,8 +12,9 @@ import (
 // MaxWatches is the maximum number of kinds that are watched on a cluster. Objects of further kinds are not watched.
 const MaxWatches = 64
 
-// Watches watches the installed objects of BundleDeployments. All BundleDeployments of a connection share one watch per kind, which starts
-// when the first of them needs it and ends when none does. Until Run is called, and after it has ended, nothing is watched.
+// Watches watches the installed objects of BundleDeployments. All BundleDeployments that use the same connection share one watch per
+// kind, which starts when the first of them needs it and ends when none needs it anymore. Before Run is called and after it has ended,
+// nothing is watched.
 type Watches struct {
 	changed func(owner string)
 
@@ -36,12 +37,12 @@ type watchedCluster struct {
 
 // View describes the objects of a BundleDeployment as far as the watches have received their state.
 type View struct {
-	// Complete reports whether all objects are watched, and all changes that Follow knows of have been received. If it is false, the
+	// Complete reports whether all objects are watched and the watches have received all changes that Follow knows. If it is false, the
 	// other fields are incomplete.
 	Complete bool
 	// Changed reports whether an object is missing or was changed by somebody else.
 	Changed bool
-	// Problems describes the objects that are missing or do not work.
+	// Problems describes the objects that are missing or not healthy.
 	Problems []string
 }
 
@@ -58,14 +59,14 @@ func (w *Watches) Run(ctx context.Context) error {
 	w.mutex.Unlock()
 
 	<-ctx.Done()
-	w.mutex.Lock()   // no Follow that has begun before starts a watch now
+	w.mutex.Lock()   // from here on, no earlier call of Follow can still start a watch
 	w.mutex.Unlock() //nolint:staticcheck // as above
 	w.running.Wait()
 
 	return nil
 }
 
-// Follow watches the objects of a BundleDeployment, and no longer those of earlier calls.
+// Follow watches the objects of a BundleDeployment, and stops watching objects that only earlier calls named.
 func (w *Watches) Follow(cluster *Cluster, owner string, objects []Object) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -95,7 +96,7 @@ func (w *Watches) Follow(cluster *Cluster, owner string, objects []Object) {
 	on.stopUnused()
 }
 
-// Unfollow ends the watches that only this BundleDeployment needs.
+// Unfollow stops the watches that only this BundleDeployment needs.
 func (w *Watches) Unfollow(owner string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -153,7 +154,7 @@ func (w *Watches) following(on *watchedCluster, kind ref) (owners []string) {
 	return owners
 }
 
-// stopUnused ends the watches of kinds of which no BundleDeployment has objects.
+// stopUnused stops the watches of kinds of which no BundleDeployment has objects.
 func (c *watchedCluster) stopUnused() {
 	used := map[ref]bool{}
 
@@ -194,8 +195,8 @@ func (w *Watches) Look(cluster *Cluster, owner string) View {
 	return view
 }
 
-// look adds the known state of an object to a view. It reports whether that is complete. The state of an object with an unknown version is
-// accepted as it is.
+// look adds the known state of an object to a view. It reports whether the state includes the last write of this replica. If the version
+// of the object is unknown, any state is accepted.
 func (k *kindWatch) look(object *Object, owner string, view *View) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -242,5 +243,5 @@ func (w *Watches) Count() (watches, objects int) {
 	return watches, objects
 }
 
-// withoutName returns the kind of an object.
+// withoutName returns the reference without its name and namespace, which identifies the kind.
 func (r ref) withoutName() ref { return ref{Group: r.Group, Version: r.Version, Kind: r.Kind} }

@@ -14,16 +14,16 @@ import (
 	"syscall"
 )
 
-// Extract writes the content of a tar archive, compressed with gzip or not, to the root, which must be empty. It reads to the end. The
-// root may contain a part of the content when it fails. It returns an InvalidError for an archive that Tree or the limits reject, and
-// the errors of the reader and of the file system unchanged.
+// Extract writes the content of a tar archive, compressed with gzip or not, to the root, which must be empty. It reads the archive to its
+// end. If it fails, the root may contain a part of the content. It returns an InvalidError for an archive that Tree or the limits reject,
+// and the errors of the reader and of the file system unchanged.
 func Extract(ctx context.Context, from io.Reader, root *os.Root, limits Limits) error {
 	tree := NewTree(root, limits)
 
 	return errors.Join(tree.extract(ctx, from, tree.write), tree.Close())
 }
 
-// extract calls write with each entry of an archive.
+// extract calls write for each entry of an archive.
 func (t *Tree) extract(ctx context.Context, from io.Reader, write func(*tar.Header, io.Reader) error) error {
 	packed := &meter{
 		context: ctx, from: from, left: t.limits.CompressedBytes,
@@ -40,7 +40,7 @@ func (t *Tree) extract(ctx context.Context, from io.Reader, write func(*tar.Head
 		err = each(content, write)
 	}
 
-	// What follows the last entry is padding. Reading it verifies the checksum of the archive.
+	// The data after the last entry is padding. Reading it verifies the checksum of the archive.
 	for _, rest := range []io.Reader{content, buffered} {
 		if err == nil {
 			_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{rest}, t.buffer)
@@ -61,7 +61,7 @@ func (t *Tree) extract(ctx context.Context, from io.Reader, write func(*tar.Head
 	}
 }
 
-// unzip places a gzip reader in front of the content if it is compressed.
+// unzip makes the meter read through a gzip reader if the content is compressed.
 func unzip(from *bufio.Reader, content *meter) error {
 	if magic, _ := from.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
 		return nil
@@ -75,7 +75,7 @@ func unzip(from *bufio.Reader, content *meter) error {
 	return err
 }
 
-// each calls write with each entry of a tar archive.
+// each calls write for each entry of a tar archive.
 func each(from io.Reader, write func(*tar.Header, io.Reader) error) error {
 	entries := tar.NewReader(from)
 
@@ -88,7 +88,7 @@ func each(from io.Reader, write func(*tar.Header, io.Reader) error) error {
 		case err != nil:
 			return err
 		case header.Typeflag == tar.TypeXGlobalHeader:
-			continue // git archive writes one, with the commit
+			continue // git archive writes such a header, with the commit
 		}
 
 		if err := write(header, entries); err != nil {
@@ -109,7 +109,7 @@ func classified(err error) error {
 	return invalid("not a valid tar archive: %w", err)
 }
 
-// clean returns the path of an entry. It leaves paths that are not valid for Tree to reject.
+// clean returns the path of an entry. It does not change invalid paths, which Tree rejects.
 func clean(name string) string {
 	if strings.HasPrefix(name, "/") || slices.Contains(strings.Split(name, "/"), "..") {
 		return name
@@ -134,7 +134,7 @@ func (t *Tree) write(header *tar.Header, content io.Reader) error {
 	}
 }
 
-// meter is a reader with a limit. It ends with the context, and keeps the error that ended it.
+// meter is a reader with a limit. It also ends when the context ends, and stores the error that ended it.
 type meter struct {
 	context  context.Context //nolint:containedctx // io.Reader has no context
 	from     io.Reader

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// whiteout is the prefix of a file that removes another one of a lower layer.
+	// whiteout is the prefix for the name of a file that removes the file of that name from lower layers.
 	whiteout = ".wh."
-	// opaque is a file that removes everything that lower layers have in its folder.
+	// opaque is the name of a file that removes everything that lower layers have written to its folder.
 	opaque = whiteout + whiteout + ".opq"
 )
 
-// Layer applies a layer of an OCI image to the tree: it replaces and removes what lower layers have written. Hard links become copies,
-// and absolute links start at the root of the tree. The limits hold for all layers together, except CompressedBytes.
+// Layer applies a layer of an OCI image to the tree: it replaces and removes files of lower layers. Hard links become copies, and
+// absolute links start at the root of the tree. Except for CompressedBytes, the limits apply to all layers together.
 func (t *Tree) Layer(ctx context.Context, from io.Reader) error {
 	t.layer++
 
@@ -66,7 +66,7 @@ func rebased(name, target string) string {
 	return filepath.ToSlash(relative)
 }
 
-// copy creates a file with the content of another one, for a hard link.
+// copy creates a copy of a file, to replace a hard link.
 func (t *Tree) copy(name, target string) error {
 	if err := t.check(target); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (t *Tree) copy(name, target string) error {
 	return t.File(name, info.Size(), original)
 }
 
-// replace makes room for an entry of a layer: it removes the entry at the path, unless it is a folder that stays one, or a link to
-// the folder of another entry.
+// replace makes room for an entry of a layer: it removes the entry at the path, unless it is a folder and stays one, or a link to a
+// folder into which the new entry is written.
 func (t *Tree) replace(name string, kind kind) error {
 	known, exists := t.entries[folded(name)]
 	if t.layer == 0 || !exists || known.name != name || known.kind == folder && kind == folder || known.kind == link && kind == folder {
@@ -116,7 +116,7 @@ func (t *Tree) remove(name string) error {
 	return explain(name, t.root.RemoveAll(name))
 }
 
-// removeLower removes an entry and everything below it, as far as lower layers have written it.
+// removeLower removes an entry and everything below it, except for entries of the current layer.
 func (t *Tree) removeLower(name string) error {
 	if err := t.clear(name); err != nil {
 		return err
@@ -140,7 +140,8 @@ func (t *Tree) clear(name string) error {
 	return nil
 }
 
-// removeOne removes a file, a link or an empty folder of a lower layer. A folder that is not empty has entries of the current layer.
+// removeOne removes a file, a link or an empty folder of a lower layer. If a folder is not empty, it contains entries of the current
+// layer.
 func (t *Tree) removeOne(name string) error {
 	known, exists := t.entries[folded(name)]
 	if !exists || known.name != name || known.layer == t.layer {
@@ -159,7 +160,7 @@ func (t *Tree) removeOne(name string) error {
 	delete(t.entries, folded(name))
 
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // It was below a folder that a link has replaced.
+		return nil // The entry was below a folder that a link has replaced.
 	}
 
 	return explain(name, err)

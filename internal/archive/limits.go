@@ -2,17 +2,17 @@ package archive
 
 import "fmt"
 
-// Limits bound an archive and its content. A field that is zero has its default.
+// Limits limit an archive and its content. Fields that are zero have their defaults.
 type Limits struct {
-	// CompressedBytes bounds the archive.
+	// CompressedBytes limits the size of the archive.
 	CompressedBytes int64
-	// Bytes bounds the sum of the sizes of all files.
+	// Bytes limits the total size of all files.
 	Bytes int64
-	// Files bounds the number of files, folders and links.
+	// Files limits the number of files, folders and links.
 	Files int
-	// Depth bounds the number of elements in a path.
+	// Depth limits the number of elements in a path.
 	Depth int
-	// NoLinks rejects all symbolic links. Without it, those that stay inside are accepted.
+	// NoLinks rejects all symbolic links. If it is false, links that stay inside are accepted.
 	NoLinks bool
 }
 
@@ -21,7 +21,7 @@ func DefaultLimits() Limits {
 	return Limits{CompressedBytes: 128 << 20, Bytes: 512 << 20, Files: 20_000, Depth: 64}
 }
 
-// withDefaults returns the limits with a default in each field that is zero.
+// withDefaults returns the limits with defaults for the fields that are zero.
 func (l Limits) withDefaults() Limits {
 	defaults := DefaultLimits()
 
@@ -44,14 +44,14 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// headers bounds what a tar archive within the limits has besides the content of its files: headers, long names and padding.
+// headers limits the size of the parts of a tar archive other than the contents of files: headers, long names and padding.
 func (l Limits) headers() int64 {
 	const perFile, atEnd = 4 << 10, 1 << 20
 
 	return int64(l.Files)*perFile + atEnd
 }
 
-// InvalidError reports content that cannot be accepted. Reading it again gives the same error.
+// InvalidError reports content that cannot be accepted. Reading it again would give the same error.
 type InvalidError struct{ problem error }
 
 // Error implements error.

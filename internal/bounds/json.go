@@ -168,7 +168,7 @@ func (m *meter) field(literal []byte) string {
 	return ""
 }
 
-// add adds the name of a field. It returns false if the object has the field already.
+// add adds the name of a field. It returns false if the object already has the field.
 func (c *container) add(name string) bool {
 	if c.names == nil {
 		if slices.Contains(c.few, name) {

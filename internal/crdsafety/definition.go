@@ -12,7 +12,8 @@ const AnnotationValidation = "core.rukpak.io/safe-crd-upgrade-validation"
 
 // Violation is an unsafe change.
 type Violation struct {
-	// Definition is the name of the CustomResourceDefinition. Version and Field are empty if the change is not of one.
+	// Definition is the name of the CustomResourceDefinition. Version and Field are empty if the change does not concern a single version
+	// or field.
 	Definition, Version, Field string
 	Problem                    string
 }
@@ -38,7 +39,7 @@ func Permitted(definitions ...*apiextensionsv1.CustomResourceDefinition) bool {
 	})
 }
 
-// Definition returns the unsafe changes from one definition to another one, without a look at existing objects.
+// Definition returns the unsafe changes between two definitions. It does not read existing objects.
 func Definition(present, wanted *apiextensionsv1.CustomResourceDefinition) (violations []Violation) {
 	report := func(version, field, problem string) {
 		violations = append(violations, Violation{wanted.Name, version, field, problem})

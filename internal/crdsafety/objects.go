@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// MaxObjects is the number of objects of a kind that Objects validates. page is the number in one response.
+	// MaxObjects is the maximum number of objects of a kind that Objects validates. page is the number of objects in one response.
 	MaxObjects = 1000
 	page       = 100
 	// maxViolations is the number of violations after which Objects returns.
 	maxViolations = 5
 )
 
-// Objects returns the objects of the kind that are valid now and that the new schema of their version would reject. It validates up to MaxObjects
-// objects, and stops after a few violations. Validation rules (CEL) are not evaluated.
+// Objects returns violations for objects of the kind that are currently valid but that the new schema of their version would reject. It
+// validates up to MaxObjects objects, and stops after a few violations. Validation rules (CEL) are not evaluated.
 func Objects(ctx context.Context, reader client.Reader, present, wanted *apiextensionsv1.CustomResourceDefinition) (violations []Violation, err error) {
 	for i := range wanted.Spec.Versions {
 		after := &wanted.Spec.Versions[i]

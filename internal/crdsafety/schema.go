@@ -15,12 +15,12 @@ import (
 
 type schema = apiextensionsv1.JSONSchemaProps
 
-// comparison compares two schemas.
+// comparison collects the violations between two schemas.
 type comparison struct {
 	report func(field, problem string)
 }
 
-// schema reports what the schema of a field accepts before and not after.
+// schema reports values of a field that were accepted before and are no longer accepted.
 func (c comparison) schema(field string, before, after *schema) {
 	c.kind(field, before, after)
 	c.values(field, before, after)
@@ -135,7 +135,7 @@ func sameLimit(before, after *float64) bool {
 	return before != nil && after != nil && *before == *after
 }
 
-// lower reports a lower limit that rises, and upper an upper limit that falls.
+// lower reports an increase of a lower limit, and upper a decrease of an upper limit.
 func lower[T cmp.Ordered](c comparison, field, name string, before, after *T) {
 	if after != nil && (before == nil || *after > *before) {
 		c.report(field, limitText(name, before, *after))
@@ -156,7 +156,8 @@ func limitText[T any](name string, before *T, after T) string {
 	return fmt.Sprintf("%s changes from %v to %v", name, *before, after)
 }
 
-// combined compares the schemas that a field must satisfy in combination. Which values they accept is not computed, so a change is reported.
+// combined compares the schemas that a field must satisfy in combination. Because it does not compute which values the combination
+// accepts, it reports every change.
 func (c comparison) combined(field string, before, after *schema) {
 	for name, both := range map[string][2][]schema{
 		"allOf": {before.AllOf, after.AllOf}, "anyOf": {before.AnyOf, after.AnyOf}, "oneOf": {before.OneOf, after.OneOf},
@@ -196,7 +197,7 @@ func preserves(one *schema) bool {
 	return one.XPreserveUnknownFields != nil && *one.XPreserveUnknownFields || one.AdditionalProperties != nil && one.AdditionalProperties.Allows
 }
 
-// additional compares the schema of the fields of an object that have no schema of their own.
+// additional compares the schema for fields of an object that have no schema of their own.
 func (c comparison) additional(field string, before, after *schema) {
 	was, is := before.AdditionalProperties, after.AdditionalProperties
 

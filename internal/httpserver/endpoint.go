@@ -75,8 +75,8 @@ type Response struct {
 	Body any
 	// Header contains additional headers. The Content-Type of a body is application/json unless Header sets a different type.
 	Header http.Header
-	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. See Connection for its
-	// duration.
+	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. The function Connection
+	// describes the duration of such a response.
 	Stream func(w http.ResponseWriter)
 }
 

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// streamWriteTimeout bounds each write to a stream. A client that reads more slowly is disconnected.
+// streamWriteTimeout limits each write to a stream. A client that reads more slowly is disconnected.
 const streamWriteTimeout = 10 * time.Second
 
-// EventStream is a response of server-sent events.
+// EventStream is a response that consists of server-sent events.
 type EventStream struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 }
 
-// StartEventStream writes the header of a response of server-sent events. The response may last longer than the server's limits.
+// StartEventStream writes the header of an event stream. The response may last longer than the server's timeouts allow.
 func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 	stream := &EventStream{w, http.NewResponseController(w)}
 
-	// The server's limit for reading a request would end the connection.
+	// Otherwise, the server's read timeout would end the connection.
 	if err := stream.controller.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("removing the limit of the connection: %w", err)
 	}
@@ -27,13 +27,13 @@ func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // asks proxies not to collect events
+	header.Set("X-Accel-Buffering", "no") // asks proxies not to buffer events
 	w.WriteHeader(http.StatusOK)
 
 	return stream, nil
 }
 
-// Write sends the text at once. It fails if the client does not accept it in time.
+// Write sends the text immediately. It fails if the client does not receive it in time.
 func (s *EventStream) Write(text []byte) error {
 	if err := s.controller.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
 		return fmt.Errorf("limiting the time of a write: %w", err)

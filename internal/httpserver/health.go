@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program"
 )
 
-// checkTimeout bounds a readiness check, which writes to the database.
+// checkTimeout limits a readiness check, which writes to the database.
 const checkTimeout = 2 * time.Second
 
 // Health serves three paths: /healthz succeeds while the process runs, /readyz succeeds while the service can serve requests, and

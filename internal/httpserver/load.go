@@ -11,7 +11,7 @@ import (
 // value is ready to use. It is safe for concurrent use.
 type Load struct {
 	requests atomic.Int64
-	// crowded is when a request last had to wait for a processor, in nanoseconds of Unix time.
+	// crowded is the last time at which a request had to wait for a processor, as Unix time in nanoseconds.
 	crowded atomic.Int64
 }
 
@@ -41,8 +41,8 @@ func (l *Load) add() {
 	}
 }
 
-// Exclude calls wait for a counted request, and does not count the request meanwhile. Handlers that wait for background work
-// must use it, because they would otherwise slow down the work that they wait for.
+// Exclude calls wait on behalf of a counted request, which does not count while it waits. Handlers that wait for background work must use
+// it, because they would otherwise slow down the work that they wait for.
 func (l *Load) Exclude(wait func() error) error {
 	l.requests.Add(-1)
 	defer l.requests.Add(1)

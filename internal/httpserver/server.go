@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// readHeaderTimeout bounds the time in which a client must send the header of a request; readTimeout bounds the time for the
-	// whole request.
+	// readHeaderTimeout limits the time in which a client must send the header of a request, and readTimeout the time for the whole
+	// request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
-	// writeTimeout bounds the time from the header of a request to the end of its response. The longest response is a long poll of half a
+	// writeTimeout limits the time from the header of a request to the end of its response. The longest response is a long poll of half a
 	// minute.
 	writeTimeout = time.Minute
 	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 2 * time.Minute
-	// shutdownTimeout bounds the time in which a stopping server completes requests in progress.
+	// shutdownTimeout limits the time in which a stopping server completes requests in progress.
 	shutdownTimeout = 10 * time.Second
 	// unusedTimeout is the time for which a stopping server waits for the first request of a new connection.
 	unusedTimeout = 500 * time.Millisecond
-	// maxHeaderBytes bounds the header of a request. Tokens and the identities that platforms send need a few KiB.
+	// maxHeaderBytes limits the header of a request. Tokens and the identities that platforms send need a few KiB.
 	maxHeaderBytes = 64 << 10
 )
 

@@ -4,5 +4,6 @@
 // stop one after the other in reverse order, so a part can use earlier parts until it has ended. The whole stop has a time limit.
 // If a part ends by itself, all others stop. A panic in a part ends the process.
 //
-// Package replica lists the parts of a service. For work at an interval, use a Periodic; for the same work on several items at once, Each.
+// Package replica lists the parts of a service. For work at an interval, use a Periodic. For the same work on several items at the same
+// time, use Each.
 package lifecycle

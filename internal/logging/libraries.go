@@ -12,12 +12,12 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Library is the name of a library, or of its part, that has written a log line.
+// Library is the log field with the name of the library, or of a part of it, that has written the line.
 const Library = "library"
 
-// CaptureLibraries makes the libraries of the process write to the logger: client-go and its watches (klog), controller-runtime, OpenTelemetry,
-// and everything that uses the standard logger, such as net/http and log/slog. Otherwise, they would write to standard error in formats of their
-// own. It changes global variables of these libraries: only main calls it, before anything else.
+// CaptureLibraries makes the libraries of the process write to the logger: client-go and its watches (klog), controller-runtime,
+// OpenTelemetry, and everything that uses the standard logger, such as net/http and log/slog. Otherwise, they would write to standard
+// error in their own formats. Because it changes global variables of these libraries, only main may call it, before anything else.
 func CaptureLibraries(log logrus.FieldLogger) {
 	klog.SetLogger(Logr(log).WithName("client-go"))
 	ctrllog.SetLogger(Logr(log).WithName("controller-runtime"))
@@ -42,8 +42,8 @@ func (s standard) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Logr returns a logger for libraries of Kubernetes that writes to the logger. Keys become fields, and the name the field Library. Details, with
-// a verbosity above 0, have level debug.
+// Logr returns a logger for libraries of Kubernetes that writes to the logger. Keys become fields, and the name becomes the field
+// Library. Lines with a verbosity above 0 have level debug.
 func Logr(log logrus.FieldLogger) logr.Logger { return logr.New(sink{log: log}) }
 
 // sink implements logr.LogSink.
@@ -71,8 +71,8 @@ func (s sink) Info(level int, text string, pairs ...any) {
 	}
 }
 
-// Error implements logr.LogSink. The level is warning, because the libraries report problems that they retry; what fails is an error of the
-// service.
+// Error implements logr.LogSink. The level is warning, because the libraries retry after most problems. If something finally fails, the
+// service itself logs an error.
 func (s sink) Error(err error, text string, pairs ...any) {
 	s.fields(pairs).WithError(err).Warn(text)
 }
@@ -95,7 +95,7 @@ func (s sink) WithName(name string) logr.LogSink {
 	return s
 }
 
-// fields returns the logger with the pairs as fields. A key that has a meaning in our log gets the prefix "library.".
+// fields returns the logger with the pairs as fields. Keys that our own log lines use get the prefix "library.".
 func (s sink) fields(pairs []any) *logrus.Entry {
 	const pair = 2
 
@@ -123,7 +123,7 @@ type named interface {
 	GetName() string
 }
 
-// plain returns a value that JSON can encode. Objects become texts.
+// plain converts a value to one that JSON can encode. Objects become texts.
 func plain(value any) any {
 	switch typed := value.(type) {
 	case nil, bool, string, int, int32, int64, uint64, float64:

@@ -1,5 +1,5 @@
-// Command packaging generates files for installations: what the Helm chart copies from other folders of resources/, its README, and the
-// kustomizations, which are the rendered chart.
+// Command packaging generates files for installations: the files that the Helm chart copies from other folders of resources/, the README
+// of the chart, and the kustomizations, which contain the rendered chart.
 //
 // The tests render the chart with Helm's library, apply it to a real API server, and compare every variable that the packaging uses with
 // the configuration of the services.

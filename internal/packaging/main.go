@@ -25,7 +25,7 @@ const (
 	plainVariable  = "plain"
 )
 
-// copies lists the files and folders of resources/ that the chart contains, because Helm reads only the files of a chart.
+// copies lists the files and folders of resources/ that are copied into the chart, because Helm reads only the files of a chart.
 func copies() []string { return []string{"alerts.yaml", "crds", "rbac"} }
 
 func main() {
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run writes all generated files to the folder resources, and removes those that are not generated any more.
+// run writes all generated files to the folder resources, and removes files that are no longer generated.
 func run(resources string) error {
 	root, err := os.OpenRoot(resources)
 	if err != nil {
@@ -121,7 +121,7 @@ func addCopies(files map[string][]byte, resources fs.FS, name string) error {
 	return nil
 }
 
-// configurations returns the variables of the services by the names of the programs.
+// configurations returns the variables of the services, by the name of the program.
 func configurations() map[string][]program.Variable {
 	return map[string][]program.Variable{
 		"broker":      program.Variables(program.Prefix, brokerservice.DefaultConfig()),
@@ -130,7 +130,7 @@ func configurations() map[string][]program.Variable {
 	}
 }
 
-// variablesOfServices returns a JSON document with the variables of each service, which are plain or secret.
+// variablesOfServices returns a JSON document that lists the plain and the secret variables of each service.
 func variablesOfServices() ([]byte, error) {
 	kinds := map[string]map[string]string{}
 

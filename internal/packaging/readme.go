@@ -18,17 +18,17 @@ var readmeTemplate string
 
 // value is a value of the chart that the README describes.
 type value struct {
-	// path has the keys from the root, separated by dots.
+	// path consists of the keys from the root, separated by dots.
 	path    string
 	meaning string
-	// node has the default.
+	// node contains the default.
 	node *yaml.Node
 }
 
-// servicePrefixes returns the values with the services, whose values have the same meaning.
+// servicePrefixes returns the keys of the services in the values, below which the same keys have the same meaning.
 func servicePrefixes() []string { return []string{"broker", "provisioner", "bundler"} }
 
-// chartReadme returns the README of the chart. Its tables are the comments and defaults in values.yaml.
+// chartReadme returns the README of the chart. Its tables contain the comments and defaults from values.yaml.
 func chartReadme(resources fs.FS) ([]byte, error) {
 	content, err := fs.ReadFile(resources, chartFolder+"/values.yaml")
 	if err != nil {
@@ -58,8 +58,8 @@ func chartReadme(resources fs.FS) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// documented returns the values with comments, in their order. A leaf without a comment, whose parents have none either, is an error,
-// unless broker documents it for all services.
+// documented returns the values with comments, in their order. It is an error if neither a leaf nor any of its parents has a comment,
+// unless the value is documented for the broker and applies to all services.
 func documented(root *yaml.Node) ([]value, error) {
 	var (
 		found   []value
@@ -96,7 +96,8 @@ func documented(root *yaml.Node) ([]value, error) {
 	return found, visit("", root)
 }
 
-// uncommented returns the text of a comment. The first comment of the file ends with an empty line, and is not about a value.
+// uncommented returns the text of a comment. It omits the first comment of the file, which ends with an empty line and does not describe
+// a value.
 func uncommented(comment string) string {
 	if _, after, found := strings.Cut(comment, "\n\n"); found {
 		comment = after

@@ -17,7 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// namespace is the namespace of rendered releases.
+// namespace is the namespace in which releases are rendered.
 const namespace = "environments"
 
 // yamlBuffer is the number of bytes in which the decoder looks for JSON instead of YAML.
@@ -43,7 +43,7 @@ func chartFiles(resources fs.FS) (map[string][]byte, error) {
 	return files, nil
 }
 
-// renderChart renders a chart with the values in YAML, with the same checks as `helm install`. An access to a missing value is an error.
+// renderChart renders a chart with the values in YAML, with the same checks as `helm install`. Accessing a missing value is an error.
 func renderChart(contents map[string][]byte, release, values string) ([]*unstructured.Unstructured, error) {
 	files := make([]*loader.BufferedFile, 0, len(contents))
 	for _, name := range slices.Sorted(maps.Keys(contents)) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// dashboards returns the Grafana dashboards by the name of their file. Those of the services have a panel for each metric of the tables in
-// docs, which tests compare with the registries of the services.
+// dashboards returns the Grafana dashboards by the name of their file. The dashboards of the services have a panel for each metric in the
+// tables of the documentation. Tests compare these tables with the registries of the services.
 func dashboards(docs string) (map[string]dashboard, error) {
 	services, err := documentedMetrics(filepath.Join(docs, "operator/metrics.md"))
 	if err != nil {
@@ -91,7 +91,8 @@ func documentedMetrics(page string) ([]metric, error) {
 	return found, nil
 }
 
-// The JSON model of Grafana, as far as the dashboards use it. Grafana completes the other fields with its defaults when it imports a file.
+// These types are the part of Grafana's JSON model that the dashboards use. When Grafana imports a file, it sets the other fields to
+// their defaults.
 type (
 	dashboard struct {
 		UID           string     `json:"uid"`
@@ -104,7 +105,7 @@ type (
 		Templating    templating `json:"templating"`
 		Panels        []panel    `json:"panels"`
 
-		// height is the vertical position below the last panel.
+		// height is the vertical position at which the next row starts.
 		height int
 	}
 	timeRange struct {
@@ -201,7 +202,7 @@ type graph struct {
 	queries [][2]string
 }
 
-// placed returns the panels of a row below the present ones: two graphs in a line.
+// placed returns the panels of a row below the present ones: two graphs per line.
 func (d *dashboard) placed(each row) []panel {
 	const (
 		width, height = 12, 8

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 )
 
-// rulesFile is the file in the folder of the sandbox with the rules of the account pool. Users may change it.
+// rulesFile is the file with the rules of the account pool, in the folder of the sandbox. Users may edit it.
 const rulesFile = "account-pool.yaml"
 
 // poolRules are the rules of a new sandbox. Platform regions with EU access use accounts with euAccess without a rule.
@@ -36,10 +36,10 @@ rule:
   - trial -> S
 `
 
-// accountsPerProvider is the number of free accounts of each provider in a new sandbox, for that many tenants.
+// accountsPerProvider is the number of free accounts of each provider in a new sandbox. Each account serves one tenant.
 const accountsPerProvider = 5
 
-// poolAccounts returns the labels of the accounts in a new sandbox by provider and name. Nothing uses the dirty account.
+// poolAccounts returns the labels of the accounts in a new sandbox by provider and name. No instance uses the dirty account.
 func poolAccounts() map[string]map[string]map[string]string {
 	const set = "true"
 
@@ -63,7 +63,8 @@ func poolAccounts() map[string]map[string]map[string]string {
 	return all
 }
 
-// poolAccount returns an account without labels. The client of the local garden does not know the type of accounts, so the object has none.
+// poolAccount returns an account without labels. The object is unstructured, because the client of the local garden does not know the
+// type of accounts.
 func poolAccount(namespace, provider, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
@@ -73,8 +74,8 @@ func poolAccount(namespace, provider, name string) *unstructured.Unstructured {
 	}}
 }
 
-// preparePool adds the accounts that the garden lacks, and writes the rules unless the file exists. It keeps accounts that exist, because
-// the broker has labeled them.
+// preparePool adds the accounts that the garden lacks, and writes the rules unless the file exists. It does not change existing accounts,
+// because the broker has labeled them.
 func (c Config) preparePool(ctx context.Context, garden client.Client) error {
 	namespace := "garden-" + fakegarden.DefaultProject
 

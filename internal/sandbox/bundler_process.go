@@ -47,7 +47,7 @@ func (b *bundler) serve(ctx context.Context) error {
 		command.Env = append(os.Environ(), b.variables(status)...)
 		command.Stdout, command.Stderr = b.log, b.log
 		command.SysProcAttr = attributes()
-		// The command may build the program first: the signal must reach the build, too.
+		// The command may first build the program, so the signal must also reach the build.
 		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 		command.WaitDelay = bundlerStop
 		ended <- command.Run()
@@ -58,7 +58,7 @@ func (b *bundler) serve(ctx context.Context) error {
 	return fmt.Errorf("the bundle provisioner exited unexpectedly: %w", <-ended)
 }
 
-// variables returns the environment of the program.
+// variables returns the environment variables of the program.
 func (b *bundler) variables(status string) []string {
 	values := map[string]string{
 		"ADDRESS": b.config.BundlesAddress, "STATUS_ADDRESS": status, "SHUTDOWN_DELAY": "0s", "KUBECONFIG_PATH": b.kubeconfig(),
@@ -73,7 +73,7 @@ func (b *bundler) variables(status string) []string {
 	return variables
 }
 
-// chosenPort returns the address, with a free port instead of port 0: the sandbox must know the port of another program.
+// chosenPort replaces port 0 in an address with a free port, because the sandbox must know the port of the other program.
 func chosenPort(ctx context.Context, address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "0" {

@@ -28,28 +28,28 @@ import (
 )
 
 const (
-	// bundlesKubeconfig is the file with the kubeconfig for the API server of the Bundles. Its token is of bundlesAccount.
+	// bundlesKubeconfig is the file with the kubeconfig for the API server of the Bundles. Its token belongs to bundlesAccount.
 	bundlesKubeconfig = "bundles.kubeconfig"
 	// bundlesFolder contains the content of Bundles, and hubFolder the objects of the API server.
 	bundlesFolder, hubFolder = "bundles", "bundles-hub"
-	// bundlesNamespace is the namespace of the provisioner.
+	// bundlesNamespace is the namespace of the bundle provisioner.
 	bundlesNamespace = "bundle-system"
-	// bundlesAccount is the ServiceAccount of the bundle provisioner and of its users. It may do everything.
+	// bundlesAccount is the ServiceAccount of the bundle provisioner and of its users. It has all permissions.
 	bundlesAccount = "sandbox"
-	// bundlesToken is the validity of its token, which each start replaces.
+	// bundlesToken is the validity of the token of bundlesAccount. Each start replaces the token.
 	bundlesToken = 365 * 24 * time.Hour
-	// prepareTimeout bounds the preparation of the API server.
+	// prepareTimeout limits the preparation of the API server.
 	prepareTimeout = 30 * time.Second
 )
 
-// bundler is the bundle provisioner of the sandbox. It is a program of its own, because linking it into the sandbox would make the first build
-// of the sandbox much longer.
+// bundler is the bundle provisioner of the sandbox. It is a separate program, because linking it into the sandbox would make the first
+// build of the sandbox much slower.
 type bundler struct {
 	config  Config
 	command string
 	// begin is closed when the other services are ready: the bundle provisioner must not delay them.
 	begin chan struct{}
-	// cluster is the connection to the API server of the Bundles, as administrator. If it is nil, run starts a simulated API server.
+	// cluster is the administrator's connection to the API server of the Bundles. If it is nil, run starts a simulated API server.
 	cluster *rest.Config
 	hubLog  logrus.FieldLogger
 	// resources prepares the API server for Bundles. It is nil if the API server needs no preparation.
@@ -59,7 +59,7 @@ type bundler struct {
 	status chan string
 }
 
-// startBundler returns the bundle provisioner and its parts, or nil if the configuration has none. Nothing is open yet.
+// startBundler returns the bundle provisioner and its parts, or nil if the configuration has none. It does not start anything yet.
 func startBundler(config Config, command string, garden openGarden, logFile io.Writer, log logrus.FieldLogger,
 ) (*bundler, []lifecycle.Part, error) {
 	if !config.Bundles || command == "" {
@@ -75,7 +75,7 @@ func startBundler(config Config, command string, garden openGarden, logFile io.W
 		return made, []lifecycle.Part{part}, nil
 	}
 
-	// The kubeconfig that the garden prints is restricted to the objects of Gardener.
+	// The kubeconfig that the garden prints permits only access to the objects of Gardener.
 	cluster, err := clientcmd.BuildConfigFromFlags("", filepath.Join(filepath.Dir(garden.kubeconfig), "admin.kubeconfig"))
 	if err == nil {
 		err = rest.LoadTLSFiles(cluster)
@@ -129,7 +129,7 @@ func (b *bundler) runWithHub(ctx context.Context) error {
 		return b.runProgram(ctx)
 	})
 
-	return group.Wait() //nolint:wrapcheck // both errors name the part that failed
+	return group.Wait() //nolint:wrapcheck // the error names the part that failed
 }
 
 // runProgram prepares the API server and runs the program until the context ends.
@@ -162,7 +162,7 @@ func (b *bundler) announce(ctx context.Context, output io.Writer) {
 // kubeconfig returns the file with the kubeconfig of the provisioner and its users.
 func (b *bundler) kubeconfig() string { return filepath.Join(b.config.Dir, bundlesKubeconfig) }
 
-// prepare creates what the provisioner needs on its API server, and writes the kubeconfig with a new token.
+// prepare creates the objects that the provisioner needs on its API server, and writes the kubeconfig with a new token.
 func (b *bundler) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()

@@ -34,7 +34,7 @@ const (
 // openGarden is a garden that runs as soon as its part does.
 type openGarden struct {
 	client client.WithWatch
-	// config is the connection to the fake garden, and kubeconfig the file of the local garden. One of them is empty.
+	// config is the connection to the fake garden, and kubeconfig the file of the local garden. Only one of them is set.
 	config     *rest.Config
 	kubeconfig string
 }

@@ -38,13 +38,14 @@ const (
 type Programs struct {
 	// Garden is the local garden. If it is empty, the sandbox uses the fake garden.
 	Garden string
-	// Bundler is a command for the shell that runs the bundle provisioner, and may build it first. If it is empty, there is none.
+	// Bundler is a shell command that runs the bundle provisioner and may build it first. If it is empty, the sandbox has no bundle
+	// provisioner.
 	Bundler string
 }
 
-// Run runs the sandbox until the context ends, which is not an error. Once all services are ready, Run writes a line that starts with "sandbox ready" to the
-// output, followed by the first steps for the user. It fails if another sandbox uses the folder. If a service fails, Run stops
-// everything and returns the error.
+// Run runs the sandbox until the context ends, which is not an error. Once all services are ready, Run writes a line that starts with
+// "sandbox ready" to the output, followed by the first steps for the user. It fails if another sandbox uses the folder. If a service
+// fails, Run stops everything and returns the error.
 func Run(ctx context.Context, config Config, programs Programs, output io.Writer) error {
 	config, err := config.shifted()
 	if err != nil {

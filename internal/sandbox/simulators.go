@@ -32,9 +32,9 @@ type outside struct {
 	simulators string
 }
 
-// startSimulators starts a listener for the simulated systems of the broker, and for the page that also shows others, on a free
-// loopback port. The systems keep their objects in memory: after a restart of the sandbox, the broker finds none of the objects that it
-// has recorded, which counts as removed.
+// startSimulators starts a listener for the simulated systems of the broker, and for the page that also shows others, on a free loopback
+// port. The systems keep their objects in memory: after a restart of the sandbox, the broker does not find the objects that it has
+// recorded, and considers them removed.
 func startSimulators(ctx context.Context, others ...simulator.System) (address string, part lifecycle.Part, err error) {
 	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(append([]simulator.System{
 		fakeavs.New(), fakecis.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
@@ -47,7 +47,7 @@ func startSimulators(ctx context.Context, others ...simulator.System) (address s
 	return server.Address(), lifecycle.Part{Name: "simulators", Run: server.Run}, nil
 }
 
-// startSystems starts the simulated systems that the configuration turns on. The parts are valid even if it fails.
+// startSystems starts the simulated systems that the configuration enables. The parts are valid even if it fails.
 func startSystems(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (systems outside, parts []lifecycle.Part, err error) {
 	var others []simulator.System
 
@@ -93,7 +93,7 @@ func (o outside) configure(config *broker.Config, dir string) error {
 	config.Gardener.ShootDomain = "example.com"
 
 	switch config.Kyma.Installer {
-	case environment.InstallerProvisioner: // runs in the sandbox anyway
+	case environment.InstallerProvisioner: // the sandbox always runs the Provisioner
 	case environment.InstallerReconciler:
 		config.Reconciler.URL = "http://" + o.simulators + "/reconciler"
 	case environment.InstallerLifecycleManager:

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Change is a field that a later write changes.
+// Change is a field that a later write will change.
 type Change struct {
 	// Path names the field, such as spec.provider.workers[cpu-worker-0].maximum.
 	Path string `json:"path"`
@@ -32,8 +32,8 @@ func (c Change) String() string {
 }
 
 // Changes returns the fields of a present object that the wanted one changes, in the order of their paths. Like server-side apply, it
-// merges objects by their fields and lists of objects by the name or type of the items: what only the present object has does not change.
-// Fields for which opaque is true, by their path, are replaced as a whole. Both objects must be convertible to JSON.
+// merges objects by their fields and lists of objects by the name or type of the items: fields and items that only the present object has
+// do not change. Fields for whose paths opaque returns true are replaced as a whole. Both objects must be convertible to JSON.
 func Changes(present, wanted any, opaque func(path string) bool) ([]Change, error) {
 	had, err := tree(present)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *comparison) compare(path string, had, wanted any, whole bool) {
 	whole = whole || c.opaque(path)
 
 	if list, is := wanted.([]any); !whole && (wanted == nil || is && had == nil && len(list) == 0) {
-		return // null is not written, and an empty list equals a missing one
+		return // null is not written, and an empty list is equal to a missing list
 	}
 
 	if object, is := wanted.(map[string]any); is {
@@ -119,7 +119,7 @@ func (c *comparison) fields(wanted, had map[string]any, whole bool, pathOf func(
 	}
 }
 
-// join returns the path of a field. Names with other characters than letters, such as those of annotations, are in brackets.
+// join returns the path of a field. Names that contain other characters than letters, such as the names of annotations, are in brackets.
 func join(path, name string) string {
 	if strings.ContainsAny(name, "./") {
 		return path + "[" + name + "]"
@@ -128,7 +128,7 @@ func join(path, name string) string {
 	return strings.TrimPrefix(path+"."+name, ".")
 }
 
-// byKey returns the items of a list of objects that all have a name or a type, and false for other values.
+// byKey returns the items of a list by their names or types. It returns false if the value is not a list or an item has neither.
 func byKey(value any) (map[string]any, bool) {
 	list, _ := value.([]any)
 
@@ -158,13 +158,13 @@ func text(value any) string {
 
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprint(value) // a decoded value can be encoded
+		return fmt.Sprint(value) // not reached: a decoded value can be encoded
 	}
 
 	return string(encoded)
 }
 
-// Preview is the first change of an adopted row.
+// Preview describes the first change after the adoption of a row.
 type Preview struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`

@@ -17,17 +17,17 @@ import (
 const (
 	// applicationName identifies our session in the former database.
 	applicationName = "environment-broker-adopt"
-	// callTimeout bounds one query.
+	// callTimeout limits one query.
 	callTimeout = 30 * time.Second
 	// Page is the maximum number of rows of one query.
 	Page = 500
-	// maxNamed is the maximum number of objects that an error names.
+	// maxNamed is the maximum number of objects that an error lists by name.
 	maxNamed = 5
 )
 
 // Program describes a former program.
 type Program struct {
-	// Name is the name for people.
+	// Name is the name of the program in messages.
 	Name string
 	// Version is the oldest version of its schema, as in the table schema_migrations.
 	Version int64
@@ -40,7 +40,8 @@ type Database struct {
 	db *sqlx.DB
 }
 
-// Open connects to the former database. The session cannot write. Errors do not contain the connection string, which has a password.
+// Open connects to the former database. The session cannot write. Errors do not contain the connection string, because it contains a
+// password.
 func Open(ctx context.Context, url secret.String) (*Database, error) {
 	connector, err := pq.NewConnector(url.Reveal())
 	if err != nil {
@@ -48,7 +49,7 @@ func Open(ctx context.Context, url secret.String) (*Database, error) {
 	}
 
 	database := &Database{db: sqlx.NewDb(sql.OpenDB(connector), "postgres")}
-	// The settings apply to one session.
+	// The settings below apply to a single session.
 	database.db.SetMaxOpenConns(1)
 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -89,8 +90,8 @@ func Select[Row any](ctx context.Context, database *Database, query string, args
 	return rows, nil
 }
 
-// Check returns an error if the rows of the former program cannot be taken over now: another session uses the database, operations
-// have not ended, or the schema is too old. It reports all reasons at once.
+// Check returns an error if the rows of the former program cannot be taken over now, because another session uses the database,
+// operations have not ended, or the schema is too old. It reports all reasons at once.
 func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []string) error {
 	version, err := d.version(ctx, program)
 	if err != nil {
@@ -126,7 +127,7 @@ func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []st
 	return errors.Join(errs...)
 }
 
-// version returns a problem with the version of the schema, or nil. golang-migrate keeps the version in a table.
+// version returns a problem with the version of the schema, or nil. golang-migrate stores the version in a table.
 func (d *Database) version(ctx context.Context, program Program) (problem, err error) {
 	type migrated struct {
 		Version int64 `db:"version"`
@@ -172,8 +173,8 @@ func named(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-// CheckKey returns an error if the cipher does not decrypt the first of the samples, which are encrypted values. Without a sample, the
-// key cannot be checked and is not needed.
+// CheckKey returns an error if the cipher cannot decrypt the first of the samples, which are encrypted values. If there are no samples,
+// the key cannot be checked, but it is not needed either.
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {

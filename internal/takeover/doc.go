@@ -1,6 +1,6 @@
-// Package takeover contains what `provisioner adopt` and `broker adopt` share: they take over the rows of Kyma Provisioner and of Kyma
-// Environment Broker (KEB) of 2023. It reads their PostgreSQL databases, decrypts their columns, checks that the former programs have
-// stopped, and formats the report.
+// Package takeover contains the code that `provisioner adopt` and `broker adopt` share. These commands take over the rows of Kyma
+// Provisioner and of Kyma Environment Broker (KEB), as released in 2023. The package reads their PostgreSQL databases, decrypts the
+// columns, checks that the former programs have stopped, and formats the report.
 //
-// The package never writes to a former database: its session is read-only. Each service maps the rows to its own.
+// The package never writes to a former database: its session is read-only. Each service converts the rows to its own.
 package takeover

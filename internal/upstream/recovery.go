@@ -11,7 +11,7 @@ import (
 const (
 	// checkInterval is the interval at which Recovery checks the state of its System.
 	checkInterval = time.Second
-	// probeTimeout bounds a probe.
+	// probeTimeout limits a probe.
 	probeTimeout = patience
 	// After an outage, Recovery makes the delayed operations due immediately and then every resumeInterval for resumeFor. Doing
 	// this only once is not enough: operations that were rejected just before the end of the outage store their retries later,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// renewEarly is how long before its expiry a token is replaced, so that it does not expire on its way.
+// renewEarly is how long before its expiry a token is replaced, so that it does not expire in transit.
 const renewEarly = 30 * time.Second
 
 // Token is an access token. A zero Expiry means that it does not expire.
@@ -27,7 +27,8 @@ type Tokens struct {
 	goodUntil time.Time
 }
 
-// NewTokens returns an empty cache. request requests a token. late returns the error of a caller whose context ends while it waits.
+// NewTokens returns an empty cache. request fetches a token. If the context of a caller ends while it waits for another request, the
+// caller gets the error that late returns.
 func NewTokens(request func(ctx context.Context) (Token, error), late func(ctx context.Context) error) *Tokens {
 	return &Tokens{request: request, late: late, turn: make(chan struct{}, 1)}
 }

@@ -96,7 +96,7 @@ func (s situation) failed() bool {
 	return s.is(process.Failed) && !s.retried() && s.Kind != environment.KindCleanup
 }
 
-// leaves reports whether the broker runs steps again that operations of this kind have not completed.
+// leaves reports whether the broker later repeats the steps that an operation of this kind did not complete.
 func (s situation) leaves() bool {
 	return !s.provisioner && slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend, environment.KindCleanup}, s.Kind)
 }

@@ -32,7 +32,7 @@ const (
 type Accounts interface {
 	// Key returns the form of the account's ID that the service stores.
 	Key(account string) string
-	// Remaining returns at most limit instances of the account that are not deleted, or of which something is left.
+	// Remaining returns at most limit instances of the account that still exist or have leftovers.
 	Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error)
 	// CountErasable returns the numbers of rows that Erase removes.
 	CountErasable(ctx context.Context, account string) (ErasableRows, error)
@@ -40,8 +40,8 @@ type Accounts interface {
 	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (ErasableRows, error)
 }
 
-// ErasableRows are numbers of rows of deleted instances: runtimes in the Provisioner, and in the broker records of objects in other systems
-// and events.
+// ErasableRows contains numbers of rows that belong to deleted instances: in the Provisioner, runtimes; in the broker, records of objects
+// in other systems, and events.
 type ErasableRows struct{ Runtimes, OutsideObjects, Events int }
 
 // GetAccount handles GET /accounts/{account_id}. It counts the rows that an erasure would change.

@@ -29,7 +29,7 @@ type Phase struct {
 
 // ComparedPage collects the differences of one page.
 type ComparedPage struct {
-	// Began is when the comparison of the page began. What has changed since then may be in flight.
+	// Began is when the comparison of the page began. Objects that have changed since then may be in flight.
 	Began time.Time
 
 	limit    int
@@ -76,9 +76,9 @@ func Command(format string, args ...string) string {
 	return fmt.Sprintf(format, quoted...)
 }
 
-// Compare runs the phases in order, starting at the position of the request, until the page is full. Began is the time of the
-// comparison by the clock of the rows. The error is that of the database or of the context; errors of other systems make the
-// comparison incomplete.
+// Compare runs the phases in order, starting at the position of the request, until the page is full. Began is the time of the comparison
+// by the clock of the rows. It returns only errors of the database and of the context. Errors of other systems make the comparison
+// incomplete.
 func Compare(ctx context.Context, request Comparison, began time.Time, phases ...Phase) (Compared, error) {
 	page := &ComparedPage{Began: began, limit: request.Limit, deadline: time.Now().Add(pageBudget)}
 	name, after, _ := strings.Cut(request.After, "/")

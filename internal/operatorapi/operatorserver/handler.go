@@ -77,7 +77,8 @@ type Options struct {
 	// Authorizer authenticates users and checks their roles.
 	Authorizer *auth.Authorizer
 	Clock      clock.PassiveClock
-	// Log gets a line for each request, and one for each intervention. Metrics count the requests; nil counts nothing.
+	// Log receives a line for each request and for each intervention. Metrics counts the requests; if it is nil, requests are not
+	// counted.
 	Log     logrus.FieldLogger
 	Metrics *httpserver.Metrics
 	// Tracing decides which operations have a trace. Nil means that tracing is off.
@@ -96,7 +97,8 @@ type Options struct {
 	Systems []*upstream.System
 	// Settings is the configuration of the service.
 	Settings []program.Setting
-	// Percent returns the part of an operation that is done at the beginning of its step, for lists. Nil means that it is unknown.
+	// Percent returns the percentage of an operation that is done at the start of its current step, for lists. Nil means that it is
+	// unknown.
 	Percent func(record process.Record) int
 	// Forecast predicts the end of an operation. Nil means no predictions.
 	Forecast func(ctx context.Context, record process.Record) process.Forecast
@@ -129,19 +131,19 @@ type Route struct {
 	Role string
 	// PerAddress limits the requests of each address, in addition to the limit for each client. Nil means no additional limit.
 	PerAddress *auth.Limiter
-	// Form accepts forms, too.
+	// Form reports whether the route also accepts forms.
 	Form bool
 
 	// Query are the names of the query parameters.
 	Query []string
 
-	// serve handles the requests; list handles those of routes with query parameters.
+	// serve handles the requests of the route. If the route has query parameters, list handles them instead.
 	serve httpserver.Endpoint
 	list  func(r *http.Request, query Query) (httpserver.Response, error)
 }
 
-// Find returns the route with a method and path of openapi.yaml. Other interfaces, such as the console, require the same roles and accept the
-// same parameters. Find panics if the route does not exist.
+// Find returns the route with a method and path of openapi.yaml. Other interfaces, such as the console, use it to require the same roles
+// and to accept the same parameters. Find panics if the route does not exist.
 func Find(routes []Route, method, path string) Route {
 	for _, route := range routes {
 		if route.Method == method && route.Path == path {
@@ -197,9 +199,9 @@ func (a *API) guarded(route Route) http.Handler {
 // MediaForm is the content type of forms.
 const MediaForm = "application/x-www-form-urlencoded"
 
-// requireJSON is a middleware that rejects a body whose content type is not application/json. This prevents cross-site
-// requests: a page of another origin can make a browser send a form without a CORS preflight, but not JSON. If form is set, forms
-// are accepted too: the services reject those of other origins.
+// requireJSON is a middleware that rejects a body whose content type is not application/json. This prevents cross-site requests: a page
+// of another origin can make a browser send a form without a CORS preflight, but not JSON. If form is set, forms are accepted too,
+// because the service itself rejects forms from other origins.
 func requireJSON(form bool) func(next http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -58,7 +58,7 @@ func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
 // intervene carries out the action in one transaction, and returns the resulting operation. The timeline and the audit log show the user
-// and the reason. Accepted and rejected requests are logged. The parameter done is the end of the log message, as in "operation canceled".
+// and the reason. Accepted and rejected requests are logged. done completes the log message, as in "operation canceled".
 func (a *API) intervene(ctx context.Context, operationID string, requested operatorapi.Intervention, name, done string, do action,
 ) (operatorapi.Operation, error) {
 	wanted := intervention{
@@ -101,8 +101,8 @@ func (a *API) intervene(ctx context.Context, operationID string, requested opera
 	return a.Operation(record), nil
 }
 
-// Intervene reads the request for an intervention, and passes it to do, which returns the resulting operation. It logs a request that it
-// cannot read. The parameter done is the end of the log message.
+// Intervene reads the request for an intervention, and passes it to do, which returns the resulting operation. It logs requests that it
+// cannot read. done completes the log message.
 func (a *API) Intervene(r *http.Request, done string,
 	do func(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error),
 ) (httpserver.Response, error) {

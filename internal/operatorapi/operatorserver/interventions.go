@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// The ends of log messages about interventions.
+// The texts that complete log messages about interventions.
 const (
 	DoneCancel = "canceled"
 	doneRetry  = "retried"
@@ -34,7 +34,7 @@ func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.Intervene(r, DoneCancel, a.Cancel)
 }
 
-// Cancel cancels an operation, and returns it.
+// Cancel cancels an operation, and returns the operation.
 func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
 	return a.intervene(ctx, operationID, wanted, auditlog.ActionCancel, DoneCancel, a.cancel)
 }
@@ -54,7 +54,7 @@ func (a *API) SkipStep(r *http.Request) (httpserver.Response, error) {
 	return a.Intervene(r, doneSkip, a.Skip)
 }
 
-// Skip makes an operation continue without its current step, and returns it.
+// Skip makes an operation continue without its current step, and returns the operation.
 func (a *API) Skip(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
 	return a.intervene(ctx, operationID, wanted, auditlog.ActionSkip, doneSkip, a.skip)
 }

@@ -272,8 +272,8 @@ func attempt(record process.Record, timeline []process.Entry) int {
 	return count
 }
 
-// why returns why the operation waits: the message of the last attempt or, for a pending operation, that it is queued. It returns
-// an empty string if the operation is not waiting.
+// why returns the reason why the operation waits: the message of the last attempt or, for a pending operation, that it is queued. It
+// returns an empty string if the operation is not waiting.
 func (a *API) why(record process.Record, timeline []process.Entry) string {
 	if record.State == process.Pending {
 		return fmt.Sprintf(textPending, a.Subjects.Noun())

@@ -45,7 +45,7 @@ type evaluation struct {
 
 	ID     int64         `json:"id"`
 	Status avs.Lifecycle `json:"status"`
-	// Threshold is a string in requests.
+	// Threshold is a string in requests and a number here.
 	Threshold int64 `json:"threshold"`
 	// child reports that the evaluation belongs to its parent.
 	child bool
@@ -56,7 +56,8 @@ type AvS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// evaluations are the evaluations by ID, without their parents: any ID can be a parent. The lock of the Base guards them.
+	// evaluations contains the evaluations by ID. It does not contain parents, because any ID can be a parent. The lock of the Base
+	// guards them.
 	evaluations map[int64]*evaluation
 	last        int64
 }
@@ -86,7 +87,7 @@ func New() *AvS {
 // ServeHTTP implements http.Handler.
 func (a *AvS) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
 
-// Evaluations returns copies of the definitions, with the tags, by ID.
+// Evaluations returns copies of the definitions, including the tags, by ID.
 func (a *AvS) Evaluations() map[string]avs.Definition {
 	found := map[string]avs.Definition{}
 
@@ -152,7 +153,7 @@ func (a *AvS) create(w http.ResponseWriter, r *http.Request) {
 	simulator.WriteJSON(w, http.StatusOK, created)
 }
 
-// existing returns a handler that passes on the evaluation of the path.
+// existing returns a handler that passes the evaluation named in the path to execute.
 func (a *AvS) existing(execute func(w http.ResponseWriter, r *http.Request, found *evaluation)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		found := a.evaluations[number(r, "id")]
@@ -175,7 +176,7 @@ func number(r *http.Request, name string) int64 {
 	return id
 }
 
-// remove rejects an evaluation that belongs to a parent.
+// remove deletes an evaluation, unless it belongs to a parent.
 func (a *AvS) remove(w http.ResponseWriter, _ *http.Request, found *evaluation) {
 	if found.child {
 		problem(w, http.StatusBadRequest, "the evaluation belongs to a compound evaluation")

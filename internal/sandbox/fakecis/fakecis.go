@@ -30,7 +30,7 @@ type CIS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// events are in the order of their arrival. The lock of the Base guards them.
+	// events are in the order in which they were added. The lock of the Base guards them.
 	events []event
 }
 
@@ -44,7 +44,7 @@ func New() *CIS {
 	c.mux.Handle("GET /events/v1/events/central", c.Protected("listEvents", c.list))
 	c.mux.Handle("GET /public/rest/v2/events", c.Protected("listEvents1", c.listVersion1))
 
-	// Users of the sandbox delete subaccounts with it. It is not part of the API of CIS.
+	// Users of the sandbox delete subaccounts with this path, which is not part of the API of CIS.
 	c.mux.HandleFunc("POST /deletions/{subaccount}", func(w http.ResponseWriter, r *http.Request) {
 		c.Delete(r.PathValue("subaccount"), time.Now())
 		w.WriteHeader(http.StatusNoContent)
@@ -87,7 +87,7 @@ func (c *CIS) Holds() []string {
 	return lines
 }
 
-// listVersion1 returns a page of the deletions of subaccounts as version 1.0 does.
+// listVersion1 returns a page of the deletions of subaccounts in the form of version 1.0.
 func (c *CIS) listVersion1(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	size, err := strconv.Atoi(query.Get("resultsPerPage"))

@@ -1,5 +1,5 @@
 // Package fakecleanup simulates the hook that empties dirty accounts of the account pool, for tests and the sandbox. It deletes nothing:
-// an account is empty when the hook is asked for the second time.
+// it reports an account as empty when it is called for the account a second time.
 package fakecleanup
 
 import (
@@ -36,12 +36,12 @@ type Hook struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// questions are the questions by account. Those about accounts that were confirmed to be empty are missing. The lock of the Base guards
-	// them.
+	// questions contains the last question about each account. Questions about accounts that were reported as empty are removed. The lock
+	// of the Base guards them.
 	questions map[string]cleanuphook.Question
 }
 
-// New returns a hook that has not been asked.
+// New returns a hook that has not been called yet.
 func New() *Hook {
 	h := &Hook{Base: simulator.NewBase("cleanup"), mux: http.NewServeMux(), questions: map[string]cleanuphook.Question{}}
 	h.mux.Handle("POST "+Path, h.Handle("clean", h.clean))

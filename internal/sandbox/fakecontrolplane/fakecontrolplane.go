@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// resources are the served resources with their kinds, by the path before the namespace.
+// resources maps the part of the path before the namespace to the kind of the served resource.
 func resources() map[string]string {
 	return map[string]string{
 		"/api/v1/configmaps": "ConfigMap", "/api/v1/secrets": "Secret", "/apis/operator.kyma-project.io/v1beta2/kymas": "Kyma",
@@ -27,8 +27,8 @@ type ControlPlane struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// objects are the objects by kind and NAMESPACE/NAME. held is the state in which Lifecycle Manager keeps all Kyma resources, or empty,
-	// and stuck prevents that deleted ones disappear. The lock of the Base guards them.
+	// objects are the objects by kind and NAMESPACE/NAME. held is the state in which all Kyma resources are kept, or empty. stuck
+	// prevents deleted Kyma resources from disappearing. The lock of the Base guards them.
 	objects map[string]map[string]*unstructured.Unstructured
 	held    string
 	message string
@@ -61,21 +61,21 @@ func New() *ControlPlane {
 // ServeHTTP implements http.Handler.
 func (c *ControlPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
 
-// Kubeconfig returns a kubeconfig for the control plane at the address. It has no credentials: client-go sends none without TLS, so the
-// control plane does not authenticate its clients.
+// Kubeconfig returns a kubeconfig for the control plane at the address. The kubeconfig has no credentials, because client-go sends none
+// without TLS. The control plane therefore does not authenticate its clients.
 func Kubeconfig(address string) []byte {
 	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: control-plane, clusters: [{name: control-plane, cluster: {server: %q}}],
 users: [{name: broker, user: {}}], contexts: [{name: control-plane, context: {cluster: control-plane, user: broker}}]}
 `, address)
 }
 
-// Hold keeps all Kyma resources in a state with a message, or plays Lifecycle Manager again if the state is empty. If stuck is set,
-// deleted resources do not disappear until their Secret is gone.
+// Hold keeps all Kyma resources in a state, with a message. If the state is empty, the simulation of Lifecycle Manager resumes. If stuck
+// is set, deleted resources do not disappear until their Secret is gone.
 func (c *ControlPlane) Hold(state, message string, stuck bool) {
 	c.Locked(func() { c.held, c.message, c.stuck = state, message, stuck })
 }
 
-// Put adds or replaces an object of a kind, such as ConfigMap. Objects of Get and Put are in the JSON form of Kubernetes.
+// Put adds or replaces an object of a kind, such as ConfigMap. The object is in the JSON form of Kubernetes.
 func (c *ControlPlane) Put(kind string, object map[string]any) {
 	c.Locked(func() {
 		stored := &unstructured.Unstructured{Object: object}
@@ -83,7 +83,7 @@ func (c *ControlPlane) Put(kind string, object map[string]any) {
 	})
 }
 
-// Remove removes an object at once.
+// Remove removes an object immediately.
 func (c *ControlPlane) Remove(kind, namespace, name string) {
 	c.Locked(func() { delete(c.objects[kind], namespace+"/"+name) })
 }
@@ -135,7 +135,7 @@ func Modules(kyma unstructured.Unstructured) []string {
 	return names
 }
 
-// refuse writes a Status object.
+// refuse writes an error as a Status object.
 func refuse(w http.ResponseWriter, status int, message string) {
 	simulator.WriteJSON(w, status, map[string]any{
 		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": status, "message": message,
@@ -163,5 +163,5 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	sent := request.Clone(request.Context())
 	sent.URL.Scheme, sent.URL.Host = t.address.Scheme, t.address.Host
 
-	return http.DefaultTransport.RoundTrip(sent) //nolint:wrapcheck // of a transport
+	return http.DefaultTransport.RoundTrip(sent) //nolint:wrapcheck // this is a transport, too
 }

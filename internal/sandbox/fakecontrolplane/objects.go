@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// list serves the objects of a namespace that match the label selector, in pages of the size limit.
+// list serves the objects of a namespace that match the label selector, in pages of at most limit objects.
 func (c *ControlPlane) list(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
@@ -55,7 +55,7 @@ func lastName(items []any) string {
 	return (&unstructured.Unstructured{Object: last}).GetName()
 }
 
-// get serves an object. For a Kyma resource, it then lets Lifecycle Manager do its next step.
+// get serves an object. After reading a Kyma resource, it simulates the next step of Lifecycle Manager.
 func (c *ControlPlane) get(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		found := c.objects[kind][key(r)]
@@ -77,7 +77,7 @@ func (c *ControlPlane) get(kind string) http.HandlerFunc {
 	}
 }
 
-// reconcile is the next step of Lifecycle Manager.
+// reconcile simulates the next step of Lifecycle Manager.
 func (c *ControlPlane) reconcile(kyma *unstructured.Unstructured, name string) {
 	secret := c.objects["Secret"][kyma.GetNamespace()+"/kubeconfig-"+kyma.GetName()]
 
@@ -93,7 +93,7 @@ func (c *ControlPlane) reconcile(kyma *unstructured.Unstructured, name string) {
 	}
 }
 
-// report sets the state of a Kyma resource and its modules.
+// report sets the state of a Kyma resource and of its modules.
 func (c *ControlPlane) report(kyma *unstructured.Unstructured, state string) {
 	modules := []any{}
 	for _, name := range Modules(*kyma) {
@@ -107,8 +107,8 @@ func (c *ControlPlane) report(kyma *unstructured.Unstructured, state string) {
 	}
 }
 
-// patch changes an object by server-side apply or by a merge patch. Apply creates a missing object; all its fields are those of the
-// broker, so it replaces them.
+// patch changes an object by server-side apply or by a merge patch. Server-side apply creates a missing object. It replaces all fields of
+// an existing object, because the broker is the only field manager.
 func (c *ControlPlane) patch(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, valid := decode(r)

@@ -21,7 +21,8 @@ type Fault struct {
 	Operation string
 	// Code, if set, is the error_code of the response. The operation is not executed.
 	Code ErrorCode
-	// Status, if set, is the HTTP status of the response. The operation is not executed. RetryAfter is its header, in seconds.
+	// Status, if set, is the HTTP status of the response. The operation is not executed. RetryAfter is the value of its header
+	// Retry-After, in seconds.
 	Status, RetryAfter int
 	// Body, if set, is the body of the response. The operation is not executed.
 	Body string

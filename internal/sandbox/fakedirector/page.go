@@ -38,7 +38,7 @@ func (s System) Calls() []simulator.Call {
 	return slices.Clone(s.calls[max(0, len(s.calls)-keptCalls):])
 }
 
-// Faults implements simulator.System. A fault with a code shows its name as the body.
+// Faults implements simulator.System. It shows the error code of a fault as the body.
 func (s System) Faults() []simulator.Fault {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -78,7 +78,7 @@ func (s System) Reset() {
 	s.faults = nil
 }
 
-// recording notes the status of a response. Until a response begins, the status is 0, which means a broken connection.
+// recording records the status of a response. Until the response starts, the status is 0, which stands for a broken connection.
 type recording struct {
 	http.ResponseWriter
 

@@ -1,8 +1,8 @@
 // Package fakehub simulates the API server of the bundle provisioner: the cluster with the Bundles and BundleDeployments. Its objects are
 // files, so they survive a restart.
 //
-// The hub is a simulated runtime (package runtimes) with more kinds. Any Kubernetes client works with it. The rules of the
-// CustomResourceDefinitions are not evaluated; admit checks the most important ones.
+// The hub is a simulated runtime (package runtimes) with additional kinds. Any Kubernetes client works with it. It does not evaluate the
+// rules of the CustomResourceDefinitions; admit checks the most important ones.
 package fakehub
 
 import (
@@ -29,7 +29,7 @@ const (
 	technicalID = "hub"
 	// version is the Kubernetes version that the hub reports.
 	version = "1.35.4"
-	// administratorsGroup is a group whose members may do everything in a simulated runtime.
+	// administratorsGroup is a group whose members have all permissions in a simulated runtime.
 	administratorsGroup = "gardener.cloud:system:admins"
 	// validity is the validity of the certificate of an administrator.
 	validity = 365 * 24 * time.Hour
@@ -41,8 +41,8 @@ type Hub struct {
 	config *rest.Config
 }
 
-// Open loads the objects of a hub from a folder that only this hub may use, or creates a new hub. It binds the address, which stays the same
-// across restarts unless another program uses it. Requests wait until Run runs.
+// Open loads the objects of a hub from a folder that only this hub may use, or creates a new hub. It binds the address, which stays the
+// same across restarts unless another program is using it. Requests are not answered until Run is called.
 func Open(ctx context.Context, dir string, log logrus.FieldLogger) (*Hub, error) {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir: dir, Log: log, Version: func(context.Context, string) string { return version },
@@ -89,7 +89,7 @@ func (h *Hub) Config() *rest.Config { return rest.CopyConfig(h.config) }
 // Run serves until the context ends, which is not an error. It must not be called twice.
 func (h *Hub) Run(ctx context.Context) error { return h.server.Serve(ctx) }
 
-// Close closes a hub on which Run is not called.
+// Close closes a hub whose Run is never called.
 func (h *Hub) Close() error { return h.server.Close() }
 
 // kinds returns the kinds that a hub serves in addition to those of a runtime.
@@ -108,7 +108,7 @@ func addToScheme(scheme *runtime.Scheme) error {
 	return builder.AddToScheme(scheme)
 }
 
-// allowsPath implements the roles in resources/rbac/bundles.yaml for clients of the content server.
+// allowsPath implements the roles in resources/rbac/bundles.yaml, for clients of the content server.
 func allowsPath(role, verb, path string) bool {
 	switch role {
 	case "bundle-reader":

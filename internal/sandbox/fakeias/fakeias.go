@@ -41,7 +41,7 @@ func New() *IAS {
 // ServeHTTP implements http.Handler.
 func (i *IAS) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
-// Add adds the service provider that the Kyma Environment Broker would have registered for the instance.
+// Add adds a service provider as Kyma Environment Broker would have registered it for the instance.
 func (i *IAS) Add(instanceID string) {
 	i.Locked(func() {
 		i.added++

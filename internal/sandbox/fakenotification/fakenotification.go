@@ -32,9 +32,9 @@ func Config(address string) notification.Config {
 // event is a maintenance event.
 type event struct {
 	kind notification.Type
-	// tenants are the tenants by instance.
+	// tenants contains the tenants by instance.
 	tenants map[string]notification.Tenant
-	// received are the calls for the event, oldest first: create, 1, 2, 3 or cancel.
+	// received contains the calls for the event, oldest first: create, 1, 2, 3 or cancel.
 	received []string
 }
 
@@ -61,7 +61,7 @@ func New() *Service {
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Received returns the calls for each event, oldest first: create, the states of its updates, and cancel. Rejected calls are missing.
+// Received returns the calls for each event, oldest first: create, the states of its updates, and cancel. It omits rejected calls.
 func (s *Service) Received() map[string][]string {
 	found := map[string][]string{}
 
@@ -102,7 +102,7 @@ func (s *Service) Holds() []string {
 	return lines
 }
 
-// decoded rejects wrong credentials and malformed events.
+// decoded rejects requests with wrong credentials and malformed events.
 func (s *Service) decoded(execute func(w http.ResponseWriter, sent notification.Event)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user, password, given := r.BasicAuth(); given && (user != User || password != Password) {
@@ -173,7 +173,7 @@ func (s *Service) create(w http.ResponseWriter, sent notification.Event) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// existing returns a handler that passes on the event.
+// existing returns a handler that passes the event to execute, if it exists.
 func (s *Service) existing(execute func(w http.ResponseWriter, sent notification.Event, found *event)) func(http.ResponseWriter, notification.Event) {
 	return func(w http.ResponseWriter, sent notification.Event) {
 		found := s.events[sent.ID]

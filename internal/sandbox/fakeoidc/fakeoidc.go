@@ -27,13 +27,13 @@ type Issuer struct {
 	ClientID, ClientSecret string
 	// Redirect is the only address to which browsers are sent back.
 	Redirect string
-	// Claims are the claims of the user, such as sub. A claim replaces one of the issuer with the same name.
+	// Claims are the claims of the user, such as sub. A claim here replaces the issuer's claim with the same name.
 	Claims map[string]any
 	// TokenStatus is the status of all responses with tokens, unless it is 0.
 	TokenStatus int
 	// TokenBody is the body of all responses with tokens, unless it is empty.
 	TokenBody string
-	// Deny makes the user refuse the login.
+	// Deny makes the login fail, as if the user had refused it.
 	Deny bool
 
 	key jose.JSONWebKey
@@ -46,7 +46,7 @@ type Issuer struct {
 func New(clientID, redirect string, claims map[string]any) (*Issuer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // never happens
+		return nil, err //nolint:wrapcheck // not reached
 	}
 
 	issuer := &Issuer{
@@ -156,17 +156,17 @@ func (i *Issuer) Sign(nonce string) (string, error) {
 
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: i.key}, nil)
 	if err != nil {
-		return "", err //nolint:wrapcheck // never happens
+		return "", err //nolint:wrapcheck // not reached
 	}
 
 	payload, err := json.Marshal(claims)
 	if err != nil {
-		return "", err //nolint:wrapcheck // of the claims of a test
+		return "", err //nolint:wrapcheck // a test has set invalid claims
 	}
 
 	signed, err := signer.Sign(payload)
 	if err != nil {
-		return "", err //nolint:wrapcheck // never happens
+		return "", err //nolint:wrapcheck // not reached
 	}
 
 	return signed.CompactSerialize() //nolint:wrapcheck // never fails

@@ -17,14 +17,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// MaxBody is the maximum size of a cluster, in bytes.
+// MaxBody is the maximum size of a request, in bytes.
 const MaxBody = 100_000
 
-// registration is a cluster in the Reconciler.
+// registration is a registered cluster.
 type registration struct {
 	cluster reconciler.Cluster
 	state   reconciler.State
-	// frozen reports that the status does not change by itself.
+	// frozen reports that requests do not advance the status.
 	frozen bool
 }
 
@@ -52,7 +52,7 @@ func New() *Reconciler {
 	return r
 }
 
-// Quick makes the first request for the status of a cluster end its installation or removal, for tests with real clocks.
+// Quick makes the first status request for a cluster complete its installation or removal, for tests with real clocks.
 func (r *Reconciler) Quick() *Reconciler {
 	r.quick = true
 
@@ -124,8 +124,8 @@ func problem(w http.ResponseWriter, status int, text string) {
 	simulator.WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// apply registers a cluster. It compares the cluster with the registered one, without the kubeconfig, and creates new versions of what
-// differs.
+// apply registers a cluster. It compares the cluster with the registered one, without the kubeconfig, and increments the versions of the
+// parts that differ.
 func (r *Reconciler) apply(w http.ResponseWriter, request *http.Request) {
 	if request.ContentLength > MaxBody {
 		problem(w, http.StatusRequestEntityTooLarge, "the request is too large")
@@ -178,7 +178,7 @@ func (r *Reconciler) apply(w http.ResponseWriter, request *http.Request) {
 	r.respond(w, found)
 }
 
-// existing returns a handler that passes on the cluster of the path.
+// existing returns a handler that passes the cluster named in the path to execute.
 func (r *Reconciler) existing(execute func(w http.ResponseWriter, request *http.Request, found *registration)) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		found := r.registrations[request.PathValue("id")]
@@ -219,7 +219,7 @@ func (r *Reconciler) status(w http.ResponseWriter, request *http.Request, found 
 	r.respond(w, found)
 }
 
-// next returns the status that follows.
+// next returns the status that follows the given one.
 func next(status reconciler.Status) reconciler.Status {
 	switch status {
 	case reconciler.Pending:

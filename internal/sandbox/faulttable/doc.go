@@ -1,3 +1,3 @@
-// Package faulttable reads the tables of faults in docs/operator/integrations, so that tests can compare what a system's fault shows with
-// the page that operators read. It is for tests only.
+// Package faulttable reads the tables of faults in docs/operator/integrations, so that tests can compare the texts that a system's fault
+// causes with the page that operators read. It is for tests only.
 package faulttable

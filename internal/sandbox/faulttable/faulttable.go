@@ -12,13 +12,13 @@ import (
 // Folder contains the pages, relative to the root of the repository.
 const Folder = "docs/operator/integrations"
 
-// The columns of a table of faults after the first one.
+// The columns of a table of faults, except the first one.
 const (
-	// Shown quotes what operators see: in the timeline of the operation, in the events of the instance, or in the log.
+	// Shown quotes the texts that operators see in the timeline of the operation, in the events of the instance, or in the log.
 	Shown = "shown"
-	// Retried says after which pause the call is repeated.
+	// Retried says after which pause the service repeats the call.
 	Retried = "retried"
-	// Ends names when the repetitions end.
+	// Ends says when the service stops repeating the call.
 	Ends = "ends"
 )
 
@@ -30,7 +30,7 @@ type Table struct {
 	Rows    []Row
 }
 
-// Row is a row of a table. Name is its first cell without backquotes.
+// Row is a row of a table. Name is the text of its first cell, without backquotes.
 type Row struct {
 	Name  string
 	Cells []string
@@ -129,14 +129,14 @@ func anchor(heading string) string {
 
 var (
 	quoted = regexp.MustCompile("`([^`]+)`")
-	// variable matches what differs between two occurrences of a text: a status with its name, and a duration.
+	// variable matches the parts that can differ between two occurrences of a text: a status with its name, and a duration.
 	variable = regexp.MustCompile(`HTTP status \d+(?: [A-Z][A-Za-z]*)*|within (?:\d+(?:ms|h|m|s))+`)
 	status   = regexp.MustCompile(`^[45]\d\d\b`)
 )
 
-// Matches compares the text that a fault has shown with a cell that quotes texts. An ellipsis in the cell stands for any text, and an HTTP
-// status or a duration for any other one. A cell that begins with "nothing" means that no text is shown. If the part of the sub-test's name
-// after the row is an HTTP status, a text with a status must have this one.
+// Matches compares the text that a fault has shown with a cell that quotes texts. An ellipsis in the cell matches any text, and an HTTP
+// status or a duration matches any other one. A cell that begins with "nothing" requires an empty text. If the part of the sub-test's
+// name after the row is an HTTP status, a status in the text must be the same.
 func Matches(cell, test, text string) error {
 	if text == "" && strings.HasPrefix(cell, "nothing") {
 		return nil
@@ -165,7 +165,7 @@ func Texts(cell string) []*regexp.Regexp {
 	return found
 }
 
-// general replaces the parts in which two texts may differ.
+// general replaces the parts of an expression in which two texts may differ.
 func general(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(part string) string {
 		if strings.HasPrefix(part, "within ") {

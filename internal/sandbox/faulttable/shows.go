@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Shows fails the test unless the table says that the fault of the row shows the text. test is the row, or ROW/PART. An empty text means
-// that nothing is shown.
+// Shows fails the test unless, according to the table, the fault of the row causes the text. test is ROW or ROW/PART. An empty text means
+// that the fault causes no text.
 func Shows(tb testing.TB, table, test, text string) {
 	tb.Helper()
 
@@ -26,7 +26,7 @@ func Shows(tb testing.TB, table, test, text string) {
 	}
 }
 
-// root returns the root of the repository: the folder above the test that contains the pages.
+// root returns the root of the repository: the closest folder above the test that contains the pages.
 func root(tb testing.TB) string {
 	tb.Helper()
 

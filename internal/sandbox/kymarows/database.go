@@ -22,7 +22,7 @@ const Key secret.String = "a key of thirty-two bytes, truly"
 //go:embed provisioner.sql
 var provisionerSchema string
 
-// Database is the database of a former program. Its sessions are closed after each call, so that the program does not seem to run.
+// Database is the database of a former program. Each call closes its session, so that the program does not seem to be running.
 type Database struct {
 	testing.TB
 
@@ -74,7 +74,7 @@ func (d Database) run(statements ...statement) {
 	}
 }
 
-// Dump returns the rows of all tables as text, to find out whether they have changed.
+// Dump returns the rows of all tables as text, so that tests can detect changes.
 func (d Database) Dump() string {
 	d.Helper()
 
@@ -94,7 +94,7 @@ func (d Database) Dump() string {
 	return content
 }
 
-// Connect opens a session as a running program does, until the test ends, and returns its user.
+// Connect opens a session like a running program, until the test ends. It returns the user of the session.
 func (d Database) Connect(application string) (user string) {
 	d.Helper()
 
@@ -103,7 +103,7 @@ func (d Database) Connect(application string) (user string) {
 		d.Fatal(err)
 	}
 
-	d.Cleanup(func() { _ = db.Close() }) // the database may be gone
+	d.Cleanup(func() { _ = db.Close() }) // the database may already be gone
 	db.SetMaxOpenConns(1)
 
 	if _, err := db.ExecContext(d.Context(), `SET application_name = '`+application+`'`); err != nil {

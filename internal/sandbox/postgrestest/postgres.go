@@ -82,8 +82,8 @@ func Database(tb testing.TB) storage.Config {
 }
 
 // Copy is Database with the tables and rows of a template instead of an empty database. The first call in a test binary creates the
-// template: fill creates its tables, and closes its connections. Later calls ignore fill. A copy takes about as
-// long as an empty database, without the time of the migrations.
+// template: fill creates its tables, and closes its connections. Later calls ignore fill. Creating a copy takes about as long as creating
+// an empty database, and saves the time of the migrations.
 func Copy(tb testing.TB, fill func(config storage.Config) error) storage.Config {
 	tb.Helper()
 

@@ -28,7 +28,7 @@ const startTimeout = 2 * time.Minute
 type Server struct {
 	dsn    string
 	folder string
-	// settings are PostgreSQL's settings in addition to the defaults, and arguments the whole command line.
+	// settings are the PostgreSQL settings that differ from the defaults. arguments are the complete command line.
 	settings   []string
 	arguments  []string
 	attributes *syscall.SysProcAttr
@@ -201,7 +201,7 @@ func makeFolder(inMemory bool, owner int) (string, error) {
 	return folder, nil
 }
 
-// listen chooses a free port for the server, which it keeps until it is removed.
+// listen chooses a free port, which the server keeps until it is removed.
 func (s *Server) listen() error {
 	port, err := freeport.Draw(context.Background())
 	if err != nil {

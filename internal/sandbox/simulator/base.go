@@ -24,7 +24,7 @@ const (
 type Fault struct {
 	// Operation is the name of the operation to fail. If it is empty, every operation fails.
 	Operation string `json:"operation,omitempty"`
-	// Status is the HTTP status of the response. RetryAfter is its header, in seconds.
+	// Status is the HTTP status of the response. RetryAfter is the value of its header Retry-After, in seconds.
 	Status     int `json:"status,omitempty"`
 	RetryAfter int `json:"retryAfter,omitempty"`
 	// Body is the body of the response; its status is 200.
@@ -59,7 +59,7 @@ type Base struct {
 	issued int
 }
 
-// NewBase returns a Base for the system of the name, such as edp.
+// NewBase returns a Base for the named system, such as edp.
 func NewBase(name string) *Base { return &Base{name: name, tokens: map[string]bool{}} }
 
 // Name returns the name of the system.
@@ -84,7 +84,7 @@ func (b *Base) Reset() {
 	b.faults = nil
 }
 
-// Faults returns the faults that are left.
+// Faults returns the faults that are still in effect.
 func (b *Base) Faults() []Fault {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -117,11 +117,11 @@ func (b *Base) Operations() []string {
 // so it may access the state of the system, but must not call the Base.
 func (b *Base) Handle(operation string, execute http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Body == nil { // a request that did not come through a server
+		if r.Body == nil { // the request does not come from a server
 			r.Body = http.NoBody
 		}
 
-		// net/http notices that a client has gone only after the body was read.
+		// net/http notices that a client has disconnected only after the body is read.
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			http.Error(w, "the body cannot be read", http.StatusBadRequest)
@@ -205,7 +205,7 @@ func (b *Base) record(call Call) {
 	}
 }
 
-// wait delays the call. It reports false if the client has gone.
+// wait delays the call. It reports false if the client has disconnected.
 func (f Fault) wait(r *http.Request) bool {
 	if f.Delay <= 0 {
 		return true
@@ -222,7 +222,7 @@ func (f Fault) wait(r *http.Request) bool {
 	}
 }
 
-// response is a response that is sent only if the connection is not broken.
+// response holds a response back until it is clear that the connection is not broken.
 type response struct {
 	header http.Header
 	status int

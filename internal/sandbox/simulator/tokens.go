@@ -10,8 +10,7 @@ import (
 // TokenOperation is the name of requests for tokens in faults and calls.
 const TokenOperation = "token"
 
-// tokenLifetime is the lifetime of a token in seconds, as the response says. The simulator never ends tokens by time, see
-// ExpireTokens.
+// tokenLifetime is the lifetime of a token that responses contain, in seconds. Tokens do not actually expire, see ExpireTokens.
 const tokenLifetime = 3600
 
 // Tokens returns the handler of the token endpoint. Clients authenticate with Basic; check compares their credentials and the form.
@@ -32,7 +31,7 @@ func (b *Base) Tokens(check func(user, password string, r *http.Request) bool) h
 	})
 }
 
-// ExpireTokens ends all tokens early. Calls with such a token get 401.
+// ExpireTokens invalidates all tokens. Calls with such a token get 401.
 func (b *Base) ExpireTokens() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -40,7 +39,7 @@ func (b *Base) ExpireTokens() {
 	clear(b.tokens)
 }
 
-// Protected is like Handle, but requires a token of Tokens.
+// Protected is like Handle, but requires a token that Tokens has issued.
 func (b *Base) Protected(operation string, execute http.HandlerFunc) http.HandlerFunc {
 	return b.Handle(operation, func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -64,5 +63,5 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // a client that has gone needs no response
+	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // an error means that the client has disconnected
 }

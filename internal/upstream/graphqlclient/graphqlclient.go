@@ -43,7 +43,7 @@ type Answer struct {
 type Unexpected struct {
 	// Text completes a sentence that starts with the name of the server, such as "returned HTTP status 502 Bad Gateway".
 	Text string
-	// excerpt has the start and the end of the response. It is empty if the response is empty or confidential.
+	// excerpt contains the start and the end of the response. It is empty if the response is empty or confidential.
 	excerpt string
 	// cause is the error of the JSON decoder, or nil.
 	cause error

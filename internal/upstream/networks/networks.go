@@ -1,5 +1,5 @@
 // Package networks restricts connections to public addresses and to networks that an operator allows. Services use it for addresses that
-// tenants or callers choose. Otherwise these could make a service send requests into the operator's network.
+// tenants or callers choose. Otherwise, tenants or callers could make a service send requests into the operator's network.
 package networks
 
 import (
@@ -39,7 +39,7 @@ func Parse(texts []string) (Networks, error) {
 	return networks, nil
 }
 
-// Only returns the allowed networks without public addresses.
+// Only returns networks that permit the allowed networks, but no public addresses.
 func (n Networks) Only() Networks { return Networks{allowed: n.allowed, private: true} }
 
 // reserved returns the networks whose addresses are not public: private, shared, local, documentation, multicast and reserved

@@ -20,17 +20,17 @@ import (
 const (
 	// maxResponseBytes is the maximum size of a response. The systems return single objects and short lists.
 	maxResponseBytes = 4 << 20
-	// maxRetryAfter bounds the pause that a system can ask for, so that a wrong header cannot stop an operation for hours.
+	// maxRetryAfter limits the pause that a system can request, so that a wrong header cannot stop an operation for hours.
 	maxRetryAfter = 5 * time.Minute
 )
 
 // Options configures a Client. Authorize and Grant are optional.
 type Options struct {
-	// Title is the name of the system in error texts, such as "EDP". Component is its constant of package failure.
+	// Title is the name of the system in error texts, such as "EDP". Component is the constant of package failure for the system.
 	Title, Component string
 	// Settings names the variables with the credentials, for errors about them.
 	Settings string
-	// Transport sends the requests. It is the guarded transport of the system, see upstream.System.
+	// Transport sends the requests. It should be a transport of upstream.System.
 	Transport http.RoundTripper
 	// Timeout limits a call including the request for a token.
 	Timeout time.Duration
@@ -57,7 +57,7 @@ func New(options Options) *Client {
 	return client
 }
 
-// Request is a call.
+// Request describes a call.
 type Request struct {
 	Method, URL string
 	// Action completes "EDP could not …" in error texts.
@@ -65,24 +65,24 @@ type Request struct {
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any
 	ContentType string
-	// Into receives the decoded JSON response. If it is nil, the response must be empty or JSON of any form: another one is a page of a
-	// proxy, and does not prove that the system has executed the request.
+	// Into receives the decoded JSON response. If it is nil, the response must be empty or any JSON. Anything else may be a page of a
+	// proxy, which does not prove that the system has executed the request.
 	Into any
 }
 
-// StatusError is the cause of an error that a response with an unexpected status has caused.
+// StatusError is the cause of an error for a response with an unexpected status.
 type StatusError struct {
 	Status int
-	// RetryAfter is the pause that the system asks for, at most maxRetryAfter, or zero.
+	// RetryAfter is the pause that the system requests, at most maxRetryAfter, or zero.
 	RetryAfter time.Duration
-	// Body is the start of the response, to recognize errors by their text. It may contain secrets and is never shown.
+	// Body is the start of the response, so that callers can recognize errors by their text. It may contain secrets and is never shown.
 	Body string
 }
 
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
 
-// RetryAfter returns the pause that the system asked for, or otherwise.
+// RetryAfter returns the pause that the system requested. If it requested none, it returns otherwise.
 func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	if status, is := errors.AsType[*StatusError](err); is && status.RetryAfter > 0 {
 		return status.RetryAfter
@@ -97,9 +97,9 @@ type unsent struct{ error }
 // Unwrap returns the classified error.
 func (u unsent) Unwrap() error { return u.error }
 
-// NotExecuted reports whether the system certainly has not executed the request of the error: the request was not sent, or the
-// response has a status of 300 or more. After other errors, the system may have executed the request: the response was lost or invalid, or a
-// gateway reports that it got none (502, 504).
+// NotExecuted reports whether the error proves that the system has not executed the request: the request was not sent, or the response
+// has a status of 300 or more. After other errors, the system may have executed the request, for example if the response was lost or
+// invalid, or if a gateway received no response (502, 504).
 func NotExecuted(err error) bool {
 	if _, is := errors.AsType[unsent](err); is {
 		return true
@@ -112,7 +112,7 @@ func NotExecuted(err error) bool {
 
 // Do sends the request. Its errors are of package failure:
 //
-//   - Transient if the system is away, slow or overloaded (408, 429, 500 and above), returns no valid JSON, or rejects the
+//   - Transient if the system is unreachable, slow or overloaded (408, 429, 500 and above), returns no valid JSON, or rejects the
 //     credentials, which an operator can correct (401, 403);
 //   - NotFound for 404, Conflict for 409, and Permanent for other statuses.
 func (c *Client) Do(ctx context.Context, request Request) error {
@@ -126,7 +126,7 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 
 	answer, err := c.send(limited, request, token)
 	if err == nil && answer.Status == http.StatusUnauthorized && c.tokens != nil {
-		// The system may end tokens before they expire.
+		// The system may revoke tokens before they expire.
 		c.tokens.Discard(token)
 
 		if token, err = c.token(limited); err != nil {
@@ -165,7 +165,7 @@ type answer struct {
 	content []byte
 }
 
-// send sends the request once. Its errors are of package failure; a response of any status is no error.
+// send sends the request once. Its errors are of package failure; a response is not an error, whatever its status.
 func (c *Client) send(ctx context.Context, request Request, token string) (answer, error) {
 	var body io.Reader
 

@@ -22,7 +22,7 @@ type Grant struct {
 	URL          string
 	ClientID     string
 	ClientSecret secret.String
-	// Type is client_credentials or password. Username and Password belong to the latter.
+	// Type is client_credentials or password. Username and Password apply only to password.
 	Type     string
 	Username string
 	Password secret.String

@@ -51,8 +51,8 @@ func NewKey() (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// uniqueLength is the number of characters, of five random bits each, that make the subject of an authority unique. It is short, because a
-// server lists the subjects of all authorities in each TLS handshake, in at most 64 KiB.
+// uniqueLength is the number of characters, of five random bits each, that make the subject of an authority unique. It is small, because
+// the subjects of all authorities must fit into the 64 KiB of the list that a server sends in each TLS handshake.
 const uniqueLength = 10
 
 // NewAuthority returns a self-signed authority. Its subject is unique, even if another authority has the same common name and

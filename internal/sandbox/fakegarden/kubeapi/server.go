@@ -82,8 +82,8 @@ type Options struct {
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
 	// Authorize rejects requests for objects of a kind. If it is nil, every request is accepted.
 	Authorize func(r *http.Request, kind Kind) error
-	// Subresources contains the handlers of subresources other than status, by name, such as "serviceaccounts/token", and those of
-	// reviews, such as "tokenreviews".
+	// Subresources contains the handlers of subresources other than status, by name, such as "serviceaccounts/token". It also contains
+	// the handlers of reviews, such as "tokenreviews".
 	Subresources map[string]Subresource
 	// Types determines which parts of an object have separate owners in server-side apply. By default, the type is deduced from the
 	// object: each field of a map has an owner, and a list has one owner as a whole.

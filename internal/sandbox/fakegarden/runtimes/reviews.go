@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// accountPrefix is the beginning of the user name of a ServiceAccount.
+// accountPrefix is the prefix of the user names of ServiceAccounts.
 const accountPrefix = "system:serviceaccount:"
 
 // reviewToken sets the status of a review of a token for a runtime. The response does not repeat the token.
@@ -23,8 +23,9 @@ func (s *Server) reviewToken(ctx context.Context, objects client.Reader, technic
 	review.Status = authenticationv1.TokenReviewStatus{Authenticated: valid, User: authenticationv1.UserInfo{Username: found.name}}
 }
 
-// reviewAccess sets the status of a review of the permissions of a user. It knows only the permissions of ServiceAccounts: administrators
-// may do everything, and More.AllowsPath decides about paths. Others may use no resource, whatever their role permits.
+// reviewAccess sets the status of a review of the permissions of a user. It evaluates only ServiceAccounts: administrators have all
+// permissions, and for the others, More.AllowsPath decides about paths. It denies everything else, including access to resources,
+// whatever the roles permit.
 func (s *Server) reviewAccess(ctx context.Context, objects client.Reader, review *authorizationv1.SubjectAccessReview) {
 	review.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: authorizationv1.SchemeGroupVersion.String()}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{}

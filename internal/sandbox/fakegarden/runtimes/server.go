@@ -48,14 +48,14 @@ type Options struct {
 	More More
 }
 
-// More are additional kinds with their rules.
+// More contains additional kinds and their rules.
 type More struct {
 	Kinds []kubeapi.Kind
 	// AddToScheme registers the Go types of the kinds.
 	AddToScheme func(*k8sruntime.Scheme) error
-	// Admit completes and validates the objects of all kinds, as kubeapi.Options.Admit.
+	// Admit completes and validates the objects of all kinds, like kubeapi.Options.Admit.
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
-	// AllowsPath reports whether a ClusterRole allows a verb for a path that is no resource. SubjectAccessReviews ask about it.
+	// AllowsPath reports whether a ClusterRole allows a verb for a path that does not belong to a resource. SubjectAccessReviews call it.
 	AllowsPath func(role, verb, path string) bool
 }
 
