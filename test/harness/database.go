@@ -80,8 +80,8 @@ func OpenSealed(tb testing.TB, settings replica.Database) (*storage.DB, *secret.
 	return OpenDatabase(tb, settings), keys
 }
 
-// linkTo returns a symbolic link to a SQLite file. The service has locked the name of the file, so that no second service opens it.
-// SQLite itself resolves links, so both names share one write-ahead log.
+// linkTo returns a symbolic link to a SQLite file. The service holds a lock on the original name, so that no second service opens the
+// file under this name. SQLite itself resolves links, so both names share one write-ahead log.
 func linkTo(tb testing.TB, path string) string {
 	tb.Helper()
 

@@ -215,7 +215,7 @@ func BrokerSettings(database replica.Database) broker.Config {
 	settings.Database = database
 	settings.AuthBasicUsers = User + ":" + Password + ":osb+admin"
 	settings.OwnClusterNetworks = []string{"127.0.0.0/8"} // the clusters of the fake garden
-	settings.UnbindWait = 0                               // asynchronous unbinds get 202, no matter how fast the machine is
+	settings.UnbindWait = 0                               // asynchronous unbinds return 202, however fast the machine is
 
 	return settings
 }
@@ -224,7 +224,7 @@ func BrokerSettings(database replica.Database) broker.Config {
 type Broker struct {
 	Endpoint
 
-	// Metrics has the metrics that the broker exposes at its status address.
+	// Metrics contains the metrics that the broker exposes at its status address.
 	Metrics prometheus.Gatherer
 	// Stop stops the broker and waits until the broker has stopped. Repeated calls have no effect.
 	Stop func()

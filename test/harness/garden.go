@@ -18,7 +18,7 @@ func ServeGarden(tb testing.TB, garden *fakegarden.Memory) (kubeconfig string) {
 
 	server := httptest.NewServer(garden.Handler())
 	tb.Cleanup(func() {
-		server.CloseClientConnections() // watches do not end by themselves
+		server.CloseClientConnections() // watches would otherwise stay open
 		server.Close()
 	})
 

@@ -184,7 +184,8 @@ func (p *Program) Log() string {
 // Signal sends a signal. It has no effect if the program has ended.
 func (p *Program) Signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
-// Kill ends the program with SIGKILL and waits until it has ended. A child of the program that keeps the output open prolongs the wait.
+// Kill ends the program with SIGKILL and waits until it has ended. If a child of the program keeps the output open, Kill waits for the
+// child too.
 func (p *Program) Kill() {
 	p.Helper()
 	p.Signal(syscall.SIGKILL)

@@ -88,8 +88,8 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// SoakDuration returns for how long a soak test adds rounds: the value of the environment variable SOAK_DURATION, or zero if
-// the variable is not set.
+// SoakDuration returns how long a soak test repeats its rounds: the value of the environment variable SOAK_DURATION, or zero if the
+// variable is not set.
 func SoakDuration(tb testing.TB) time.Duration {
 	tb.Helper()
 

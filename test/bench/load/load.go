@@ -72,7 +72,7 @@ func (g *Generator) Count(ctx context.Context, total int, request func(number in
 type Rate struct {
 	// PerSecond is the number of responses per second.
 	PerSecond float64
-	// Latencies has the latency of each response, in no particular order.
+	// Latencies contains the latency of each response, in no particular order.
 	Latencies []time.Duration
 }
 

@@ -72,7 +72,7 @@ func text(row map[string]any, column string) string {
 type batch struct {
 	Options
 
-	// original has the values that identify the original.
+	// original contains the values that identify the original.
 	original []string
 	// namespace makes the values of this batch unique.
 	namespace uuid.UUID
@@ -87,7 +87,7 @@ func (b batch) fill(ctx context.Context, db *sqlx.DB, rows map[string][]map[stri
 	db.SetMaxOpenConns(writers)
 	defer db.SetMaxOpenConns(1)
 
-	if err := setStorage(ctx, db, "EXTERNAL"); err != nil { // PostgreSQL would try to compress encrypted values, in vain.
+	if err := setStorage(ctx, db, "EXTERNAL"); err != nil { // Encrypted values cannot be compressed, so PostgreSQL must not try.
 		return err
 	}
 
@@ -133,8 +133,8 @@ func setStorage(ctx context.Context, db *sqlx.DB, storage string) error {
 	return nil
 }
 
-// write inserts the copies of the rows of a table with the numbers from first to last-1. Copies differ in age, so that lists have a defined
-// order.
+// write inserts the copies with the numbers from first to last-1 of the rows of a table. The copies differ in age, so that lists have a
+// defined order.
 func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, last int) error {
 	columns := slices.Sorted(maps.Keys(rows[0]))
 
@@ -185,7 +185,8 @@ func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, las
 	return tx.Commit()
 }
 
-// template is a row to copy. It has the value of each column; texts that contain values of the original are of type parts.
+// template is a row to copy. It contains the value of each column. Texts that contain identifying values of the original have the type
+// parts.
 type template struct {
 	table   table
 	keys    *secret.Keyring
@@ -196,10 +197,10 @@ type template struct {
 	now time.Time
 }
 
-// parts are the parts of a text. Each second part is the index of a value that identifies a copy.
+// parts are the parts of a text. Every second part is the index of a value that identifies a copy.
 type parts []string
 
-// of returns the text of a copy with the values.
+// of returns the text of a copy with the given values.
 func (p parts) of(values []string) string {
 	var text strings.Builder
 

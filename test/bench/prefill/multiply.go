@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// minTenants is the smallest number of tenants of the copies. The load uses the same number. instancesPerTenant is the number of
-	// instances of a tenant in larger databases.
+	// minTenants is the minimum number of tenants of the copies. The load uses the same number. In larger databases, each tenant has
+	// instancesPerTenant instances.
 	minTenants         = 100
 	instancesPerTenant = 100
 	// interval is the default difference in age between two consecutive copies.
@@ -36,12 +36,13 @@ type table struct {
 	number string
 	// order is the column by which the original's rows are sorted, if their order matters.
 	order string
-	// timeline is true for tables whose rows belong to the timeline of an operation. They refer to it, and are removed after a time.
+	// timeline is true for tables whose rows belong to the timeline of an operation. They are removed when the retention period of the
+	// timeline ends.
 	timeline bool
 }
 
-// tables returns the tables with rows of an instance, in the order in which they are filled. The contexts of encrypted values repeat those in the stores, which do not export them. A test opens the copies with the
-// stores.
+// tables returns the tables with rows of an instance, in the order in which they are filled. The contexts of encrypted values repeat
+// those in the stores, which do not export them. A test opens the copies with the stores.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
@@ -60,10 +61,10 @@ type Options struct {
 	Count int
 	// Age is the age of the oldest copy. The ages of the others are distributed evenly. Zero means an age of 10 ms for each copy.
 	Age time.Duration
-	// Timelines is the age from which on copies have no timeline, as after its retention period. Zero means that all have one.
+	// Timelines is the age from which on copies have no timeline, as after the retention period. Zero means that all copies have one.
 	Timelines time.Duration
-	// Emptied makes the payloads of all operations except the newest of each copy empty, as after an erasure. Nothing that the benchmarks
-	// measure reads them, and they are most of a database.
+	// Emptied makes the payloads of all operations except the newest of each copy empty, as after an erasure. The payloads make up most
+	// of a database, and no measured request reads them.
 	Emptied bool
 }
 
@@ -79,7 +80,7 @@ func (o Options) interval() time.Duration {
 	return o.Age / time.Duration(o.Count)
 }
 
-// Copy has the IDs of an instance and of its newest operation.
+// Copy contains the IDs of an instance and of its newest operation.
 type Copy struct {
 	Instance, Operation string
 }
@@ -103,11 +104,11 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, options Options)
 	}
 
 	for _, statement := range []string{
-		// The broker would continue the hash chain at the number of the original.
+		// Otherwise, the broker would continue the hash chain at the number of the original.
 		`UPDATE audit_chain_head SET number = (SELECT COALESCE(MAX(number), 0) FROM audit_chain)`,
-		// The copies are no events.
+		// The copies must not cause events.
 		`TRUNCATE new_events`,
-		// Without this statement, autovacuum would run during a measurement.
+		// Otherwise, autovacuum would run during a measurement.
 		`VACUUM ANALYZE`,
 	} {
 		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
@@ -135,7 +136,7 @@ const (
 	firstOperation
 )
 
-// originalOf returns the values that identify the original and its rows. Copies have other values.
+// originalOf returns the values that identify the original and its rows. Copies have different values.
 func originalOf(tb testing.TB, rows map[string][]map[string]any) (values []string) {
 	tb.Helper()
 
@@ -160,7 +161,7 @@ func originalOf(tb testing.TB, rows map[string][]map[string]any) (values []strin
 	return values
 }
 
-// values returns the values of a copy, in the order of those of the original. It always returns the same values for a number.
+// values returns the values of a copy, in the order of the original's values. For the same number, it always returns the same values.
 func (b batch) values(number int) []string {
 	values := make([]string, len(b.original))
 

@@ -58,11 +58,11 @@ type Figure struct {
 	Note string
 }
 
-// Table has the samples of figures. Its rows have the order in which the first samples were added. The zero value is an empty
-// table. It must not be used concurrently.
+// Table contains the samples of figures. Its rows have the order in which the first samples were added. The zero value is an empty table.
+// It must not be used concurrently.
 type Table struct{ rows []*row }
 
-// row has the samples of a figure. ratios has one entry per sample with a floor.
+// row contains the samples of a figure. ratios has one entry for each sample with a floor.
 type row struct {
 	Figure
 

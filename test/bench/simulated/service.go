@@ -43,7 +43,7 @@ type service struct {
 	states map[string]process.State
 	// arrivals maps idempotency keys to the time when the order first arrived.
 	arrivals map[string]time.Time
-	// changes has all changes since the start. The cursors of the feed are indexes of this slice.
+	// changes contains all changes since the start. The cursors of the feed are indexes of this slice.
 	changes []orders.Change
 }
 
@@ -118,7 +118,7 @@ func (s *service) Provision(ctx context.Context, caller orders.Caller, order spe
 	return accepted, nil
 }
 
-// UpgradeShoot implements graph.Service. The change succeeds immediately, also of a runtime that only the broker's database has.
+// UpgradeShoot implements graph.Service. The change succeeds immediately, even for a runtime that exists only in the broker's database.
 func (s *service) UpgradeShoot(_ context.Context, _ orders.Caller, runtimeID string, _ spec.Upgrade) (operation.Status, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
