@@ -40,6 +40,7 @@ func mayScan() map[string]string {
 		few       = "there are few kinds, plans, platforms and regions: an index would slow down every acceptance, and totals are rarely requested"
 		rare      = "operators rarely filter by the column, and the list takes less than 0.1 s: an index would slow down every operation that changes it"
 		search    = "a search in names reads instances until a page is full, on request, and takes about 0.1 s: an index of parts of names would slow down every acceptance"
+		changes   = "it compares instances with their newest operations until a page is full, on request, and takes less than a second: an index of the last change would slow down every step"
 		none      = "no row has the value: such a list is rare and takes less than 0.1 s"
 	)
 
@@ -66,6 +67,19 @@ func mayScan() map[string]string {
 		"instances.Count of a version":    rare,
 		"instances.Count shared":          rare,
 		"instances.Count expired":         rare,
+		"instances.Count changed":         changes,
+		"instances.Count changed before":  changes,
+		"instances.Count not changed":     changes,
+		"instances.Count of a dashboard":  rare,
+		"instances.Count of a problem":    changes,
+		"instances.Count of a service":    few,
+		"instances.Count of no service":   few,
+		"instances.List changed":          changes,
+		"instances.List changed before":   changes,
+		"instances.List not changed":      changes,
+		"instances.List of a dashboard":   rare,
+		"instances.List of a problem":     changes,
+		"instances.List of no service":    none,
 		"instances.Count of a search":     search,
 		"instances.Count of no search":    search,
 		"instances.List of a search":      search,

@@ -4,28 +4,106 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/labels"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// kindFilter is the parameter that selects instances by the kind of their newest operation.
-const kindFilter = "kind"
+// Parameters that select instances by the kind and the state of their newest operation, and by the versions in their sealed requests.
+const (
+	kindFilter           = "kind"
+	operationStateFilter = "operation_state"
+	kubernetesFilter     = "kubernetes_version"
+	kymaFilter           = "kyma_version"
+)
 
 // columnFilters are the parameters that addColumns reads. Lists of leftovers do not have them.
 func columnFilters() []string {
 	return []string{
 		"provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", kindFilter, "expired", "expires_before", "since", "until",
+		"operation", operationStateFilter, "problem", "service", "dashboard_url", "suspended", kubernetesFilter, kymaFilter, "updated_since", "updated_before",
 	}
+}
+
+// runtimeFilter returns the filter of a query without the conditions of addState and versionsOf, which lists of leftovers do not have.
+func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
+	filter := instances.Filter{
+		InstanceID:      query.Get("instance_id"),
+		Name:            query.Get("name"),
+		GlobalAccountID: query.Get("account"),
+		SubAccountID:    query.Get("subaccount"),
+		Region:          query.Get("region"),
+		Platform:        query.Get("platform"),
+		Plan:            query.Get("plan"),
+		Before:          query.Page.Before,
+		BeforeID:        query.Page.BeforeID,
+		Offset:          query.Page.Offset,
+		Limit:           query.Page.Size + 1,
+	}
+
+	var err error
+	if filter.Labels, err = labels.Parse(query.Get("labels")); err != nil {
+		return filter, err //nolint:wrapcheck // of package failure
+	}
+
+	if filter.Protected, err = query.Bool("protected"); err != nil {
+		return filter, err //nolint:wrapcheck // a refusal
+	}
+
+	if filter.Search = strings.TrimSpace(query.Get("search")); len(filter.Search) > bounds.ID {
+		return filter, operatorserver.Invalid(fmt.Sprintf("search has at most %d bytes.", bounds.ID))
+	}
+
+	switch query.Get("sort") {
+	case "", "newest":
+	case "oldest":
+		filter.Oldest = true
+	default:
+		return filter, operatorserver.Invalid("sort must be newest or oldest.")
+	}
+
+	err = addColumns(query, &filter)
+
+	return filter, err
+}
+
+// addState restricts the filter to the state of the query, if it has one. A list of suspended instances remains one.
+func addState(query operatorserver.Query, filter instances.Filter) (instances.Filter, error) {
+	state := query.Get("state")
+	if state == "" {
+		return filter, nil
+	}
+
+	if query.Get(kindFilter) != "" || query.Get(operationStateFilter) != "" {
+		return filter, operatorserver.Invalid("kind and operation_state exclude state: a state implies them.")
+	}
+
+	suspended := filter.Suspended
+
+	filter, err := inState(filter, operatorapi.RuntimeState(state))
+	filter.Suspended = filter.Suspended || suspended
+
+	return filter, err
 }
 
 // addColumns adds the parameters of columnFilters to the filter.
 func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	filter.Provider, filter.RuntimeID = query.Get("provider"), query.Get("runtime")
 	filter.SubscriptionAccountID, filter.MaintenanceVersion = query.Get("subscription_account"), query.Get("maintenance_version")
+	filter.ServiceID, filter.DashboardURL = query.Get("service"), query.Get("dashboard_url")
+	filter.OperationID = query.Get("operation")
+
+	if filter.Problem = query.Get("problem"); len(filter.Problem) > bounds.ID {
+		return operatorserver.Invalid(fmt.Sprintf("problem has at most %d bytes.", bounds.ID))
+	}
 
 	if shoot := query.Get("shoot"); shoot != "" {
 		filter.ShootNames = []string{shoot}
@@ -48,20 +126,35 @@ func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 		filter.Kinds = []string{kind}
 	}
 
-	var err error
-	if filter.Expired, err = query.Bool("expired"); err != nil {
-		return err //nolint:wrapcheck // a refusal
+	if state := query.Get(operationStateFilter); state != "" {
+		states := operatorserver.OperationStates()
+		if !slices.Contains(states, state) {
+			return operatorserver.Invalid(fmt.Sprintf("The operation_state %q is unknown. Use one of: %s.", state, strings.Join(states, ", ")))
+		}
+
+		filter.States = []process.State{process.State(state)}
 	}
 
-	if filter.ExpiresBefore, err = query.Time("expires_before"); err != nil {
-		return err //nolint:wrapcheck // a refusal
+	for name, value := range map[string]*bool{"expired": &filter.Expired, "suspended": &filter.Suspended} {
+		given, err := query.Bool(name)
+		if err != nil {
+			return err //nolint:wrapcheck // a refusal
+		}
+
+		*value = given
 	}
 
-	if filter.Since, err = query.Time("since"); err != nil {
-		return err //nolint:wrapcheck // a refusal
+	for name, value := range map[string]*time.Time{
+		"expires_before": &filter.ExpiresBefore, "since": &filter.Since, "until": &filter.Until,
+		"updated_since": &filter.UpdatedSince, "updated_before": &filter.UpdatedBefore,
+	} {
+		given, err := query.Time(name)
+		if err != nil {
+			return err //nolint:wrapcheck // a refusal
+		}
+
+		*value = given
 	}
 
-	filter.Until, err = query.Time("until")
-
-	return err //nolint:wrapcheck // a refusal
+	return nil
 }

@@ -14,10 +14,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/labels"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
@@ -91,45 +89,11 @@ func (a *API) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 	return httpserver.OK(list), err
 }
 
-// RuntimeList returns a page of runtimes with their newest operations, newest first unless the query sorts otherwise. It does not decrypt the
-// requests of instances.
+// RuntimeList returns a page of runtimes with their newest operations, newest first unless the query sorts otherwise. It decrypts the
+// requests of instances only if the query asks for versions.
 func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (operatorapi.RuntimeList, error) {
-	filter := instances.Filter{
-		InstanceID:      query.Get("instance_id"),
-		Name:            query.Get("name"),
-		GlobalAccountID: query.Get("account"),
-		SubAccountID:    query.Get("subaccount"),
-		Region:          query.Get("region"),
-		Platform:        query.Get("platform"),
-		Plan:            query.Get("plan"),
-		Before:          query.Page.Before,
-		BeforeID:        query.Page.BeforeID,
-		Offset:          query.Page.Offset,
-		Limit:           query.Page.Size + 1,
-	}
-
-	var err error
-	if filter.Labels, err = labels.Parse(query.Get("labels")); err != nil {
-		return operatorapi.RuntimeList{}, err //nolint:wrapcheck // of package failure
-	}
-
-	if filter.Protected, err = query.Bool("protected"); err != nil {
-		return operatorapi.RuntimeList{}, err
-	}
-
-	if filter.Search = strings.TrimSpace(query.Get("search")); len(filter.Search) > bounds.ID {
-		return operatorapi.RuntimeList{}, operatorserver.Invalid(fmt.Sprintf("search has at most %d bytes.", bounds.ID))
-	}
-
-	switch query.Get("sort") {
-	case "", "newest":
-	case "oldest":
-		filter.Oldest = true
-	default:
-		return operatorapi.RuntimeList{}, operatorserver.Invalid("sort must be newest or oldest.")
-	}
-
-	if err := addColumns(query, &filter); err != nil {
+	filter, err := runtimeFilter(query)
+	if err != nil {
 		return operatorapi.RuntimeList{}, err
 	}
 
@@ -147,26 +111,30 @@ func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (oper
 		return a.listLeftovers(ctx, query, filter)
 	}
 
-	if state := query.Get("state"); state != "" {
-		if query.Get(kindFilter) != "" {
-			return operatorapi.RuntimeList{}, operatorserver.Invalid("kind and state exclude each other: a state implies kinds.")
-		}
+	if filter, err = addState(query, filter); err != nil {
+		return operatorapi.RuntimeList{}, err
+	}
 
-		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
-			return operatorapi.RuntimeList{}, err
-		}
+	wanted, err := versionsOf(query)
+	if err != nil {
+		return operatorapi.RuntimeList{}, err
 	}
 
 	var list operatorapi.RuntimeList
 
-	list.Data, list.Page, err = operatorserver.ReadList(ctx, query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
-		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
-	if err == nil {
-		err = a.addLabels(ctx, list.Data)
+	if wanted != (versionFilter{}) {
+		list, err = a.listByVersion(ctx, query.Page, filter, wanted)
+	} else {
+		list.Data, list.Page, err = operatorserver.ReadList(ctx, query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
+			func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
+
+		if err == nil && versions {
+			err = a.addVersions(ctx, list.Data)
+		}
 	}
 
-	if err == nil && versions {
-		err = a.addVersions(ctx, list.Data)
+	if err == nil {
+		err = a.addLabels(ctx, list.Data)
 	}
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
@@ -187,22 +155,6 @@ func (a *API) addLabels(ctx context.Context, shown []operatorapi.Runtime) error 
 
 	for i := range shown {
 		shown[i].Labels = found[shown[i].InstanceID]
-	}
-
-	return err
-}
-
-// addVersions sets the versions of the runtimes whose orders can be decrypted.
-func (a *API) addVersions(ctx context.Context, shown []operatorapi.Runtime) error {
-	ids := make([]string, 0, len(shown))
-	for _, runtime := range shown {
-		ids = append(ids, runtime.InstanceID)
-	}
-
-	complete, _, err := a.Instances.GetAll(ctx, a.DB.Reader(), ids)
-
-	for i := range shown {
-		setVersions(&shown[i], complete[shown[i].InstanceID].Request.Cluster)
 	}
 
 	return err

@@ -2,8 +2,11 @@ package operator_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,15 +191,26 @@ func TestInvalidFiltersOfRuntimes(t *testing.T) {
 	b := newBench(t)
 
 	for query, want := range map[string]string{
-		"expired=maybe":                 "expired must be true or false.",
-		"since=yesterday":               "since must be a time",
-		"until=1":                       "until must be a time",
-		"expires_before=2030-01-02":     "expires_before must be a time",
-		"kind=explode":                  "The kind \\\"explode\\\" is unknown. Use one of: provision,",
-		"kind=provision&state=failed":   "kind and state exclude each other",
-		"shared_with=%25":               "shared_with must be the name of a platform.",
-		"leftovers=true&runtime=r":      "leftovers and runtime exclude each other.",
-		"leftovers=true&kind=provision": "leftovers and kind exclude each other.",
+		"expired=maybe":                        "expired must be true or false.",
+		"since=yesterday":                      "since must be a time",
+		"until=1":                              "until must be a time",
+		"expires_before=2030-01-02":            "expires_before must be a time",
+		"kind=explode":                         "The kind \\\"explode\\\" is unknown. Use one of: provision,",
+		"kind=provision&state=failed":          "kind and operation_state exclude state",
+		"shared_with=%25":                      "shared_with must be the name of a platform.",
+		"kind=provision&state=succeeded":       "kind and operation_state exclude state",
+		"operation_state=pending&state=failed": "kind and operation_state exclude state",
+		"operation_state=done":                 "The operation_state \\\"done\\\" is unknown. Use one of: pending,",
+		"suspended=perhaps":                    "suspended must be true or false.",
+		"updated_since=today":                  "updated_since must be a time",
+		"updated_before=1":                     "updated_before must be a time",
+		"problem=" + strings.Repeat("x", 2000): "problem has at most",
+		"kubernetes_version=1.34&total=true":   "kubernetes_version and kyma_version exclude total and page.",
+		"kyma_version=2&page=2":                "kubernetes_version and kyma_version exclude total and page.",
+		"leftovers=true&service=s":             "leftovers and service exclude each other.",
+		"leftovers=true&kyma_version=2":        "leftovers and kyma_version exclude each other.",
+		"leftovers=true&runtime=r":             "leftovers and runtime exclude each other.",
+		"leftovers=true&kind=provision":        "leftovers and kind exclude each other.",
 	} {
 		if got := b.want(query, b.do("viewer", "GET", "/runtimes?"+query), 400); !strings.Contains(got.Raw, want) {
 			t.Errorf("%s: got %s, want %q", query, got.Raw, want)
@@ -228,6 +242,143 @@ func TestVersionsOfRuntimes(t *testing.T) {
 		var got []string
 		for _, shown := range list[operatorapi.RuntimeList](b, "/runtimes"+query).Data {
 			got = append(got, shown.InstanceID+" "+shown.KubernetesVersion+" "+shown.KymaVersion)
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+}
+
+// TestEveryFieldOfRuntimesHasAFilter checks that the list selects instances by each of its fields: it fails for a new field without a filter.
+// The two instances differ in all fields, and each filter has the value of the first one.
+func TestEveryFieldOfRuntimesHasAFilter(t *testing.T) {
+	b := newBench(t)
+	created := b.clock.Now().Add(time.Second)
+	failed := b.instance("one", process.Failed, func(i *environment.Instance) {
+		i.DashboardURL, i.MaintenanceVersion, i.Platform, i.DeletionProtection = "https://dashboard.example.com/?one=1", "1.1.0", "cf-one", true
+		i.SharedWith = []string{"cf-three"}
+		i.Request.Cluster = environment.Cluster{KubernetesVersion: "1.34.2", Kyma: &environment.Kyma{Version: "2.0.1"}}
+	})
+
+	if _, err := storage.Exec(t.Context(), b.db.Writer(), `UPDATE operations SET problem_message = 'There is no quota left.' WHERE id = ?`, failed); err != nil {
+		t.Fatal(err)
+	}
+
+	b.clock.SetTime(b.clock.Now().Add(time.Hour))
+	b.instance("two", process.Succeeded, func(i *environment.Instance) {
+		i.ServiceID, i.PlanID, i.PlanName, i.GlobalAccountID, i.SubAccountID = "other", "other", "gcp", "other", "other"
+		i.PlatformRegion, i.Provider, i.Region, i.Platform = "cf-us10", "gcp", "us-east1", "cf-two"
+	})
+	b.operation("two", environment.KindUpdate, process.Succeeded)
+
+	if err := b.db.InTx(t.Context(), func(tx storage.Tx) error {
+		changed, err := b.instances.Get(t.Context(), tx, "one")
+		if err != nil {
+			return err
+		}
+
+		changed.SubscriptionAccountID, changed.Suspended, changed.ExpiresAt = "former", true, created
+
+		if _, err := storage.Exec(t.Context(), tx, `INSERT INTO instance_labels (instance_id, name, value) VALUES ('one', 'ring', 'canary')`); err != nil {
+			return err
+		}
+
+		return b.instances.Update(t.Context(), tx, changed)
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	later := url.QueryEscape(created.Add(time.Minute).Format(time.RFC3339))
+	filters := map[string]string{
+		"instanceID": "instance_id=one", "runtimeID": "runtime=runtime-one", "globalAccountID": "account=ga", "subAccountID": "subaccount=sa",
+		"provider": "provider=aws", "region": "region=eu-central-1", "subAccountRegion": "region=cf-eu10", "platform": "platform=cf-one",
+		"sharedWith": "shared_with=cf-three", "name": "name=name-one", "shootName": "shoot=c-one", "serviceClassID": "service=service",
+		"servicePlanID": "plan=plan-id", "servicePlanName": "plan=aws", "dashboardURL": "dashboard_url=" + url.QueryEscape("https://dashboard.example.com/?one=1"),
+		"subscriptionAccountID": "subscription_account=former", "maintenanceVersion": "maintenance_version=1.1.0", "deletionProtection": "protected=true",
+		"kubernetesVersion": "kubernetes_version=1.34", "kymaVersion": "kyma_version=2.0.1", "labels": "labels=ring%3Dcanary",
+		"status.state": "state=failed", "status.suspended": "suspended=true", "status.expiresAt": "expires_before=" + later, "status.createdAt": "until=" + later,
+		"status.modifiedAt": "updated_before=" + later, "status.lastOperation.operationID": "operation=" + failed, "status.lastOperation.kind": "kind=provision",
+		"status.lastOperation.state": "operation_state=failed", "status.lastOperation.problem": "problem=QUOTA",
+	}
+	// A runtime in a list has no other fields, or they follow from those with a filter.
+	without := map[string]string{
+		"clientData": "only of the Provisioner", "events": "only in the details", "parameters": "only in the details", "resolved": "only in the details",
+		"provisionerTenant": "follows from the account", "provisionerSubAccount": "follows from the subaccount", "leftover": "only of leftovers",
+		"status.deletedAt": "only of leftovers", "status.expiredAt": "expired=true, in TestFiltersOfRuntimes",
+	}
+
+	for _, field := range fieldsOfRuntimes() {
+		query, filtered := filters[field]
+		if _, excused := without[field]; !filtered && !excused {
+			b.Errorf("GET /runtimes has no filter by %s", field)
+		}
+
+		if !filtered {
+			continue
+		}
+
+		if diff := cmp.Diff([]string{"one"}, instanceIDs(list[operatorapi.RuntimeList](b, "/runtimes?"+query).Data)); diff != "" {
+			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+}
+
+// fieldsOfRuntimes returns the JSON names of the fields of a runtime in a list. Of the newest operation, it has those that the table of
+// instances shows: 'GET /operations' lists operations.
+func fieldsOfRuntimes() []string {
+	fields := []string{"status.lastOperation.operationID", "status.lastOperation.kind", "status.lastOperation.state", "status.lastOperation.problem"}
+
+	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[operatorapi.Runtime](), "status.": reflect.TypeFor[operatorapi.RuntimeStatus]()} {
+		for field := range of.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name != "status" && name != "lastOperation" {
+				fields = append(fields, prefix+name)
+			}
+		}
+	}
+
+	return fields
+}
+
+// TestVersionFiltersOfRuntimes checks that pages of a filter by version continue after the last instance that was read, not after the last
+// one that is listed.
+func TestVersionFiltersOfRuntimes(t *testing.T) {
+	b := newBench(t)
+
+	for i := range 230 {
+		version := "1.33.1"
+		if i%100 == 3 {
+			version = "1.34." + strconv.Itoa(i)
+		}
+
+		b.instance(fmt.Sprintf("i%03d", i), process.Succeeded, func(i *environment.Instance) {
+			i.Request.Cluster = environment.Cluster{KubernetesVersion: version}
+		})
+	}
+
+	for query, want := range map[string][]string{
+		"kubernetes_version=1.34&page_size=2":             {"i203 i103", "i003"},
+		"kubernetes_version=1.34&page_size=3":             {"i203 i103 i003", ""},
+		"kubernetes_version=1.34&sort=oldest&page_size=2": {"i003 i103", "i203"},
+		"kubernetes_version=1.34.103":                     {"i103"},
+		"kubernetes_version=1.3":                          {""},
+		"kubernetes_version=1.34&kyma_version=2":          {""},
+		"kubernetes_version=1.34&account=nobody":          {""},
+	} {
+		var got []string
+
+		for cursor := ""; ; {
+			page := list[operatorapi.RuntimeList](b, "/runtimes?"+query+"&cursor="+url.QueryEscape(cursor))
+			got = append(got, strings.Join(instanceIDs(page.Data), " "))
+
+			if page.Count != len(page.Data) {
+				b.Errorf("%s: count %d of %d", query, page.Count, len(page.Data))
+			}
+
+			if cursor = page.Cursor; cursor == "" {
+				break
+			}
 		}
 
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -28,6 +28,36 @@ func TestColumnsExist(t *testing.T) {
 	}
 }
 
+// TestEveryColumnOfInstancesHasAFilter checks that 'ebctl instance list' can select instances by each column of its output.
+func TestEveryColumnOfInstancesHasAFilter(t *testing.T) {
+	t.Parallel()
+
+	filters := map[string][]string{
+		"name": {"name", "search"}, "servicePlanName": {"plan"}, "servicePlanID": {"plan"}, "provider": {"provider"}, "region": {"region"},
+		"subAccountRegion": {"region"}, "platform": {"platform"}, "globalAccountID": {"account"}, "subAccountID": {"subaccount"},
+		"subscriptionAccountID": {"subscription-account"}, "runtimeID": {"runtime"}, "shootName": {"shoot"}, "instanceID": {"search"},
+		"maintenanceVersion": {"maintenance-version"}, "kubernetesVersion": {"kubernetes-version"}, "kymaVersion": {"kyma-version"},
+		"deletionProtection": {"protected"}, "labels": {"label"}, "dashboardURL": {"dashboard-url"},
+		"status.state": {"state"}, "status.suspended": {"suspended"}, "status.createdAt": {"since", "until"},
+		"status.modifiedAt": {"updated-since", "updated-before"}, "status.expiresAt": {"expires-before"}, "status.expiredAt": {"expired"},
+		"status.lastOperation.operationID": {"operation"}, "status.lastOperation.kind": {"kind"}, "status.lastOperation.state": {"operation-state"},
+		"status.lastOperation.problem.message": {"problem"}, "status.deletedAt": {"leftovers"}, "leftover.id": {"leftovers"},
+	}
+	flags := newInstanceListCommand(&session{}).Flags()
+
+	for _, column := range runtimeColumns() {
+		if len(filters[column]) == 0 {
+			t.Errorf("the column %s has no filter", column)
+		}
+
+		for _, name := range filters[column] {
+			if flags.Lookup(name) == nil {
+				t.Errorf("the column %s needs the flag --%s", column, name)
+			}
+		}
+	}
+}
+
 // hasField reports whether the JSON form of a type has the field at the path.
 func hasField(of reflect.Type, path []string) bool {
 	if len(path) == 0 {

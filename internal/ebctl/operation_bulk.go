@@ -233,6 +233,7 @@ func (s *session) selectOperations(ctx context.Context, client *brokerclient.Cli
 	if len(targets.Include) == 1 { // the service lists fewer instances, and rejects an unknown plan
 		only := targets.Include[0]
 		filter.Plan, filter.Labels, filter.State = only.PlanName, only.Labels, operatorapi.RuntimeState(only.State)
+		filter.KubernetesVersion, filter.KymaVersion = only.KubernetesVersion, only.KymaVersion
 	}
 
 	if wanted.verb == "retry" && filter.State == "" {

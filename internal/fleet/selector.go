@@ -215,7 +215,7 @@ func (m matcher) matches(candidate Candidate) bool {
 
 	return found(m.globalAccount, candidate.GlobalAccount) && found(m.subAccount, candidate.SubAccount) && found(m.region, candidate.Region) &&
 		equal(m.PlanName, candidate.PlanName) && equal(m.Shoot, candidate.Shoot) && equal(m.InstanceID, candidate.InstanceID) &&
-		equal(m.State, candidate.State) && version(m.KubernetesVersion, candidate.KubernetesVersion) && version(m.KymaVersion, candidate.KymaVersion) &&
+		equal(m.State, candidate.State) && IsVersion(m.KubernetesVersion, candidate.KubernetesVersion) && IsVersion(m.KymaVersion, candidate.KymaVersion) &&
 		!slices.ContainsFunc(m.labels, func(condition labels.Condition) bool { return !condition.Matches(candidate.Labels) })
 }
 
@@ -225,7 +225,7 @@ func found(pattern *regexp.Regexp, value string) bool {
 
 func equal(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// version reports whether the version is the wanted one, or begins with it and a dot.
-func version(wanted, value string) bool {
+// IsVersion reports whether the version is the wanted one, or begins with it and a dot. Every version matches an empty one.
+func IsVersion(wanted, value string) bool {
 	return equal(wanted, value) || strings.HasPrefix(value, wanted+".")
 }

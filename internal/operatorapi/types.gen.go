@@ -1868,6 +1868,30 @@ type ListRuntimesParams struct {
 	// Kind Only instances whose newest operation has this kind. Excludes state.
 	Kind string `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
 
+	// Operation Only the instance whose newest operation has this ID.
+	Operation string `form:"operation,omitempty" json:"operation,omitempty,omitzero"`
+
+	// OperationState Only instances whose newest operation has this state. Excludes state.
+	OperationState OperationState `form:"operation_state,omitempty" json:"operation_state,omitempty,omitzero"`
+
+	// Problem Only instances whose newest operation has a problem with this text in its message, or with this reason or component.
+	Problem string `form:"problem,omitempty" json:"problem,omitempty,omitzero"`
+
+	// Service Only instances of the service with this ID.
+	Service string `form:"service,omitempty" json:"service,omitempty,omitzero"`
+
+	// DashboardURL Only instances with exactly this URL of their dashboard.
+	DashboardURL string `form:"dashboard_url,omitempty" json:"dashboard_url,omitempty,omitzero"`
+
+	// Suspended Whether to list only instances without their runtime, also while it is created again.
+	Suspended bool `form:"suspended,omitempty" json:"suspended,omitempty,omitzero"`
+
+	// KubernetesVersion Only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2. The entries have versions. Excludes page and total. A page can have fewer entries than page_size, also none, before the last page.
+	KubernetesVersion string `form:"kubernetes_version,omitempty" json:"kubernetes_version,omitempty,omitzero"`
+
+	// KymaVersion Only instances for which the broker ordered this version of Kyma last. See kubernetes_version.
+	KymaVersion string `form:"kyma_version,omitempty" json:"kyma_version,omitempty,omitzero"`
+
 	// Expired Whether to list only expired instances.
 	Expired bool `form:"expired,omitempty" json:"expired,omitempty,omitzero"`
 
@@ -1879,6 +1903,12 @@ type ListRuntimesParams struct {
 
 	// Until Only instances created before this time.
 	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
+
+	// UpdatedSince Only instances with modifiedAt at or after this time.
+	UpdatedSince string `form:"updated_since,omitempty" json:"updated_since,omitempty,omitzero"`
+
+	// UpdatedBefore Only instances with modifiedAt before this time.
+	UpdatedBefore string `form:"updated_before,omitempty" json:"updated_before,omitempty,omitzero"`
 
 	// Versions Whether the entries have kubernetesVersion and kymaVersion. They are missing if the order of an instance cannot be decrypted.
 	Versions bool `form:"versions,omitempty" json:"versions,omitempty,omitzero"`

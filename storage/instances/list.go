@@ -41,9 +41,18 @@ type Filter struct {
 	Suspended, Protected bool
 	// Labels selects instances that meet all conditions.
 	Labels []labels.Condition
-	// Kinds and States select instances by their newest operation.
-	Kinds  []string
-	States []process.State
+	// ServiceID and DashboardURL select instances by these columns.
+	ServiceID, DashboardURL string
+	// UpdatedSince and UpdatedBefore select instances by the later of their last change and that of their newest operation. UpdatedSince is
+	// inclusive, UpdatedBefore is exclusive.
+	UpdatedSince, UpdatedBefore time.Time
+	// Kinds, States and OperationID select instances by their newest operation.
+	Kinds       []string
+	States      []process.State
+	OperationID string
+	// Problem selects instances whose newest operation has a problem with this text in its message, in upper or lower case, or with this
+	// reason or component.
+	Problem string
 
 	// Search selects instances whose name contains the text, whose ID or Shoot name begins with it, or whose runtime, account or
 	// subaccount ID equals it. It ignores the case of names. The query reads all instances that the other fields select, until a page is
@@ -145,13 +154,18 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 // operations, because they are few even if many instances exist.
 func (f Filter) from(paged bool) (string, []any) {
 	where, args := f.where(paged)
-	if len(f.Kinds)+len(f.States) == 0 {
+	if !f.byOperation() {
 		return ` FROM instances` + where, args
 	}
 
 	return ` FROM operations JOIN instances ON instances.id = operations.instance_id` + where + ` AND NOT EXISTS (
 		SELECT 1 FROM operations AS newer
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
+}
+
+// byOperation reports whether the filter reads newest operations.
+func (f Filter) byOperation() bool {
+	return len(f.Kinds)+len(f.States) > 0 || f.OperationID != "" || f.Problem != "" || !f.UpdatedSince.IsZero() || !f.UpdatedBefore.IsZero()
 }
 
 // where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
@@ -176,6 +190,8 @@ func (f Filter) where(paged bool) (string, []any) {
 	conditions.Add(!f.Until.IsZero(), "instances.created_at < ?", storage.At(f.Until))
 	conditions.Add(!f.ExpiresBefore.IsZero(), "instances.expires_at < ? AND instances.expired_at IS NULL", storage.At(f.ExpiresBefore))
 	conditions.Add(f.Expired, "instances.expired_at IS NOT NULL")
+	conditions.Add(f.ServiceID != "", "instances.service_id = ?", f.ServiceID)
+	conditions.Add(f.DashboardURL != "", "instances.dashboard_url = ?", f.DashboardURL)
 	conditions.Add(f.Suspended, "instances.suspended")
 	conditions.Add(f.Protected, "instances.deletion_protection")
 
@@ -188,6 +204,11 @@ func (f Filter) where(paged bool) (string, []any) {
 
 	conditions.Add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
 	conditions.Add(len(f.States) > 0, operations.InStates(f.States...))
+	conditions.Add(f.OperationID != "", "operations.id = ?", f.OperationID)
+	conditions.Add(f.Problem != "", `(lower(operations.problem_message) LIKE lower(?) ESCAPE '\' OR operations.problem_reason = ? OR operations.problem_component = ?)`,
+		"%"+storage.EscapeLike(f.Problem)+"%", f.Problem, f.Problem)
+	conditions.Add(!f.UpdatedSince.IsZero(), "(instances.updated_at >= ? OR operations.updated_at >= ?)", storage.At(f.UpdatedSince), storage.At(f.UpdatedSince))
+	conditions.Add(!f.UpdatedBefore.IsZero(), "instances.updated_at < ? AND operations.updated_at < ?", storage.At(f.UpdatedBefore), storage.At(f.UpdatedBefore))
 	f.search(&conditions)
 	conditions.Add(paged && f.BeforeID != "" && !f.Oldest, "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 	conditions.Add(paged && f.BeforeID != "" && f.Oldest, "(instances.created_at, instances.id) > (?, ?)", storage.At(f.Before), f.BeforeID)

@@ -49,9 +49,13 @@ func each(t *testing.T, test func(s fixture)) {
 
 		s.insert("a", 0, func(i *environment.Instance) { i.SubAccountID, i.Region = "sa-2", "us-east-1" })
 		s.insert("b", 0, func(i *environment.Instance) { i.PlanID, i.PlanName = "plan-2", "azure" })
-		s.insert("c", time.Microsecond, func(i *environment.Instance) { i.PlatformRegion = "cf-us10" })
+		s.insert("c", time.Microsecond, func(i *environment.Instance) {
+			i.PlatformRegion, i.ServiceID, i.DashboardURL = "cf-us10", "service-2", "https://c"
+		})
 		s.insert("d", time.Hour, func(i *environment.Instance) { i.GlobalAccountID = "ga-2" })
-		s.insert("e", 2*time.Hour, func(i *environment.Instance) { i.GlobalAccountID = "ga-2" })
+		s.insert("e", 2*time.Hour, func(i *environment.Instance) {
+			i.GlobalAccountID, i.UpdatedAt = "ga-2", began.Add(2*time.Hour)
+		})
 
 		for _, id := range []string{"a", "b", "c", "d"} {
 			s.finish(id, environment.KindProvision, process.Succeeded)
@@ -177,6 +181,17 @@ func TestListSelects(t *testing.T) {
 		"search in names":     {"case does not matter", instances.Filter{Search: "AME"}, []string{"e", "d", "c", "b", "a"}},
 		"search an account":   {"a whole ID of an account", instances.Filter{Search: "ga-2"}, []string{"e", "d"}},
 		"search of wildcards": {"wildcards of LIKE are plain characters", instances.Filter{Search: "%"}, []string{}},
+		"operation":           {"the newest operation only", instances.Filter{OperationID: "deprovision d"}, []string{"d"}},
+		"former operation":    {"the newest operation only", instances.Filter{OperationID: "provision d"}, []string{}},
+		"problem":             {"a part of the message, in any case", instances.Filter{Problem: "No Q"}, []string{"d"}},
+		"reason":              {"the reason as a whole", instances.Filter{Problem: "ERR_QUOTA"}, []string{"d"}},
+		"component":           {"the component as a whole", instances.Filter{Problem: "gardener"}, []string{"d"}},
+		"no problem":          {"wildcards of LIKE are plain characters", instances.Filter{Problem: "_"}, []string{}},
+		"service":             {"of a service", instances.Filter{ServiceID: "service-2"}, []string{"c"}},
+		"dashboard":           {"by the URL", instances.Filter{DashboardURL: "https://c"}, []string{"c"}},
+		"updated since":       {"the later of both changes, inclusive", instances.Filter{UpdatedSince: began.Add(time.Minute)}, []string{"e", "d", "c", "a"}},
+		"updated before":      {"the later of both changes, exclusive", instances.Filter{UpdatedBefore: began.Add(time.Minute)}, []string{"b"}},
+		"updated between":     {"both ends", instances.Filter{UpdatedSince: began.Add(time.Hour), UpdatedBefore: began.Add(3 * time.Hour)}, []string{"e"}},
 		"contradiction":       {"filters are combined", instances.Filter{GlobalAccountID: "ga-2", Plan: "azure"}, []string{}},
 	}
 

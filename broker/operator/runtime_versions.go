@@ -1,0 +1,113 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+const (
+	// versionBatch is the number of instances that are decrypted at once, and maxDecrypted limits them per request, so that a version that
+	// no instance has takes a fraction of a second.
+	versionBatch = 100
+	maxDecrypted = 2000
+)
+
+// versionFilter selects instances by versions. Empty versions select all.
+type versionFilter struct{ kubernetes, kyma string }
+
+// versionsOf returns the filter of the query by versions. A total or a page by its number would need all requests decrypted.
+func versionsOf(query operatorserver.Query) (versionFilter, error) {
+	wanted := versionFilter{query.Get(kubernetesFilter), query.Get(kymaFilter)}
+
+	if wanted != (versionFilter{}) && (query.Page.Total || query.Page.Offset > 0) {
+		return wanted, operatorserver.Invalid("kubernetes_version and kyma_version exclude total and page. Use the cursor of the previous page.")
+	}
+
+	return wanted, nil
+}
+
+// listByVersion returns a page of the runtimes that the filter selects and that have the versions. Versions are in the sealed requests, so it
+// decrypts the selected instances until the page is full, at most maxDecrypted. A request that cannot be decrypted matches no version.
+func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filter instances.Filter, wanted versionFilter) (operatorapi.RuntimeList, error) {
+	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}
+	filter.Limit = versionBatch + 1
+
+	for decrypted := 0; decrypted < maxDecrypted; decrypted += versionBatch {
+		found, err := a.Instances.List(ctx, filter)
+		if err != nil {
+			return operatorapi.RuntimeList{}, err
+		}
+
+		batch := found[:min(len(found), versionBatch)]
+
+		shown := make([]operatorapi.Runtime, 0, len(batch))
+		for _, listed := range batch {
+			shown = append(shown, a.runtime(listed))
+		}
+
+		if err := a.addVersions(ctx, shown); err != nil {
+			return operatorapi.RuntimeList{}, err
+		}
+
+		for i, listed := range batch {
+			filter.Before, filter.BeforeID = listed.Instance.CreatedAt, listed.Instance.ID
+
+			if !fleet.IsVersion(wanted.kubernetes, shown[i].KubernetesVersion) || !fleet.IsVersion(wanted.kyma, shown[i].KymaVersion) {
+				continue
+			}
+
+			if list.Data = append(list.Data, shown[i]); len(list.Data) == page.Size {
+				return listUntil(list, filter, i+1 < len(found)), nil
+			}
+		}
+
+		if len(found) <= versionBatch {
+			return listUntil(list, filter, false), nil
+		}
+	}
+
+	return listUntil(list, filter, true), nil
+}
+
+// listUntil completes a list that ends with the instance before which the filter continues.
+func listUntil(list operatorapi.RuntimeList, filter instances.Filter, more bool) operatorapi.RuntimeList {
+	if list.Count = len(list.Data); more {
+		list.Cursor = storage.Cursor{At: filter.Before, ID: filter.BeforeID}.String()
+	}
+
+	return list
+}
+
+// addVersions sets the versions of the runtimes whose orders can be decrypted.
+func (a *API) addVersions(ctx context.Context, shown []operatorapi.Runtime) error {
+	ids := make([]string, 0, len(shown))
+	for _, runtime := range shown {
+		ids = append(ids, runtime.InstanceID)
+	}
+
+	ordered, err := a.clusters(ctx, ids)
+
+	for i := range shown {
+		setVersions(&shown[i], ordered[shown[i].InstanceID])
+	}
+
+	return err
+}
+
+// clusters returns the orders of the instances by ID, without those that cannot be decrypted.
+func (a *API) clusters(ctx context.Context, ids []string) (map[string]environment.Cluster, error) {
+	complete, _, err := a.Instances.GetAll(ctx, a.DB.Reader(), ids)
+	ordered := make(map[string]environment.Cluster, len(complete))
+
+	for id, instance := range complete {
+		ordered[id] = instance.Request.Cluster
+	}
+
+	return ordered, err
+}
