@@ -76,7 +76,7 @@ func (c Conductor) Advance(ctx context.Context, by process.Record) (progress orc
 }
 
 func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (orchestrating.Progress, error) {
-	if err := c.repeatUnstarted(ctx, tx, orchestration); err != nil {
+	if err := repeatUnstarted(ctx, tx, c.Orchestrations, orchestration); err != nil {
 		return orchestrating.Progress{}, err
 	}
 

@@ -24,13 +24,17 @@ import (
 // modelTarget is an instance in the model. state is a state of lists, and empty before the target is planned.
 type modelTarget struct {
 	id, region, state string
-	notBefore         time.Time
+	// notBefore and notAfter are the times between which the upgrade may start. A zero notAfter is no limit.
+	notBefore, notAfter time.Time
+	// chosen reports that the owner has chosen notBefore. unstarted is a failure that is repeated: the upgrade has not started in time.
+	chosen, unstarted bool
+	chosenAt          time.Time
 	busy, deleted     bool
 	// wave is that of the order. accepted is a failure that no longer counts.
 	wave     int
 	accepted bool
-	// upgrades is the number of upgrades that were ordered.
-	upgrades, retries int
+	// upgrades is the number of upgrades that were ordered, and repeats that of those which did not start in time.
+	upgrades, retries, repeats int
 }
 
 // model is an orchestration without a database: what the state of the orchestration and of each target must be.
@@ -47,6 +51,13 @@ type model struct {
 	soak    time.Time
 	targets []*modelTarget
 	now     time.Time
+
+	kind              string
+	ordered, deadline time.Time
+	// windows reports that upgrades start in maintenance windows only, and isUndo that they are rollbacks.
+	windows, isUndo bool
+	// past is the number of upgrades of former orchestrations by instance.
+	past map[string]int
 }
 
 // modelSoak is the soak time of the first wave.
@@ -86,6 +97,8 @@ func (m *model) unfinished() int { return len(m.in("pending", "retrying", "in pr
 
 // run is a run of the conductor.
 func (m *model) run() {
+	m.repeatUnstarted()
+
 	if m.state == "canceling" {
 		for _, target := range m.in("pending", "retrying") {
 			target.state = "canceled"
@@ -94,13 +107,14 @@ func (m *model) run() {
 		if !m.planned {
 			for _, target := range m.targets {
 				if !target.deleted {
-					target.state, target.notBefore = "pending", time.Time{}
+					m.plan(target)
 				}
 			}
 
 			m.planned = true
 		}
 
+		m.schedule()
 		m.advance()
 	}
 
@@ -136,7 +150,7 @@ func (m *model) enterWave() {
 
 	switch {
 	case m.begun(func(target *modelTarget) bool {
-		return slices.Contains([]string{"pending", "retrying", "in progress"}, target.state)
+		return target.state == "in progress" || !target.chosen && slices.Contains([]string{"pending", "retrying"}, target.state)
 	}) > 0:
 		m.soak = time.Time{}
 	case m.soak.IsZero() && upgraded == 0:
@@ -162,7 +176,7 @@ func (m *model) start() {
 		near := slices.DeleteFunc(slices.Clone(running), func(other *modelTarget) bool { return other.region != target.region })
 
 		switch {
-		case target.notBefore.After(m.now) || len(running) >= m.workers || m.regions > 0 && len(near) >= m.regions:
+		case !target.due(m.now) || len(running) >= m.workers || m.regions > 0 && len(near) >= m.regions:
 		case target.deleted:
 			target.state = "canceled"
 		case target.busy:
@@ -188,10 +202,13 @@ func (m *model) end() {
 }
 
 func (m *model) retry() {
+	m.repeatUnstarted()
+
 	failed := m.in("failed")
 	for _, target := range failed {
-		target.state, target.notBefore, target.accepted = "retrying", m.now, false
+		target.state, target.accepted, target.chosen = "retrying", false, false
 		target.retries++
+		m.waitAgain(target)
 	}
 
 	switch {
@@ -264,7 +281,10 @@ func newModeled(f *stepped, run int, t *rapid.T) *modeled {
 	for i := range rapid.IntRange(1, 6).Draw(t, "targets") {
 		target := &modelTarget{id: fmt.Sprint(m.prefix, i), region: fmt.Sprintf("region-%d", i%2), wave: rapid.IntRange(1, 2).Draw(t, "wave")}
 		m.want.targets = append(m.want.targets, target)
-		f.create(target.id, environment.KindProvision, process.Succeeded, func(instance *environment.Instance) { instance.Region = target.region })
+		f.create(target.id, environment.KindProvision, process.Succeeded, func(instance *environment.Instance) {
+			instance.Region, instance.PlanID, instance.PlanName = target.region, planPreview, "preview"
+			instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}}
+		})
 		f.tx(func(tx storage.Tx) error {
 			return f.Conductor.Planner.Upgrader.Instances.SetLabels(f.Context(), tx, target.id, map[string]string{"wave": strconv.Itoa(target.wave)})
 		})
@@ -282,15 +302,21 @@ func newModeled(f *stepped, run int, t *rapid.T) *modeled {
 		parameters.Strategy.FailureGate = &fleet.FailureGate{Failures: m.want.gate}
 	}
 
+	m.addTimes(t, &parameters)
+
+	order := f.Create
 	if rapid.Bool().Draw(t, "plan first") {
-		f.plan(parameters)
+		order = f.CreatePlan
 		m.want.state, m.want.conducted, m.want.planned = "planned", false, true
 
 		for _, target := range m.want.targets {
-			target.state = "pending"
+			m.want.plan(target)
 		}
-	} else {
-		f.id, _ = f.order(parameters)
+	}
+
+	var err error
+	if f.id, err = order(f.Context(), m.want.kind, parameters); err != nil {
+		t.Fatal(err)
 	}
 
 	return m
@@ -389,13 +415,20 @@ func (m *modeled) actions() map[string]func(*rapid.T) {
 			case m.want.state == "planned":
 				m.want.state = "canceled"
 
-				for _, target := range m.want.targets {
+				for _, target := range m.want.in("pending") {
 					target.state = "canceled"
 				}
 			case !m.want.ended() && m.want.state != "canceling":
 				m.want.state, m.want.conducted = "canceling", true
 			}
 		},
+		"hours pass": func(t *rapid.T) {
+			m.pass(time.Duration(rapid.IntRange(20, 900).Draw(t, "minutes")) * time.Minute)
+		},
+		"the owner chooses a time":    m.chooseTime,
+		"the upgrade starts too late": m.startTooLate,
+		"undo":                        m.undo,
+
 		"retry":  m.retryFailed,
 		"apply":  m.applyPlan,
 		"pause":  m.pause,
@@ -417,7 +450,12 @@ func (m *modeled) actions() map[string]func(*rapid.T) {
 func (m *modeled) endUpgrade(t *rapid.T, target *modelTarget) {
 	state := rapid.SampledFrom([]process.State{process.Succeeded, process.Failed}).Draw(t, "state")
 
-	m.save(t, m.operation(t, m.upgrades, environment.KindUpgradeCluster, target.id), state)
+	record := m.operation(t, m.upgrades, m.want.kind, target.id)
+	if state == process.Succeeded {
+		m.setKyma(t, &record)
+	}
+
+	m.save(t, record, state)
 	target.state = string(state)
 }
 
@@ -425,7 +463,7 @@ func (m *modeled) endUpgrade(t *rapid.T, target *modelTarget) {
 func (m *modeled) applyPlan(t *rapid.T) {
 	_, err := m.Apply(m.Context(), m.id, false)
 
-	if m.want.state != "planned" {
+	if m.want.state != "planned" || m.want.late() || m.want.now.Sub(m.want.ordered) >= environment.PlanLifetime {
 		if !failure.Is(err, failure.Conflict) {
 			t.Fatalf("an application of what is %s: %v", m.want.state, err)
 		}
@@ -440,7 +478,7 @@ func (m *modeled) applyPlan(t *rapid.T) {
 	m.want.state, m.want.conducted = "in progress", true
 
 	for _, target := range m.want.targets {
-		if target.deleted {
+		if target.deleted && target.state == "pending" {
 			target.state = "left out"
 		}
 	}
@@ -481,6 +519,8 @@ func (m *modeled) resume(t *rapid.T) {
 	}
 
 	if m.want.state == "gated" {
+		m.want.repeatUnstarted()
+
 		for _, target := range m.want.in("failed") {
 			target.accepted = true
 		}
@@ -505,6 +545,7 @@ func (m *modeled) runToTheEnd(t *rapid.T) {
 			m.resume(t)
 		}
 
+		m.passUntilDue()
 		m.runConductor(t)
 
 		for _, target := range m.want.in("in progress") {
@@ -532,7 +573,8 @@ func (m *modeled) runConductor(t *rapid.T) {
 		t.Fatalf("done is %t, want %t", progress.Done, m.want.done)
 	}
 
-	// The time of the next run must not be later than that of a target that can start.
+	m.checkNext(t, progress.Next)
+
 	if waiting := m.want.in("pending", "retrying"); len(m.want.in("in progress")) == 0 && len(waiting) > 0 && progress.Next.IsZero() && !m.want.stopped() {
 		t.Fatal("nothing makes the conductor due")
 	}
@@ -594,27 +636,29 @@ func (m *modeled) compare(t *rapid.T) {
 		t.Fatalf("targets -want +got\n%s", diff)
 	}
 
+	m.compareTimes(t)
+
 	upgrades, err := storage.Select[struct {
 		ID    string `db:"instance_id"`
 		Count int    `db:"count"`
-	}](m.Context(), m.db.Reader(), `SELECT instance_id, count(*) AS count FROM operations WHERE kind = 'upgradeCluster' AND instance_id LIKE ?
-		GROUP BY instance_id`, m.prefix+"%")
+	}](m.Context(), m.db.Reader(), `SELECT instance_id, count(*) AS count FROM operations WHERE kind = ? AND instance_id LIKE ?
+		GROUP BY instance_id`, m.want.kind, m.prefix+"%")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	want, got := map[string]int{}, map[string]int{}
+	want, got := maps.Clone(m.want.past), map[string]int{}
 
 	for _, each := range upgrades {
 		got[each.ID] = each.Count
 	}
 
 	for _, target := range m.want.targets {
-		if target.upgrades > target.retries+1 {
-			t.Fatalf("%s was upgraded %d times and retried %d times", target.id, target.upgrades, target.retries)
+		if target.upgrades > target.retries+target.repeats+1 {
+			t.Fatalf("%s was upgraded %d times, retried %d times, and %d upgrades did not start", target.id, target.upgrades, target.retries, target.repeats)
 		}
 
-		want[target.id] = target.upgrades
+		want[target.id] += target.upgrades
 	}
 
 	maps.DeleteFunc(want, func(_ string, count int) bool { return count == 0 })
@@ -629,9 +673,12 @@ func (m *modeled) compare(t *rapid.T) {
 	}
 }
 
-// TestModel compares orchestrations with a model, under random events.
+// TestModel compares orchestrations with a model, under random events: with and without maintenance windows, a deadline, times of owners and
+// an undo.
 func TestModel(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
+		f.setPolicy(modelPolicy)
+
 		run := 0
 
 		rapid.Check(f.T, func(t *rapid.T) {

@@ -194,7 +194,7 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 		default:
 		}
 
-		if retried, err = o.retryTargets(ctx, tx, id, operationIDs); err != nil {
+		if retried, err = o.retryTargets(ctx, tx, orchestration, operationIDs); err != nil {
 			return err
 		}
 
@@ -263,7 +263,13 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 }
 
 // retryTargets makes the targets pending, and sorts the other IDs.
-func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, id string, operationIDs []string) (Retried, error) {
+func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, operationIDs []string) (Retried, error) {
+	id := orchestration.ID
+
+	if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
+		return Retried{}, err
+	}
+
 	if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {
 		return Retried{}, err
 	}

@@ -46,6 +46,10 @@ func (o Orders) Resume(ctx context.Context, id string) error {
 		switch orchestration.State {
 		case environment.OrchestrationPaused:
 		case environment.OrchestrationGated:
+			if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
+				return err
+			}
+
 			if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {
 				return err
 			}

@@ -30,6 +30,10 @@ func (o Orders) Undo(ctx context.Context, id string, plan bool) (undoID string, 
 		return "", err
 	}
 
+	if err := o.settle(ctx, id); err != nil {
+		return "", err
+	}
+
 	undo, err := o.newUndo(ctx, undone)
 	if err != nil {
 		return "", err
@@ -61,6 +65,17 @@ func (o Orders) Undo(ctx context.Context, id string, plan bool) (undoID string, 
 	})
 
 	return undo.ID, err
+}
+
+// settle records the results of upgrades that ended after the conductor of an orchestration had failed.
+func (o Orders) settle(ctx context.Context, id string) error {
+	return o.DB.InTx(ctx, func(tx storage.Tx) error {
+		if _, err := o.Orchestrations.Lock(ctx, tx, id); err != nil {
+			return err
+		}
+
+		return o.Orchestrations.Settle(ctx, tx, id)
+	})
 }
 
 // nothingToUndo returns why none of the targets can be rolled back, with the reason of one of them, or an empty string if one can.

@@ -203,6 +203,31 @@ func TestUndoPlan(t *testing.T) {
 	})
 }
 
+// TestUndoAfterAFailureOfTheConductor undoes an orchestration whose conductor failed before its upgrade ended.
+func TestUndoAfterAFailureOfTheConductor(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.kyma("a")
+
+		parameters := all(1)
+		parameters.Kyma = &fleet.Kyma{Version: "2.0.0"}
+		conductor := f.start(environment.KindUpgradeKyma, parameters)
+
+		f.advance(conductor)
+		f.fail(conductor)
+		f.endAbandoned(f.id)
+		f.endKyma()
+
+		undo, err := f.Undo(f.Context(), f.id, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		f.id = undo
+		f.run(f.claim())
+		f.wantStats("rolled back", map[string]int{"succeeded": 1})
+	})
+}
+
 // TestUndoIsRefused undoes orchestrations that have upgraded nothing which can be rolled back.
 func TestUndoIsRefused(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {

@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
 const (
@@ -17,13 +18,14 @@ const (
 	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. It waits for the next one."
 )
 
-// repeatUnstarted makes targets pending again whose upgrades the engine has not started in their windows. Such an upgrade has done nothing.
-func (c Conductor) repeatUnstarted(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
+// repeatUnstarted makes targets pending again whose upgrades the engine has not started in their windows. Such an upgrade has done nothing,
+// so it must not be recorded as a failure.
+func repeatUnstarted(ctx context.Context, tx storage.Tx, store *orchestrations.Store, orchestration environment.Orchestration) error {
 	if strategy := orchestration.Parameters.Strategy; !strategy.MaintenanceWindow && strategy.Deadline.IsZero() {
 		return nil
 	}
 
-	unstarted, err := c.Orchestrations.Unstarted(ctx, tx, orchestration.ID, failure.ReasonNotStarted)
+	unstarted, err := store.Unstarted(ctx, tx, orchestration.ID, failure.ReasonNotStarted)
 	if err != nil {
 		return err
 	}
@@ -31,7 +33,7 @@ func (c Conductor) repeatUnstarted(ctx context.Context, tx storage.Tx, orchestra
 	for _, target := range unstarted {
 		target.Description = textUnstarted
 
-		if err := c.Orchestrations.Repeat(ctx, tx, target, uuid.NewString()); err != nil {
+		if err := store.Repeat(ctx, tx, target, uuid.NewString()); err != nil {
 			return err
 		}
 	}

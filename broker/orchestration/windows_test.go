@@ -369,3 +369,63 @@ func TestApplyAfterDeadline(t *testing.T) {
 		}
 	})
 }
+
+// TestResumeKeepsUnstartedUpgrades resumes a gated orchestration while an upgrade has not started in its window: the target has not failed, and
+// waits for the next window. A retry does not count it as a failure, either.
+func TestResumeKeepsUnstartedUpgrades(t *testing.T) {
+	for name, act := range map[string]func(*stepped) error{
+		"resume": func(f *stepped) error { return f.Resume(f.Context(), f.id) },
+		"retry": func(f *stepped) error {
+			retried, err := f.Retry(f.Context(), f.id, nil)
+			if len(retried.Targets) != 1 || retried.Targets[0].InstanceID != "fails" {
+				f.Errorf("retried %+v", retried.Targets)
+			}
+
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachDatabase(t, func(f *stepped) {
+				for _, id := range []string{"fails", "late", "waits"} {
+					f.create(id, environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
+				}
+
+				f.setPolicy(`{default: {timeBegin: "00:00", timeEnd: "00:00", timeZone: UTC}}`)
+
+				parameters := inWindows(2)
+				parameters.Strategy.FailureGate = &fleet.FailureGate{Failures: 1}
+				conductor := f.start(environment.KindUpgradeCluster, parameters)
+
+				f.advance(conductor)
+
+				now := f.clock.Now()
+				works := storagetest.Claim(f, f.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)}, environment.KindUpgradeCluster)
+				end := func(id string, problem process.Problem) {
+					record := works[slices.IndexFunc(works, func(work process.Claimed) bool { return work.Record.InstanceID == id })].Record
+					record.State, record.FinishedAt, record.Problem = process.Failed, now, problem
+
+					if _, err := f.operations.Save(f.Context(), process.Progress{Record: record, Release: true, Now: now}); err != nil {
+						t.Fatal(err)
+					}
+				}
+
+				end("fails", process.Problem{Message: "no capacity", Reason: "ERR_QUOTA"})
+				f.advance(conductor)
+
+				if got, _ := f.get(f.id); got.State != environment.OrchestrationGated {
+					t.Fatalf("the orchestration is %s", got.State)
+				}
+
+				end("late", process.Problem{Message: "too late", Reason: failure.ReasonNotStarted})
+
+				if err := act(f); err != nil {
+					t.Fatal(err)
+				}
+
+				if got := f.targets()["late"]; !strings.HasPrefix(got, "pending: The upgrade did not start") {
+					t.Errorf("the target whose upgrade did not start is %s", got)
+				}
+			})
+		})
+	}
+}
