@@ -37,11 +37,16 @@ type fleetLimits struct {
 	all, region, provider int
 
 	firstEnd string
+	// ownerWithin is the time after the one that an owner has chosen in which the upgrade must have started, or 0 if the limits can delay it.
+	ownerWithin time.Duration
 }
 
-// fleetScenario is an orchestration with maintenance windows and three waves, of which the first one soaks. The failure gate stops it after
-// one failure; an operator resumes, pauses and resumes it, and retries the failed upgrade at the end. The upgrades are those of the
-// broker, with a simulated Provisioner.
+// ownerTime is the time since midnight that an owner chooses, after the window of the instance and before that of the next day.
+const ownerTime = 90 * time.Minute
+
+// fleetScenario is an orchestration with maintenance windows, a deadline and three waves, of which the first one soaks. An owner chooses a time
+// outside of the window. The failure gate stops the orchestration after one failure; an operator resumes, pauses and resumes it, and retries
+// the failed upgrade at the end. The upgrades are those of the broker, with a simulated Provisioner.
 func fleetScenario(targets int, limits fleetLimits) crashtest.Scenario[environment.Data] {
 	return crashtest.Scenario[environment.Data]{
 		Name: fmt.Sprintf("fleet of %d", targets), Kind: environment.KindOrchestrate,
@@ -90,6 +95,7 @@ func (s *simulated) runFleet(run *crashtest.Run[environment.Data], limits fleetL
 	parameters.Strategy.Parallel.WorkersPerRegion, parameters.Strategy.Parallel.WorkersPerProvider = limits.region, limits.provider
 	parameters.Strategy.Waves = []fleet.Wave{{Number: 2, Soak: "3m"}, {Percentage: 30}}
 	parameters.Strategy.FailureGate = &fleet.FailureGate{Failures: 1}
+	parameters.Strategy.Deadline = time.Now().Add(30 * 24 * time.Hour)
 
 	run.InjectFaults()
 
@@ -114,6 +120,7 @@ func (s *simulated) runFleet(run *crashtest.Run[environment.Data], limits fleetL
 		return target.Wave == 2 && target.Region != "europe-west3"
 	})].InstanceID
 	s.setFailing(failing, true)
+	s.chooseTime(pending)
 
 	s.until(run, "the canaries have soaked", state(environment.OrchestrationInProgress, 2))
 
@@ -157,6 +164,18 @@ func (s *simulated) runFleet(run *crashtest.Run[environment.Data], limits fleetL
 	return id, []string{conductor, second}
 }
 
+// chooseTime lets the owner of a target whose window has not begun choose a time.
+func (s *simulated) chooseTime(pending []environment.Target) {
+	s.Helper()
+
+	s.chosen = pending[slices.IndexFunc(pending, func(target environment.Target) bool { return target.Region == "europe-west3" })].InstanceID
+	s.chosenAt = time.Now().UTC().Truncate(24 * time.Hour).Add(ownerTime)
+
+	if err := s.ChooseTime(s.Context(), s.chosen, s.chosenAt); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // until waits until the condition holds, for at most three days: the rest of a window that is too short follows on the next days.
 func (s *simulated) until(run *crashtest.Run[environment.Data], condition string, holds func() bool) {
 	s.Helper()
@@ -183,7 +202,7 @@ func (s *simulated) await(run *crashtest.Run[environment.Data], id, conductor st
 }
 
 // checkFleet checks that each instance was upgraded once, the failed one twice, never more at once than allowed, and none outside of its
-// window.
+// window, or before the time that its owner has chosen.
 func (s *simulated) checkFleet(limits fleetLimits) {
 	s.Helper()
 	s.wantAtOnce(limits.all, limits.region, limits.provider)
@@ -203,6 +222,14 @@ func (s *simulated) checkFleet(limits fleetLimits) {
 
 		window := fleetWindows(limits.firstEnd)[upgrade.Region]
 		for _, at := range []time.Time{upgrade.CreatedAt.Time, upgrade.StartedAt.Time} {
+			if upgrade.InstanceID == s.chosen {
+				if at.Before(s.chosenAt) || limits.ownerWithin > 0 && at.Sub(s.chosenAt) > limits.ownerWithin {
+					s.Errorf("the upgrade of %s started at %s, the chosen time was %s", s.chosen, at, s.chosenAt)
+				}
+
+				continue
+			}
+
 			if since := at.UTC().Sub(at.UTC().Truncate(24 * time.Hour)); since < window[0] || since >= window[1] {
 				s.Errorf("the upgrade of %s in %s started at %s", upgrade.InstanceID, upgrade.Region, at)
 			}
@@ -237,7 +264,7 @@ func TestFleetCrashes(t *testing.T) {
 		nth = 1
 	}
 
-	crashtest.Sample(t, nth, fleetScenario(crashTargets, fleetLimits{all: 6, region: 3, provider: 4, firstEnd: "00:50"}))
+	crashtest.Sample(t, nth, fleetScenario(crashTargets, fleetLimits{all: 6, region: 3, provider: 4, firstEnd: "00:50", ownerWithin: time.Hour}))
 }
 
 // TestFleetStorm injects faults at random writes and calls of a large orchestration: 10,000 targets with SOAK_DURATION, otherwise 300. Each

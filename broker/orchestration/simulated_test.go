@@ -30,6 +30,9 @@ type simulated struct {
 	// ready is when each operation ends, by idempotency key. keys are the keys of the orders for each instance.
 	ready map[string]time.Time
 	keys  map[string][]string
+	// chosen is the instance whose owner has chosen chosenAt.
+	chosen   string
+	chosenAt time.Time
 }
 
 // through returns the Provisioner as a replica reaches it.
