@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
@@ -112,6 +113,15 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
 	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")
 	flags.BoolVar(&filter.Protected, "protected", false, "only instances with deletion protection")
+	addColumnFlags(flags, &filter)
+	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
+	completeBy(command, "plan", session.completePlan)
+
+	return command
+}
+
+// addColumnFlags adds the filters by columns that only the broker has.
+func addColumnFlags(flags *pflag.FlagSet, filter *operatorapi.ListRuntimesParams) {
 	flags.StringVar(&filter.Provider, "provider", "", "only instances at the cloud provider")
 	flags.StringVar(&filter.Shoot, "shoot", "", "only the instance with this Shoot")
 	flags.StringVar(&filter.Runtime, "runtime", "", "only the instance with this ID of the runtime")
@@ -135,8 +145,4 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	flags.StringVar(&filter.ExpiresBefore, "expires-before", "", "only instances that have not expired and will expire before this time, such as 2030-01-02T15:04:05Z")
 	flags.StringVar(&filter.Since, "since", "", "only instances created at or after this time")
 	flags.StringVar(&filter.Until, "until", "", "only instances created before this time")
-	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
-	completeBy(command, "plan", session.completePlan)
-
-	return command
 }
