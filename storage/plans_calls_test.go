@@ -198,7 +198,7 @@ func (s stores) engineCalls() map[string]call {
 			return err
 		},
 		"operations.QueueDepths": func(ctx context.Context) error {
-			_, err := s.operations.QueueDepths(ctx)
+			_, err := s.operations.QueueDepths(ctx, time.Now())
 
 			return err
 		},

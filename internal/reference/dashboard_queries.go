@@ -137,7 +137,8 @@ func overviewRows() []row {
 			{title: "Duration of operations, 95th percentile", unit: "s", queries: [][2]string{{quantileOf("0.95", engine+"operation_duration_seconds", []string{"job", "kind", "state"}), "{{job}} {{kind}} {{state}}"}}},
 		}},
 		{"Queue, workers and leases", []graph{
-			{title: "Running operations", help: "Leases that the replicas hold.", unit: unitNumber, queries: [][2]string{{"sum by (job, instance) (" + engine + "operations_running" + selected + ")", "{{job}} {{instance}}"}}},
+			{title: "Running operations", help: "Busy workers.", unit: unitNumber, queries: [][2]string{{"sum by (job, instance) (" + engine + "operations_running" + selected + ")", "{{job}} {{instance}}"}}},
+			{title: "Leases", help: "held: a replica runs the operation. expired: the replica has stopped, and another one takes the operation over.", unit: unitNumber, queries: [][2]string{{"max by (job, kind, state) (" + engine + "leases" + selected + ")", "{{job}} {{kind}} {{state}}"}}},
 			{title: "Delay until a worker takes a due operation, 95th percentile", unit: "s", queries: [][2]string{{quantileOf("0.95", engine+"pickup_delay_seconds", []string{"job", "kind"}), "{{job}} {{kind}}"}}},
 			{title: "Lost leases", unit: "ops", queries: [][2]string{{"sum by (job) (rate(" + engine + "leases_lost_total" + selected + "[$__rate_interval]))", "{{job}}"}}},
 			{title: "Failed claims", help: "The database does not respond.", unit: "ops", queries: [][2]string{{"sum by (job) (rate(" + engine + "claims_failed_total" + selected + "[$__rate_interval]))", "{{job}}"}}},

@@ -97,20 +97,32 @@ type depths struct {
 }
 
 // QueueDepths implements telemetry.QueueDepths.
-func (s depths) QueueDepths(context.Context) ([]operations.QueueDepth, error) { return s.found, s.err }
+func (s depths) QueueDepths(context.Context, time.Time) ([]operations.QueueDepth, error) { return s.found, s.err }
 
 func TestQueue(t *testing.T) {
 	const want = `
+# HELP environment_broker_engine_leases Leases of operations in the database, by kind and state: held, expired (the replica has stopped; another one takes the operation over within seconds). All replicas report the same value.
+# TYPE environment_broker_engine_leases gauge
+environment_broker_engine_leases{kind="provision",state="expired"} 1
+environment_broker_engine_leases{kind="provision",state="held"} 4
 # HELP environment_broker_engine_operations_oldest_seconds Age of the oldest unfinished operation, by kind and state. All replicas report the same value.
 # TYPE environment_broker_engine_operations_oldest_seconds gauge
+environment_broker_engine_operations_oldest_seconds{kind="provision",state="canceling"} 90
+environment_broker_engine_operations_oldest_seconds{kind="provision",state="in progress"} 90
 environment_broker_engine_operations_oldest_seconds{kind="provision",state="pending"} 90
 # HELP environment_broker_engine_operations_unfinished Unfinished operations in the database, by kind and state: pending, in progress, canceling. All replicas report the same value.
 # TYPE environment_broker_engine_operations_unfinished gauge
+environment_broker_engine_operations_unfinished{kind="provision",state="canceling"} 1
+environment_broker_engine_operations_unfinished{kind="provision",state="in progress"} 7
 environment_broker_engine_operations_unfinished{kind="provision",state="pending"} 3
 `
 
 	now := clocktesting.NewFakePassiveClock(began.Add(90 * time.Second))
-	filled := depths{found: []operations.QueueDepth{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
+	filled := depths{found: []operations.QueueDepth{
+		{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)},
+		{Kind: "provision", State: process.InProgress, Count: 7, Oldest: storage.At(began), Leased: 4, Expired: 1},
+		{Kind: "provision", State: process.Canceling, Count: 1, Oldest: storage.At(began), Leased: 1},
+	}}
 
 	if err := testutil.CollectAndCompare(telemetry.Queue(filled, now, logging.Discard()), strings.NewReader(want)); err != nil {
 		t.Error(err)

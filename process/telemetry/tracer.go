@@ -98,6 +98,21 @@ func TraceID(tracing *tracing.Tracing, record process.Record) string {
 	return own.TraceID().String()
 }
 
+// Traceparent returns the span of an operation in the form of the header traceparent, for objects in other systems that the operation
+// writes. All attempts and replicas get the same value. It returns an empty string if tracing is off or the trace is not sampled.
+func Traceparent(where *tracing.Tracing, record process.Record) string {
+	if where == nil {
+		return ""
+	}
+
+	_, own := tracer{where}.spanOf(record)
+	if !own.IsSampled() {
+		return ""
+	}
+
+	return tracing.Traceparent(trace.ContextWithSpanContext(context.Background(), own))
+}
+
 // spanOf returns the contexts of an operation's span and of its parent, the span of the request that ordered the operation. The
 // result is the same on every replica. If the request was not traced, the operation gets its own trace. The trace has the ID of
 // the operation, so that operators can find it.

@@ -79,7 +79,13 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 			end(process.StepFailed, "the quota is used up")
 			tracer.Ended(record)
 
+			written := tracing.Parse(telemetry.Traceparent(where, record))
+
 			if test.wantTrace == "" {
+				if written.IsValid() {
+					t.Errorf("%s: objects get the trace %s", test.reason, written.TraceID())
+				}
+
 				if spans := kept.GetSpans(); len(spans) > 0 {
 					t.Errorf("%s: got %v", test.reason, spans)
 				}
@@ -90,6 +96,10 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 			spans := kept.GetSpans()
 			if len(spans) != 2 {
 				t.Fatalf("%s: got %v", test.reason, spans)
+			}
+
+			if written.SpanID() != spans[1].SpanContext.SpanID() || written.TraceID() != spans[1].SpanContext.TraceID() || !written.IsSampled() {
+				t.Errorf("%s: objects get the span %+v, want that of the operation", test.reason, written)
 			}
 
 			want := []summary{
@@ -175,5 +185,11 @@ func TestCarryReturnsTheTraceOfTheContext(t *testing.T) {
 	want := "00-" + otherTrace + "-" + trace.SpanContextFromContext(ctx).SpanID().String() + "-01"
 	if line := tracing.Traceparent(ctx); line != want {
 		t.Errorf("want %q, got %q", want, line)
+	}
+}
+
+func TestNoTraceparentWithoutTracing(t *testing.T) {
+	if got := telemetry.Traceparent(nil, process.Record{ID: operationID, Trace: sent}); got != "" {
+		t.Errorf("without tracing, objects get the trace %q", got)
 	}
 }

@@ -32,7 +32,7 @@ func (o Options) changeShoot(asleep *bool) process.RunFunc[operation.Data] {
 				WithReason(failure.ReasonConflict, failure.ComponentGardener)
 		}
 
-		objects, err := o.Build(runtime, op.ID)
+		objects, err := o.build(op)
 		if err != nil {
 			return op, 0, err
 		}

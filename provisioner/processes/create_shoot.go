@@ -16,7 +16,7 @@ func (o Options) createShoot(ctx context.Context, op operation.Operation, log lo
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
 
-	objects, err := o.Build(runtime, op.ID)
+	objects, err := o.build(op)
 	if err != nil {
 		return op, 0, err
 	}

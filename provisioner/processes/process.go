@@ -71,6 +71,9 @@ type Options struct {
 	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
 	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It calls no other system.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
+	// Traceparent returns the span of an operation as a value of the header traceparent, or an empty string. Nil means that operations are
+	// not traced.
+	Traceparent func(process.Record) string
 	// ServiceBrokers is the prefix of the service brokers' addresses. Their instances are deleted before a cluster with Kyma is
 	// deleted.
 	ServiceBrokers string
@@ -118,6 +121,20 @@ func (o Options) All() []definition {
 		o.deprovision(), o.deprovisionWithKyma(),
 		agent.Reconnect(o.Reconnect),
 	}
+}
+
+// build returns the Shoot of the operation's runtime, with the trace of the operation.
+func (o Options) build(op operation.Operation) (*shoot.Objects, error) {
+	objects, err := o.Build(op.Data.Runtime, op.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	if o.Traceparent != nil {
+		objects.SetTrace(o.Traceparent(op.Record))
+	}
+
+	return objects, nil
 }
 
 // one returns a stage with one step and the default retry policy. Both names are stored with operations and must not change.

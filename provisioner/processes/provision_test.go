@@ -9,19 +9,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 func TestProvisionStages(t *testing.T) {
-	process := newGarden().process()
-	if err := process.Validate(); err != nil {
+	provision := newGarden().process()
+	if err := provision.Validate(); err != nil {
 		t.Error(err)
 	}
 
 	want := []string{"CreatingCluster", "WaitingForClusterDomain", "WaitingForClusterCreation", "CreatingBindingsForOperators"}
-	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
+	if diff := cmp.Diff(want, provision.StageNames()); diff != "" {
 		t.Errorf("running operations store the names of stages, -want +got:\n%s", diff)
 	}
 }
@@ -39,11 +40,20 @@ func TestProvisionStagesWithKyma(t *testing.T) {
 }
 
 func TestCreateShoot(t *testing.T) {
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 	g := newGarden()
-	step := g.options().createShoot
+	options := g.options()
+	options.Traceparent = func(record process.Record) string {
+		if record.ID != "op-1" {
+			t.Errorf("the trace is that of operation %s", record.ID)
+		}
+
+		return trace
+	}
 
 	for range 2 {
-		got, wait, err := run(t, step, newCreation(stored(t, creationData())))
+		got, wait, err := run(t, options.createShoot, newCreation(stored(t, creationData())))
 		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) {
 			t.Fatalf("got wait %s, event %q, %v", wait, got.WaitingFor, err)
 		}
@@ -51,6 +61,10 @@ func TestCreateShoot(t *testing.T) {
 
 	if g.applied != 1 || len(g.shoots) != 1 {
 		t.Errorf("created %d Shoots: %v", g.applied, g.shoots)
+	}
+
+	if got := g.shoots[shootName].Annotations[shoot.AnnotationTraceparent]; got != trace {
+		t.Errorf("the Shoot has the trace %q, want that of the operation", got)
 	}
 }
 

@@ -42,6 +42,8 @@ type Parts struct {
 	Director registration.Director
 	// Record returns the record of a runtime for its Shoot. Nil means that Shoots have no records.
 	Record func(runtimes.Runtime) (string, error)
+	// Traceparent returns the trace of an operation for its Shoot. Nil means that Shoots have no traces.
+	Traceparent func(process.Record) string
 }
 
 // statuses returns the reader of the agents' connection status, or nil if Director is disabled. It returns a nil interface and
@@ -79,6 +81,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Installer:      parts.Installer,
 		ForgetBundles:  parts.ForgetBundles,
 		Build:          shootBuilder(config, parts.Files, parts.Record),
+		Traceparent:    parts.Traceparent,
 		ServiceBrokers: config.Gardener.ClusterCleanupSelector,
 		Poll:           config.Gardener.PollInterval,
 		WorkPoll:       workPoll,

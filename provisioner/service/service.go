@@ -244,6 +244,8 @@ func (a *assembly) startEngine() error {
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
+	a.parts.Traceparent = func(record process.Record) string { return telemetry.Traceparent(a.Tracing, record) }
+
 	var err error
 
 	a.processes = Processes(a.config, a.parts)

@@ -223,6 +223,10 @@ const (
 	// part of the database.
 	AnnotationRecord = "provisioner.environment-broker.io/record"
 
+	// AnnotationTraceparent contains the span of the operation that has written the Shoot last, as a value of the header traceparent of
+	// W3C Trace Context. It is absent if this operation is not traced.
+	AnnotationTraceparent = "provisioner.environment-broker.io/traceparent"
+
 	AnnotationAuditLogTenant = "custom.shoot.sapcloud.io/subaccountId"
 )
 
@@ -270,6 +274,14 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	}
 
 	return meta
+}
+
+// SetTrace sets AnnotationTraceparent, or leaves it out if traceparent is empty. The value must be the same for all attempts of an operation,
+// so that repeating an attempt does not change the Shoot.
+func (o *Objects) SetTrace(traceparent string) {
+	if traceparent != "" {
+		o.Shoot.Annotations[AnnotationTraceparent] = traceparent
+	}
 }
 
 // Manifest returns the object for server-side apply. It contains only the fields that are set, because an apply takes ownership

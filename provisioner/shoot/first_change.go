@@ -10,14 +10,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID of
-// the operation, which every change sets. It does not modify the receiver, and callers need not call Keep first.
+// FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID and the
+// trace of the operation, which every change sets. It does not modify the receiver, and callers need not call Keep first.
 func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Change, error) {
 	wanted := *o
 	wanted.Shoot = o.Shoot.DeepCopy()
 	wanted.Keep(present)
 
-	for _, name := range []string{AnnotationOperationID, AnnotationLegacyOperationID} {
+	for _, name := range []string{AnnotationOperationID, AnnotationLegacyOperationID, AnnotationTraceparent} {
 		delete(wanted.Shoot.Annotations, name)
 	}
 

@@ -91,24 +91,30 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([
 }
 
 // QueueDepth is the number of operations of a kind that are in a given unfinished state. Oldest is when the oldest of them was
-// accepted.
+// accepted. Leased of them have a lease, and the lease of Expired of these has expired.
 type QueueDepth struct {
 	Kind   string        `db:"kind"`
 	State  process.State `db:"state"`
 	Count  int           `db:"count"`
 	Oldest storage.Time  `db:"oldest"`
+
+	Leased  int `db:"leased"`
+	Expired int `db:"expired"`
 }
 
-// queueDepths reads two partial indexes: the index of pending operations and the index of active operations.
-const queueDepths = `SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest FROM operations
+// queueDepths reads two partial indexes: the index of pending operations and the index of active operations. Pending operations have no
+// leases.
+const queueDepths = `SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest, 0 AS leased, 0 AS expired FROM operations
 	WHERE state = 'pending' GROUP BY kind, state
 UNION ALL
-SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest FROM operations
+SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest, COUNT(lease_until) AS leased,
+	COUNT(CASE WHEN lease_until < ? THEN 1 END) AS expired FROM operations
 	WHERE state IN ('in progress', 'canceling') GROUP BY kind, state`
 
-// QueueDepths counts the unfinished operations, for metrics. Kinds and states without operations are absent.
-func (s *Store) QueueDepths(ctx context.Context) ([]QueueDepth, error) {
-	found, err := storage.Select[QueueDepth](ctx, s.db.Reader(), queueDepths)
+// QueueDepths counts the unfinished operations and their leases at the given time, for metrics. Kinds and states without operations are
+// absent.
+func (s *Store) QueueDepths(ctx context.Context, now time.Time) ([]QueueDepth, error) {
+	found, err := storage.Select[QueueDepth](ctx, s.db.Reader(), queueDepths, storage.At(now))
 	if err != nil {
 		return nil, fmt.Errorf("counting unfinished operations: %w", err)
 	}

@@ -239,6 +239,43 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 	})
 }
 
+// TestQueueDepths counts operations and leases: pending operations have no lease, and an operation that waits has returned its lease.
+func TestQueueDepths(t *testing.T) {
+	each(t, func(b fixture) {
+		claim := func(id, replica string, at time.Time) process.Record {
+			b.accept(id, "instance of "+id)
+
+			return b.claimOne(replica, id, at)
+		}
+
+		waiting := claim("op-0", "replica-a", start)
+		b.save(process.Progress{Record: waiting, Release: true, Now: start})
+		claim("op-1", "replica-a", start)
+		claim("op-2", "replica-b", start.Add(leaseTime/2))
+		b.accept("op-3", "instance-3")
+
+		for _, want := range []struct {
+			at              time.Time
+			leased, expired int
+		}{{start, 2, 0}, {start.Add(leaseTime + time.Second), 2, 1}, {start.Add(time.Hour), 2, 2}} {
+			found, err := b.store.QueueDepths(b.Context(), want.at)
+			if err != nil {
+				b.Fatal(err)
+			}
+
+			counts := map[process.State][3]int{}
+			for _, depth := range found {
+				counts[depth.State] = [3]int{depth.Count, depth.Leased, depth.Expired}
+			}
+
+			expected := map[process.State][3]int{process.Pending: {1}, process.InProgress: {3, want.leased, want.expired}}
+			if diff := cmp.Diff(expected, counts); diff != "" {
+				b.Errorf("at %s: -want +got\n%s", want.at, diff)
+			}
+		}
+	})
+}
+
 // TestFencedWrites checks that a write compares both the fence and the owner of the lease: each alone would accept one of these
 // late writes.
 func TestFencedWrites(t *testing.T) {

@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -17,6 +20,7 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -71,7 +75,28 @@ func (c *traces) paths() map[string]int {
 	return paths
 }
 
-// TestOneTraceForOneCreate creates an instance and checks that the spans of both services form one trace.
+// span returns a span with the name, if it has arrived.
+func (c *traces) span(name string) *otlp.Span {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+
+	for _, span := range c.spans {
+		if span.GetName() == name {
+			return span
+		}
+	}
+
+	return nil
+}
+
+// The trace of the platform, and its span that calls the broker.
+const (
+	platformTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	platformSpan  = "00f067aa0ba902b7"
+)
+
+// TestOneTraceForOneCreate creates an instance within a trace of the platform, and checks that the spans of both services and the Shoot belong
+// to this trace. An update that the platform does not trace starts a trace of its own, which replaces the one of the Shoot.
 func TestOneTraceForOneCreate(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds between two exports
 
@@ -83,7 +108,19 @@ func TestOneTraceForOneCreate(t *testing.T) {
 		broker.Tracing.Endpoint, provisioner.Tracing.Endpoint = server.URL, server.URL
 	})
 
-	e.Create("traced", harness.PlanAWS)
+	order, err := json.Marshal(harness.Order(harness.PlanAWS))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	reply, err := e.Do(harness.Call{
+		Method: http.MethodPut, Path: harness.InstancePath("traced") + harness.Incomplete, Body: string(order),
+		Header: http.Header{"Traceparent": {"00-" + platformTrace + "-" + platformSpan + "-01"}},
+	})
+	if err != nil || reply.Status != http.StatusAccepted || reply.Header.Get("X-Trace-Id") != platformTrace {
+		t.Fatalf("the order gets %+v, %v; want status 202 and the trace of the platform", reply, err)
+	}
+
 	e.WantSucceeded("traced")
 
 	const (
@@ -112,5 +149,46 @@ func TestOneTraceForOneCreate(t *testing.T) {
 	paths := collected.paths()
 	if paths[request] != 1 || paths[provision] != 1 || paths[provisionerOperation] != 1 {
 		t.Errorf("want one trace for one creation, got %v", paths)
+	}
+
+	if root := collected.span(request); hex.EncodeToString(root.GetTraceId()) != platformTrace || hex.EncodeToString(root.GetParentSpanId()) != platformSpan {
+		t.Errorf("the request has the trace %x and the parent %x, want those of the platform", root.GetTraceId(), root.GetParentSpanId())
+	}
+
+	wantTraceOfShoot(e, collected, "operation ProvisionNoInstall")
+
+	e.Update("traced", map[string]any{"parameters": map[string]any{"autoScalerMax": 5}})
+	e.WantSucceeded("traced")
+	e.Until("the span of the change", func() bool { return collected.span("operation UpgradeShoot") != nil })
+	wantTraceOfShoot(e, collected, "operation UpgradeShoot")
+
+	change := `{"service_id": "` + harness.ServiceID + `", "parameters": {"autoScalerMax": 6}}`
+
+	reply, err = e.Do(harness.Call{
+		Method: http.MethodPatch, Path: harness.InstancePath("traced") + harness.Incomplete, Body: change,
+		Header: http.Header{"Traceparent": {"00-" + platformTrace + "-" + platformSpan + "-00"}},
+	})
+	if err != nil || reply.Status != http.StatusAccepted {
+		t.Fatalf("the update gets %+v, %v", reply, err)
+	}
+
+	e.WantSucceeded("traced")
+
+	shoots := e.shoots()
+	if trace, found := shoots[0].Annotations[shoot.AnnotationTraceparent]; found || shoots[0].Spec.Provider.Workers[0].Maximum != 6 {
+		t.Errorf("after a change that is not traced, the Shoot has the trace %q of an earlier one", trace)
+	}
+}
+
+// wantTraceOfShoot compares the annotation of the Shoot with the span of the operation that has written the Shoot last.
+func wantTraceOfShoot(e env, collected *traces, operation string) {
+	e.Helper()
+
+	writer := collected.span(operation)
+	want := fmt.Sprintf("00-%x-%x-01", writer.GetTraceId(), writer.GetSpanId())
+
+	shoots := e.shoots()
+	if len(shoots) != 1 || shoots[0].Annotations[shoot.AnnotationTraceparent] != want {
+		e.Errorf("the annotations of the Shoots are %v, want the trace %s of the %s", shoots, want, operation)
 	}
 }
