@@ -131,7 +131,7 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 	skip := true // several services may run in one process, as in tests
 
 	built, err := ctrl.NewManager(cluster, manager.Options{
-		Scheme: scheme, Logger: logging.Logr(s.log), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		Scheme: scheme, Logger: logging.Logr(s.log).WithName("controller-runtime"), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 		LeaderElection: s.config.LeaderElection, LeaderElectionID: s.config.lease(), LeaderElectionNamespace: s.config.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{

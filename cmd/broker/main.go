@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 )
@@ -34,5 +35,5 @@ func run(ctx context.Context, settings service.Config) error {
 		return err
 	}
 
-	return broker.Run(ctx)
+	return lifecycle.Log(log, broker.Run(ctx))
 }

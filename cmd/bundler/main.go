@@ -9,6 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/renderer/engines"
 	"github.com/environment-broker/environment-broker/bundle/service"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 )
@@ -38,5 +39,5 @@ func run(ctx context.Context, settings service.Config) error {
 		return err
 	}
 
-	return bundler.Run(ctx)
+	return lifecycle.Log(log, bundler.Run(ctx))
 }

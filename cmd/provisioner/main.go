@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/provisioner/service"
@@ -35,5 +36,5 @@ func run(ctx context.Context, settings service.Config) error {
 		return err
 	}
 
-	return provisioner.Run(ctx)
+	return lifecycle.Log(log, provisioner.Run(ctx))
 }

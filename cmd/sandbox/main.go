@@ -7,12 +7,13 @@ import (
 	"flag"
 	"os"
 
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 )
 
 func main() {
-	var programs sandbox.Programs
+	programs := sandbox.Programs{Libraries: logging.CaptureLibraries}
 
 	os.Exit(program.Program[sandbox.Config]{
 		Name: "sandbox", About: "a broker, a Provisioner and a garden on one machine, for a first look and for development",

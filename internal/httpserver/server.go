@@ -14,6 +14,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/logging"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -75,7 +77,7 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 // at level info, because clients cause them. Call UseTLS before Run.
 func (s *Server) UseTLS(config *tls.Config, log logrus.FieldLogger) {
 	s.server.TLSConfig = config
-	s.server.ErrorLog = stdlog.New(logWriter{log}, "", 0)
+	s.server.ErrorLog = stdlog.New(logWriter{log.WithField(logging.Library, "net/http")}, "", 0)
 }
 
 // logWriter is an io.Writer that passes the log lines of net/http to a logger. The logger of net/http calls Write once per line.

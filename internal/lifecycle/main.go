@@ -2,12 +2,15 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/sirupsen/logrus"
 	_ "time/tzdata" // container images have no time zone files; the files of a system take precedence
 
 	_ "golang.org/x/crypto/x509roots/fallback" // container images have no CA certificates; the certificates of a system take precedence
@@ -18,9 +21,26 @@ import (
 // 300, it spends a twentieth, but needs 127 MiB.
 const gcPercent = 150
 
-// Main runs a program and returns the exit code: 0, or 1 after an error. It writes the error to the writer. SIGINT or SIGTERM
+// loggedError is an error that the log of the program contains.
+type loggedError struct{ error }
+
+// Unwrap returns the error without the mark.
+func (e loggedError) Unwrap() error { return e.error }
+
+// Log writes the error that ends a program to its log, so that Main does not print it in another format. It returns nil for nil.
+func Log(log logrus.FieldLogger, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	log.WithError(err).Error("the service ends because of an error")
+
+	return loggedError{err}
+}
+
+// Main runs a program and returns the exit code: 0, or 1 after an error. It writes the error to the writer, unless it is from Log. SIGINT or SIGTERM
 // ends the program's context; a second signal kills the process.
-func Main(program func(ctx context.Context) error, errors io.Writer) int {
+func Main(program func(ctx context.Context) error, failures io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
@@ -32,7 +52,9 @@ func Main(program func(ctx context.Context) error, errors io.Writer) int {
 	}
 
 	if err := program(ctx); err != nil {
-		fmt.Fprintln(errors, err)
+		if !errors.As(err, &loggedError{}) {
+			fmt.Fprintln(failures, err)
+		}
 
 		return 1
 	}

@@ -3,12 +3,16 @@ package lifecycle_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
@@ -89,4 +93,37 @@ func ignoreSignal() {
 
 		return nil
 	}, os.Stderr)
+}
+
+func TestErrorsOfPrograms(t *testing.T) {
+	cause := errors.New("the lease is lost")
+
+	for name, test := range map[string]struct {
+		reason    string
+		logged    bool
+		err       error
+		wantPrint string
+		wantCode  int
+	}{
+		"Settings": {"a program without a log prints its error", false, cause, "the lease is lost\n", 1},
+		"Logged":   {"an error in the log is not repeated in another format", true, cause, "", 1},
+		"Success":  {"no error, no line", true, nil, "", 0},
+	} {
+		var printed strings.Builder
+
+		log, entries := logtest.NewNullLogger()
+
+		code := lifecycle.Main(func(context.Context) error {
+			if test.logged {
+				return lifecycle.Log(log, test.err)
+			}
+
+			return test.err
+		}, &printed)
+
+		lines := len(entries.AllEntries())
+		if code != test.wantCode || printed.String() != test.wantPrint || (lines == 1) != (test.logged && test.err != nil) {
+			t.Errorf("%s: %s: got code %d, output %q, %d lines in the log", name, test.reason, code, printed.String(), lines)
+		}
+	}
 }

@@ -41,6 +41,9 @@ type Programs struct {
 	// Bundler is a shell command that runs the bundle provisioner and may build it first. If it is empty, the sandbox has no bundle
 	// provisioner.
 	Bundler string
+	// Libraries receives the log before anything else starts, to redirect the lines of libraries to it. It is nil in tests, whose process has other
+	// users of the libraries.
+	Libraries func(logrus.FieldLogger)
 }
 
 // Run runs the sandbox until the context ends, which is not an error. Once all services are ready, Run writes a line that starts with
@@ -75,6 +78,10 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 		return err
 	}
 	defer file.Close()
+
+	if programs.Libraries != nil {
+		programs.Libraries(log)
+	}
 
 	keys, err := config.keys()
 	if err != nil {

@@ -249,6 +249,7 @@ func TestQueueDepths(t *testing.T) {
 		}
 
 		waiting := claim("op-0", "replica-a", start)
+		waiting.NextRun = start.Add(time.Hour)
 		b.save(process.Progress{Record: waiting, Release: true, Now: start})
 		claim("op-1", "replica-a", start)
 		claim("op-2", "replica-b", start.Add(leaseTime/2))

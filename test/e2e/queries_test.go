@@ -53,7 +53,7 @@ func laterSeries() map[string]string {
 	return map[string]string{
 		"environment_broker_engine_operations_unfinished": ended, "environment_broker_engine_operations_oldest_seconds": ended,
 		"environment_broker_engine_leases": ended,
-		"environment_broker_job_due": report, "environment_broker_job_failing": report, "environment_broker_job_held": report,
+		"environment_broker_job_due":       report, "environment_broker_job_failing": report, "environment_broker_job_held": report,
 		"environment_broker_job_last_run_timestamp_seconds": report, "environment_broker_job_items_total": report,
 		"environment_broker_pool_accounts": report, "environment_broker_pool_timestamp_seconds": report,
 		"environment_broker_differences": report, "environment_broker_differences_not_compared": report,

@@ -22,10 +22,17 @@ func ServeGarden(tb testing.TB, garden *fakegarden.Memory) (kubeconfig string) {
 		server.Close()
 	})
 
+	return WriteKubeconfig(tb, server.URL)
+}
+
+// WriteKubeconfig writes a kubeconfig for the API server of a garden that does not authenticate its users, and returns its path.
+func WriteKubeconfig(tb testing.TB, url string) (kubeconfig string) {
+	tb.Helper()
+
 	const name = "garden"
 
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: server.URL}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
