@@ -129,6 +129,21 @@ helm: $(HELM) ## Build Helm into .bin/, for the tests of the chart.
 $(HELM):
 	GOBIN=$(CURDIR)/.bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 
+VERSION          ?=
+CHART_DIR        ?= bin/chart
+CHART_REPOSITORY ?= oci://ghcr.io/environment-broker/charts
+HELM_FLAGS       ?=
+
+.PHONY: chart chart-push
+chart: $(HELM) ## Package the Helm chart for the release VERSION (such as 1.2.3) into bin/chart/, also unpacked.
+	@test -n "$(VERSION)" || { echo "set VERSION, such as VERSION=1.2.3" >&2; exit 1; }
+	@rm -rf $(CHART_DIR) && mkdir -p $(CHART_DIR)
+	$(HELM) package resources/chart --version $(VERSION) --app-version $(VERSION) --destination $(CHART_DIR)
+	@tar -xzf $(CHART_DIR)/environment-broker-$(VERSION).tgz -C $(CHART_DIR)
+
+chart-push: $(HELM) ## Push the packaged chart to CHART_REPOSITORY (oci://ghcr.io/environment-broker/charts).
+	$(HELM) push $(CHART_DIR)/environment-broker-*.tgz $(CHART_REPOSITORY) $(HELM_FLAGS)
+
 .PHONY: lint
 lint: $(LINT) $(VALE) ## Check code, prose and links.
 	$(LINT) run --allow-parallel-runners ./...

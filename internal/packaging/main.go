@@ -26,7 +26,7 @@ const (
 )
 
 // copies lists the files and folders of resources/ that are copied into the chart, because Helm reads only the files of a chart.
-func copies() []string { return []string{"alerts.yaml", "crds", "rbac"} }
+func copies() []string { return []string{"alerts.yaml", "crds", "dashboards", "rbac"} }
 
 func main() {
 	if err := run(os.Args[1]); err != nil {

@@ -248,6 +248,58 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
+// TestDashboards compares the ConfigMaps with resources/dashboards. The sidecar of Grafana's chart writes each key to a file of one folder, so keys
+// must be unique.
+func TestDashboards(t *testing.T) {
+	folder := filepath.Join(resourcesFolder, "dashboards")
+
+	for name, test := range map[string]struct {
+		reason, file, changes string
+		want                  []string
+	}{
+		"Production": {"each dashboard is a ConfigMap", "production", "", []string{"broker", "bundler", "overview", "provisioner", "slo"}},
+		"Without the bundler": {
+			"a service that is not installed has no dashboard", "evaluation", "monitoring: {dashboards: {enabled: true}}",
+			[]string{"broker", "overview", "provisioner", "slo"},
+		},
+		"Default": {"without Grafana, the ConfigMaps are useless", "evaluation", "", nil},
+	} {
+		objects := mustRender(t, test.file, test.changes)
+
+		var found []string
+
+		for _, name := range names(objects, "ConfigMap") {
+			dashboard, is := strings.CutPrefix(name, prefix+"-dashboard-")
+			if !is {
+				continue
+			}
+
+			found = append(found, dashboard)
+
+			content, err := os.ReadFile(filepath.Join(folder, dashboard+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			configMap := find[corev1.ConfigMap](t, objects, "ConfigMap", name)
+			if configMap.Labels["grafana_dashboard"] != "1" {
+				t.Errorf("%s: the sidecar does not select %v", name, configMap.Labels)
+			}
+
+			want := map[string]string{"environment-broker-" + dashboard + ".json": string(content)}
+			if diff := cmp.Diff(want, configMap.Data); diff != "" {
+				t.Errorf("%s: -resources +chart\n%s", name, diff)
+			}
+		}
+
+		slices.Sort(found)
+
+		if diff := cmp.Diff(test.want, found); diff != "" {
+			t.Errorf("%s: %s: -want +got\n%s", name, test.reason, diff)
+		}
+	}
+}
+
 // serviceMonitor has the fields of a ServiceMonitor that the chart sets.
 type serviceMonitor struct {
 	APIVersion string         `json:"apiVersion"`

@@ -90,6 +90,7 @@ func scenarios() []scenario {
 		{"last_operation", measureLastOperation},
 		{"busy", measureBusy},
 		{"viewers", measureViewers},
+		{"telemetry", measureTelemetry},
 		{"catalog", measureCatalog},
 		{"throughput", measureThroughput},
 		{"integrations", measureIntegrations},

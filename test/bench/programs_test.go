@@ -39,6 +39,8 @@ type program struct {
 
 	// url is the base URL of the API.
 	url string
+	// status is the base URL of the metrics of a broker, and empty for a floor.
+	status string
 	// startTook is the time from the start until the program was ready.
 	startTook time.Duration
 	command   *exec.Cmd
@@ -55,7 +57,7 @@ type program struct {
 func (s *scope) startBroker(e *environment, variables ...string) *program {
 	address, status := s.freeAddress(), s.freeAddress()
 
-	return s.startProgram(s.broker, "http://"+address, "http://"+status+"/readyz", append(variables,
+	p := s.startProgram(s.broker, "http://"+address, "http://"+status+"/readyz", append(variables,
 		"APP_ADDRESS="+address,
 		"APP_STATUS_ADDRESS="+status,
 		"APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
@@ -69,6 +71,9 @@ func (s *scope) startBroker(e *environment, variables ...string) *program {
 		"APP_DATABASE_SSL_MODE="+e.database.SSLMode,
 		"APP_DATABASE_SECRET_KEYS="+e.database.SecretKeys.Reveal(),
 	))
+	p.status = "http://" + status
+
+	return p
 }
 
 // startFloor runs the floor of the broker's requests on the environment's database until the scope ends. The response for the
