@@ -10,8 +10,9 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/sirupsen/logrus"
 	_ "time/tzdata" // container images have no time zone files; the files of a system take precedence
+
+	"github.com/sirupsen/logrus"
 
 	_ "golang.org/x/crypto/x509roots/fallback" // container images have no CA certificates; the certificates of a system take precedence
 )

@@ -97,7 +97,9 @@ type depths struct {
 }
 
 // QueueDepths implements telemetry.QueueDepths.
-func (s depths) QueueDepths(context.Context, time.Time) ([]operations.QueueDepth, error) { return s.found, s.err }
+func (s depths) QueueDepths(context.Context, time.Time) ([]operations.QueueDepth, error) {
+	return s.found, s.err
+}
 
 func TestQueue(t *testing.T) {
 	const want = `
