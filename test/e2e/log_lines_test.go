@@ -134,7 +134,7 @@ func TestLogLinesOfServices(t *testing.T) {
 	}
 
 	p := newPlatform(t, "https://"+address["broker"])
-	p.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test does not check certificates
+	p.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 
 	p.Until("the broker", func() bool {
 		_, err := p.Try(http.MethodGet, "/v2/catalog", nil)
