@@ -56,7 +56,8 @@ export function navigation() {
 
 // sections returns the sections of the index with their first pages, for the top of each page.
 export function sections() {
-  const first = (items) => items[0].link ?? first(items[0].items)
+  const pages = (items) => items.flatMap((item) => item.items ? pages(item.items) : [item.link])
+  const first = (items) => pages(items).find((link) => link.startsWith('/'))
 
   return navigation().map(({ text, items }) => ({ text, link: first(items) })).filter(({ text }) => text !== 'Decisions')
 }

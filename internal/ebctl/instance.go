@@ -158,12 +158,12 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 		result.State = cmp.Or(process.State(operation.State), result.State)
 	}
 
-	return cmp.Or(failed, s.print(result, output.Fields{
+	return cmp.Or(failed, s.print(result, output.WithID{ID: result.InstanceID, Text: output.Fields{
 		{Name: "Instance", Value: result.InstanceID},
 		{Name: "Operation", Value: result.OperationID},
 		{Name: "State", Value: string(result.State)},
 		{Name: "Dashboard", Value: result.DashboardURL},
-	}))
+	}}))
 }
 
 // newChangeCommand completes a command that changes an existing instance and can wait for the operation. Errors of send get the
