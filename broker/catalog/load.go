@@ -50,6 +50,8 @@ type Catalog struct {
 	current atomic.Pointer[content]
 	// problem describes why the latest files could not be loaded. It is nil if they were loaded.
 	problem atomic.Pointer[Problem]
+	// required is the check of Require, or nil.
+	required func(plans []*Plan) error
 }
 
 // content is the immutable content of the files.
@@ -78,11 +80,23 @@ func Load(files fs.FS, options Options) (*Catalog, error) {
 // Reload reads the files again. If they are invalid, it returns all errors and leaves the catalog unchanged.
 func (c *Catalog) Reload(files fs.FS) error {
 	read, err := load(files, c.options)
+	if err == nil && c.required != nil {
+		err = c.required(read.plans)
+	}
+
 	if err == nil {
 		c.current.Store(read)
 	}
 
 	return err
+}
+
+// Require checks the plans with another part of the service, and the plans of each later reload: if the check fails, a reload leaves the
+// catalog unchanged. It must be called before the catalog is used, at most once.
+func (c *Catalog) Require(check func(plans []*Plan) error) error {
+	c.required = check
+
+	return check(c.Plans())
 }
 
 // load reads, checks and renders the files. It returns either the complete content or an error.

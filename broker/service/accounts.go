@@ -173,7 +173,7 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 	return s.connectCleanupHook(connected, config, stores, wake)
 }
 
-// loadRules reads the rules and compares them with the catalog.
+// loadRules reads the rules and compares them with the catalog, now and at each reload of the catalog.
 func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -185,12 +185,18 @@ func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
 		return accountpool.Rules{}, err
 	}
 
-	var known []accountpool.Plan
-	for _, plan := range plans.Plans() {
-		known = append(known, accountpool.Plan{Name: plan.Name, Regions: plan.Regions(), Offered: plan.Offered()})
-	}
+	return rules, plans.Require(func(plans []*catalog.Plan) error {
+		var known []accountpool.Plan
+		for _, plan := range plans {
+			known = append(known, accountpool.Plan{Name: plan.Name, Regions: plan.Regions(), Offered: plan.Offered()})
+		}
 
-	return rules, rules.Check(known)
+		if err := rules.Check(known); err != nil {
+			return fmt.Errorf("the rules of the account pool, which are read at the start: %w", err)
+		}
+
+		return nil
+	})
 }
 
 // sweepEvery is the interval at which the broker completes interrupted releases of accounts.
