@@ -154,9 +154,8 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 
 	r.clear(attempt)
 
-	// When a stage restarts, the steps before the one that waits or failed succeed again, and the timeline already has their
-	// successes. Repeating them would separate the attempts of the waiting step, which otherwise share one entry, however long an
-	// outage lasts.
+	// When a stage restarts, the steps before the waiting or failed one succeed again. The timeline already has these successes.
+	// Repeating them would split the attempts of the waiting step, which otherwise share one entry however long an outage lasts.
 	if outcome == Done && attempt.Number == 1 && r.restarted(attempt.Stage) {
 		r.report(attempt, outcome, message)
 
@@ -302,7 +301,7 @@ func (r *run[D]) report(attempt Attempt, outcome Outcome, message string) {
 	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, r.engine.clock.Now().Sub(attempt.Last))
 
 	end := r.endTrace
-	r.endTrace = func(Outcome, string) {} // the trace ends only once; a skipped step has none
+	r.endTrace = func(Outcome, string) {} // a span ends only once, and a skipped step has none
 	end(outcome, sanitize(message))
 }
 

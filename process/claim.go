@@ -11,8 +11,8 @@ import (
 // more than half of the workers.
 const reservedShare = 2
 
-// One in busyShare workers runs operations while requests are waiting. A waiting client notices each millisecond, and an
-// operation takes minutes.
+// While requests are waiting, only one in busyShare workers runs operations: a client notices every millisecond, whereas an
+// operation takes minutes anyway.
 const busyShare = 15
 
 // claimWork claims due operations for the free workers and starts them. Each call starts with a different kind, and alternates

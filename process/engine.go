@@ -28,8 +28,7 @@ type Config struct {
 	Poll time.Duration
 	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, excludes operations that were accepted earlier. Of these, the engine only finishes those that are
-	// being canceled.
+	// CreatedAfter, if set, excludes operations that were accepted earlier, except those that are being canceled.
 	CreatedAfter time.Time
 	// Component identifies this service. It is the component of a Problem whose error names none.
 	Component string
@@ -39,8 +38,8 @@ type Config struct {
 	Observer Observer
 	// Tracer traces attempts. It may be nil.
 	Tracer Tracer
-	// Busy reports whether requests wait for a processor of this replica. While they do, the engine uses only one in 15 of the
-	// workers, and at least one. Operations that already run continue. Busy must not block. It may be nil.
+	// Busy reports whether requests wait for a processor of this replica. While they do, the engine uses only one in 15 workers,
+	// and at least one. Running operations continue. Busy must not block. It may be nil.
 	Busy func() bool
 }
 
@@ -65,7 +64,7 @@ type Engine[D any] struct {
 	kinds     []string
 	// schedule is the order in which kinds are claimed. startDue rotates it on every call. Only the dispatcher uses it.
 	schedule []Due
-	// storeFailures counts the consecutive failed calls of the dispatcher to the store. storePause uses it.
+	// storeFailures counts consecutive failures of the dispatcher's calls to the store. storePause uses it.
 	storeFailures int
 	config        Config
 	clock         clock.WithTicker
@@ -150,10 +149,9 @@ func (e *Engine[D]) Wake() {
 	}
 }
 
-// Run claims and runs operations until the context ends. It then claims no more operations, gives running steps the grace period
-// to finish, and hands back the operations, so that other replicas resume them immediately. It returns once no step is running.
-// Run fails only at startup, if no process is registered for the kind of an unfinished operation. It tolerates a store that does
-// not respond.
+// Run claims and runs operations until the context ends. It then stops claiming, gives running steps the grace period to finish,
+// and hands back the operations, so that other replicas resume them immediately. It returns once no step is running. Run returns
+// an error only at startup, if an unfinished operation has a kind without a process. It tolerates a store that does not respond.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
@@ -229,7 +227,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 			continue
 		}
 
-		// While the store fails, only the pause determines the next call; wake-ups must not cause additional ones.
+		// While the store fails, only the pause determines the next call. Wake-ups must not cause additional calls.
 		if pause := e.storePause(); pause > 0 {
 			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 
@@ -290,8 +288,8 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// interruptLate interrupts the steps that are running after the grace period. It runs in a separate goroutine and measures the
-// period from the stop of the engine, because the dispatcher may be waiting for a claim at that time.
+// interruptLate interrupts the steps that are still running after the grace period. The period starts when the engine stops. A
+// separate goroutine measures it, because the dispatcher may be waiting for a claim at that time.
 func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
 	<-e.stopping
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// renewals is the number of renewals during the duration of a lease. After one failed renewal the next one is still in time. After
-// two in a row, the replica stops the runs.
+// renewals is the number of renewals within the duration of a lease. After one failed renewal, the next one is still in time.
+// After two in a row, the replica stops the runs.
 const renewals = 3
 
 // lease is an operation that a worker of this replica runs. The mutex of the Engine guards the fields that change.

@@ -12,8 +12,7 @@ import (
 type Observer interface {
 	// RunBegan reports that a worker started a run.
 	RunBegan(kind string)
-	// PickedUp reports how long an operation was due before a worker started it. It is not called for operations taken over
-	// from another replica.
+	// PickedUp reports how long an operation was due before a worker started it. Takeovers from another replica are not reported.
 	PickedUp(kind string, delay time.Duration)
 	// RunEnded reports that the run has ended and its worker is free.
 	RunEnded(kind string)
@@ -21,7 +20,7 @@ type Observer interface {
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
 	// Ended reports that an operation ended. It is called at most once for each operation, across all replicas.
 	Ended(record Record)
-	// ClaimFailed reports that the store returned an error while the engine looked for or claimed operations.
+	// ClaimFailed reports that the store returned an error when the engine searched for operations or claimed them.
 	ClaimFailed()
 	// LeaseLost reports that a run stopped because another replica has claimed its operation.
 	LeaseLost()

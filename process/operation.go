@@ -68,8 +68,8 @@ func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First
 // control the time.
 func (o Operation[D]) Now() time.Time { return o.now }
 
-// Message returns what the attempt shows in the timeline: the failure that is repeated or given up, the progress of a wait, or why there was
-// nothing to do. It is for tests of steps.
+// Message returns the message of the attempt in the timeline: the failure that is retried or given up, the progress of a wait, or
+// why there was nothing to do. It is for tests of steps.
 func (o Operation[D]) Message() string { return o.note.message }
 
 // Save stores Data and WaitingFor immediately, under the lease. Steps use it to store an intent before a call that creates
@@ -103,8 +103,8 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	return operation, interval, nil
 }
 
-// Noted returns the operation with a message for operators in the timeline entry of a step that is done. The message says why the
-// step had nothing to do.
+// Noted adds a message for operators to the timeline entry of a step that is done. The message says why the step had nothing to
+// do.
 func Noted[D any](operation Operation[D], message string) Operation[D] {
 	operation.note = note{message: message}
 

@@ -46,8 +46,8 @@ func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus
 	return s.run(ctx, operation, log)
 }
 
-// Action returns a step that calls the function do and is done if do returns nil. Users then see the description, or the previous
-// one if it is empty. Action suits steps that neither wait nor change the data of the operation.
+// Action returns a step that calls do and is done if do returns nil. Users then see the description, or the previous one if it is
+// empty. Action suits steps that neither wait nor change the data of the operation.
 func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
 	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		if err := do(ctx, operation); err != nil {
@@ -60,8 +60,7 @@ func Action[D any](name, description string, do func(ctx context.Context, operat
 	})
 }
 
-// Final returns the last step of a process, whose only work is the effect of the operation. The step shows the description to
-// users.
+// Final returns a last step whose only work is to set the effect of the operation. Users see the description.
 func Final[D any](name, description string, effect func(operation Operation[D]) Effect) Step[D] {
 	return StepFunc(name, func(_ context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		operation.Effect, operation.Description = effect(operation), description
@@ -111,7 +110,7 @@ type Condition[D any] struct {
 	// Text describes the condition to operators, as a phrase such as "not own_cluster".
 	Text string
 	// Holds reports whether the step runs. It is evaluated in every run of the stage and must only read the operation. Nil means
-	// always, or that the step itself checks the condition because it depends on the database.
+	// that the step always runs, or checks a condition that depends on the database itself.
 	Holds func(Operation[D]) bool
 	// Off reports that the configuration of the service turns the step off. Holds is then not evaluated.
 	Off bool
@@ -174,8 +173,8 @@ func (p Process[D]) StageNames() []string {
 // isUnnamed reports whether there is a condition without a text.
 func (c Condition[D]) isUnnamed() bool { return (c.Holds != nil || c.Off) && c.Text == "" }
 
-// Validate reports mistakes that would otherwise show only at run time: missing or duplicate names, empty stages, invalid
-// limits. NewEngine calls it for every process.
+// Validate reports mistakes that would otherwise show only at run time: missing or duplicate names, empty stages, invalid limits.
+// NewEngine calls it for every process.
 func (p Process[D]) Validate() error {
 	if p.Kind == "" {
 		return errors.New("the process has no kind")

@@ -82,8 +82,8 @@ func (p Process[D]) reusableStages(former Record) []string {
 	return names
 }
 
-// skippedSteps lists the skipped steps that a retry inherits: all of the reused stages, and those of the other stages that
-// operators may skip. Another step that gave up by itself runs again.
+// skippedSteps lists the skipped steps that a retry inherits: all steps of the reused stages, and in the other stages those that
+// operators may skip. A step that gave up without being skippable runs again.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 

@@ -32,8 +32,8 @@ type run[D any] struct {
 	// unreadable is Claimed.Unreadable. keepPayload makes writes keep the stored payload, because the run could not decode it.
 	unreadable  error
 	keepPayload bool
-	// stageEnded reports that a stage has ended since the last step. It is stored before the next step runs. If no step follows, it is
-	// stored with the end of the operation.
+	// stageEnded reports that a stage has ended since the last write. The end is stored before the next step runs. If no step
+	// follows, it is stored with the end of the operation.
 	stageEnded bool
 	// uncertain reports whether a write has failed. See errUncertain.
 	uncertain bool

@@ -10,8 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// The calls that follow the creation of the account run even if the replica has lost its lease, because another replica may not know
-// about the account. If they fail, they are repeated: nobody retries the step of a replica without a lease.
+// Once the account exists, the remaining calls run even if the replica loses its lease, because another replica may not know
+// about the account. createAccess repeats them after errors itself: the engine does not retry the step of a replica without a
+// lease.
 const (
 	cleanupTimeout = 20 * time.Second
 	cleanupPause   = time.Second
@@ -47,7 +48,7 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 
-	// A failed call may have created an account too.
+	// A failed call may also have created an account.
 	lookup := repeat(ctx, func(ctx context.Context) (err error) {
 		wanted, err = s.bindings.WantsBinding(ctx, binding.ID)
 
@@ -81,7 +82,8 @@ func (s createAccess) undo(ctx context.Context, operation Operation) error {
 	return errRemoved()
 }
 
-// repeat calls the function until it succeeds, fails with an error that no retry mends, or the context ends. It returns the last error.
+// repeat calls the function until it succeeds, fails with an error that is not retryable, or the context ends. It returns the
+// last error.
 func repeat(ctx context.Context, call func(context.Context) error) error {
 	var last error
 
@@ -94,7 +96,7 @@ func repeat(ctx context.Context, call func(context.Context) error) error {
 	return last
 }
 
-// errRemoved returns the permanent error with which the operation of a removed binding fails.
+// errRemoved returns the permanent error that fails the operation of a removed binding.
 func errRemoved() error {
 	return failure.New(failure.Permanent, "the binding or its instance was removed before the access was ready").
 		WithReason(failure.ReasonConflict, failure.ComponentBroker)

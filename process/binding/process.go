@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Limit is the maximum duration of creating or removing a binding. It exceeds the sum of the retry
-// windows of the stages, each of which is at most one hour.
+// Limit is the maximum duration of creating or removing a binding. It exceeds the sum of the stages' retry windows, each of which
+// is at most one hour.
 const Limit = 3 * time.Hour
 
 // Operation is the input and the result of the steps.
@@ -45,8 +45,8 @@ type Options struct {
 	Bindings Bindings
 }
 
-// Bind returns the process that creates access. A client is waiting for the result, so failures are retried quickly and only for
-// ten minutes.
+// Bind returns the process that creates access. A client is waiting for the result, so retries are frequent and end after ten
+// minutes.
 func Bind(options Options) process.Process[environment.Data] {
 	return process.Process[environment.Data]{
 		Kind:  environment.KindBind,

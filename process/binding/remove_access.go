@@ -47,7 +47,7 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 		})
 }
 
-// runtimeGone reports whether the instance is gone, or now has a runtime other than the one with the account. A suspension removes
+// runtimeGone reports whether the instance is gone, or has another runtime than the one with the account. A suspension removes
 // the runtime with all its accounts.
 func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
 	instance, err := bindings.Find(ctx, binding.InstanceID)

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkExpected fails the test unless the run without faults ended as the scenario expects. The other runs are compared with this
-// run, so a scenario that always fails would pass without this check.
+// checkExpected fails the test unless the run without faults ended as the scenario expects. All other runs are only compared with
+// this run, so without this check a scenario that always fails would pass.
 func (s Scenario[D]) checkExpected(t *testing.T, got outcome) {
 	t.Helper()
 

@@ -62,7 +62,7 @@ func name(plan []Fault) string {
 // faults counts the calls of all replicas in a run and injects the planned faults. All proxies of the run share it.
 type faults struct {
 	plan []Fault
-	// every, if not 0, injects a fault that random selects into one in so many calls.
+	// every, if not 0, injects a fault into one in every calls on average. random selects the calls.
 	every  int
 	random *rand.Rand
 

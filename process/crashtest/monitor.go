@@ -29,13 +29,14 @@ type observation struct {
 	ran map[string][]string
 	// holder is the proxy of the replica with the lease, or nil.
 	holder *Proxy
-	// late is a write that released the operation, but is not reported yet although the next claim is. Nil if there is none.
+	// late is a write that released the operation, but whose report arrives after the report of the next claim. Nil if there is
+	// none.
 	late *lateWrite
 	// takeovers counts the claims of an expired lease.
 	takeovers int
 }
 
-// lateWrite identifies a write by the fence and the replica.
+// lateWrite identifies a write by its fence and its replica.
 type lateWrite struct {
 	fence int64
 	by    *Proxy
@@ -43,7 +44,7 @@ type lateWrite struct {
 
 func newMonitor() *monitor { return &monitor{operations: map[string]*observation{}} }
 
-// of returns the observation of the operation, and creates an empty one if there is none. The caller holds the mutex.
+// of returns the observation of the operation, and adds one if there is none. The caller holds the mutex.
 func (m *monitor) of(operationID string) *observation {
 	observed, ok := m.operations[operationID]
 	if !ok {
@@ -72,7 +73,7 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 			m.violated("%s was claimed with fence %d after %d", work.Record.Kind, work.Record.Lease.Fence, operation.fence)
 		}
 
-		// Two replicas can act at the same instant: the one that has released the operation may report its write after this claim.
+		// Two replicas can act at the same instant: the one that released the operation may report its write after this claim.
 		if operation.holder != nil && work.TakenFrom == "" && operation.late == nil {
 			operation.late = &lateWrite{fence: operation.fence, by: operation.holder}
 		} else if (operation.holder != nil) != (work.TakenFrom != "") {
@@ -150,7 +151,7 @@ func (m *monitor) began(operation process.Record, stage, step string) {
 	}
 }
 
-// observed is a step that reports its runs to the monitor.
+// observed wraps a step and reports its runs to the monitor.
 type observed[D any] struct {
 	process.Step[D]
 

@@ -32,7 +32,7 @@ type ended struct {
 	Data           string
 }
 
-// runOnce runs the scenario once, and injects the faults.
+// runOnce runs the scenario once with the given faults.
 func runOnce[D any](t *testing.T, scenario Scenario[D], faults *faults) (result outcome) {
 	t.Helper()
 
@@ -157,7 +157,7 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// endedOperation returns the part of an ended operation that is compared. It replaces random texts in the data.
+// endedOperation returns the part of an ended operation that runs are compared by. It replaces random texts in the data.
 func (r *Run[D]) endedOperation(record process.Record) ended {
 	data := ""
 	if !r.env.AnyData {
@@ -176,7 +176,7 @@ func (r *Run[D]) endedOperation(record process.Record) ended {
 	}
 }
 
-// skipped returns the skipped steps that every run must have.
+// skipped returns the skipped steps, without those that the scenario may skip.
 func (r *Run[D]) skipped(record process.Record) []string {
 	var steps []string
 

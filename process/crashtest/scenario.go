@@ -18,8 +18,8 @@ type Scenario[D any] struct {
 	Name string
 	// Kind is the kind of the process under test.
 	Kind string
-	// UndoneByCaller names the calls that arrive too late if their replica is frozen, and whose effect that replica then undoes. Nobody
-	// undoes it if a second fault kills the replica, so no run combines these two faults.
+	// UndoneByCaller names calls that take effect too late if their replica is frozen, so that this replica must undo the effect
+	// itself. If a second fault kills the replica, the effect stays; no run therefore combines these two faults.
 	UndoneByCaller []string
 	// Expected is how the run without faults must end, in YAML: the states of the operations that Script returns, and the state of the
 	// upstreams without empty fields. If it is wrong, the test prints the outcome of that run.
@@ -39,7 +39,7 @@ type Env[D any] struct {
 	// AnyData excludes the data of the operations from the comparison, for scenarios whose data depends on the time of the
 	// fault.
 	AnyData bool
-	// MaySkip names steps that a run may record as not completed, because the fault has left something that they cannot remove.
+	// MaySkip names steps that a run may record as not completed, because the fault left something that they cannot remove.
 	MaySkip []string
 	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
@@ -57,7 +57,7 @@ func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 	Sample(t, 1, scenarios...)
 }
 
-// Sample runs every scenario once for every nth of the possible faults. Use it where Matrix takes too long.
+// Sample runs every scenario with every nth possible fault. Use it where Matrix takes too long.
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -88,8 +88,9 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 	})
 }
 
-// Storm runs the scenario once, with a fault in one of so many calls on average. The seed selects the faults, but the order of concurrent
-// calls also varies. The run must end as Expected says. It suits scenarios that are too long to run once for each fault.
+// Storm runs the scenario once and injects a fault into one in every calls on average. The seed selects the faults, but the order
+// of concurrent calls also varies. The run must end as Expected says. Storm suits scenarios that are too long to run once for
+// each fault.
 func Storm[D any](t *testing.T, seed uint64, every int, scenario Scenario[D]) {
 	t.Helper()
 
@@ -112,7 +113,7 @@ func Storm[D any](t *testing.T, seed uint64, every int, scenario Scenario[D]) {
 	})
 }
 
-// each runs every scenario without faults, and then with the plans that the function plan derives from the possible faults.
+// each runs every scenario without faults, and then with the plans that plan derives from the possible faults.
 func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fault) [][]Fault) {
 	t.Helper()
 
@@ -124,7 +125,8 @@ func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fau
 	}
 }
 
-// isBeyondRepair reports whether the faults can freeze a replica during a call that only this replica undoes, and kill it.
+// isBeyondRepair reports whether the plan freezes a replica during a call that only this replica can undo, and also kills a
+// replica.
 func (s Scenario[D]) isBeyondRepair(plan []Fault) bool {
 	freezes := slices.ContainsFunc(plan, func(fault Fault) bool { return fault.Mode == Freezes && slices.Contains(s.UndoneByCaller, fault.Name) })
 	kills := slices.ContainsFunc(plan, func(fault Fault) bool { return fault.Mode == DiesBefore || fault.Mode == DiesAfter })
@@ -135,9 +137,9 @@ func (s Scenario[D]) isBeyondRepair(plan []Fault) bool {
 // attempts is the maximum number of runs with one plan.
 const attempts = 3
 
-// all runs the scenario with each plan. Concurrent events have no fixed order, so a run may have fewer points than the first
-// run and miss its fault; it is then repeated. At least three quarters of the plans must inject a fault. Otherwise the test fails,
-// because it would test too little.
+// all runs the scenario with each plan. Concurrent events have no fixed order, so a run may make fewer calls than the first run
+// and miss its fault; it is then repeated. The test fails if fewer than three quarters of the plans inject a fault, because it
+// would test too little.
 func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
 	t.Helper()
 

@@ -52,7 +52,7 @@ func attemptGaps(timeline []process.Entry) []string {
 
 	next := map[string]int{}
 	seen := map[string]bool{}
-	left := map[string]bool{} // stages that were followed by another stage
+	left := map[string]bool{} // stages that the operation has left
 
 	for i, entry := range timeline {
 		if entry.Step == "" {

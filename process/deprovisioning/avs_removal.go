@@ -13,13 +13,13 @@ import (
 // avsInterval is the pause between two attempts to remove an evaluation.
 const avsInterval = 10 * time.Second
 
-// AvS removes evaluations. Remove can be repeated.
+// AvS removes evaluations. Remove is idempotent.
 type AvS interface {
 	Remove(ctx context.Context, id, planName string, internal bool) error
 }
 
-// removeEvaluations removes the evaluations of the instance from AvS. An evaluation whose ID never arrived cannot be removed: its record
-// becomes left over.
+// removeEvaluations removes the evaluations of the instance from AvS. It cannot remove an evaluation whose ID never arrived, and
+// records that one as left over.
 type removeEvaluations struct {
 	// client is nil if AvS is switched off. Evaluations then stay and are recorded as left over.
 	client  AvS
@@ -41,7 +41,7 @@ func (s removeEvaluations) Run(ctx context.Context, operation Operation, log log
 	for _, object := range objects {
 		var pause time.Duration
 
-		// A removal that succeeds keeps what an earlier one has noted in the operation.
+		// A successful removal must not drop the note of an earlier removal in this step.
 		if after, pause, err = s.remove(ctx, after, object, log); err != nil {
 			return operation, 0, err
 		}
@@ -52,14 +52,14 @@ func (s removeEvaluations) Run(ctx context.Context, operation Operation, log log
 	return after, wait, nil
 }
 
-// remove removes an object with its record.
+// remove removes an object from AvS, and then its record.
 func (s removeEvaluations) remove(ctx context.Context, operation Operation, object environment.OutsideObject, log logrus.FieldLogger,
 ) (Operation, time.Duration, error) {
 	evaluation := object.Kind == environment.KindInternalEvaluation || object.Kind == environment.KindExternalEvaluation
 
 	switch {
 	case object.Kind == environment.KindMaintenance(environment.KindInternalEvaluation),
-		object.Kind == environment.KindMaintenance(environment.KindExternalEvaluation): // ends with the evaluation
+		object.Kind == environment.KindMaintenance(environment.KindExternalEvaluation): // AvS removes it together with the evaluation
 		return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
 	case !evaluation || object.Key == "":
 		return cleanup{objects: s.objects, object: object, interval: avsInterval, off: true, cause: failure.New(failure.Permanent,

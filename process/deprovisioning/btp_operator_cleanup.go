@@ -14,21 +14,22 @@ import (
 // btpInterval is the pause between two attempts to remove the service instances of a runtime.
 const btpInterval = 10 * time.Second
 
-// Runtimes calls the runtimes of instances. RemoveServiceInstances removes what the SAP BTP service operator has created, and returns
-// how many objects are left. It can be repeated. With abandon, it does not wait for the operator.
+// Runtimes calls the runtimes of instances. RemoveServiceInstances removes the objects that the SAP BTP service operator manages,
+// and returns how many are left. It is idempotent. With abandon, it does not wait for the operator.
 type Runtimes interface {
 	RemoveServiceInstances(ctx context.Context, instance environment.Instance, abandon bool) (left int, err error)
 }
 
-// cleanBTP removes the service instances and bindings in the runtime before the runtime is removed. Otherwise they would stay in Service
-// Manager, where they can cost money and prevent that the subaccount is deleted.
+// cleanBTP removes the service instances and bindings in the runtime before the runtime is removed. Otherwise they would stay in
+// Service Manager, where they can cost money and block the deletion of the subaccount.
 type cleanBTP struct{ runtimes Runtimes }
 
 // Name implements process.Step.
 func (cleanBTP) Name() string { return "BTPOperator_Cleanup" }
 
-// Run implements process.Step. If the subaccount was deleted, Service Manager has nothing left, and the operator cannot log in any more:
-// the step then does not wait for the operator. Otherwise it waits for cleanupWindow before it does the same.
+// Run implements process.Step. It waits for the SAP BTP service operator until cleanupWindow has passed, and then abandons the
+// objects. If the subaccount was deleted, Run abandons them immediately: Service Manager has nothing left, and the operator can
+// no longer log in.
 func (s cleanBTP) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
 
@@ -58,8 +59,9 @@ func (s cleanBTP) Run(ctx context.Context, operation Operation, log logrus.Field
 	return given, 0, nil
 }
 
-// hasServices reports whether the operation removes the service instances of a runtime: a suspension, or the deletion of an instance
-// whose subaccount was deleted. Other deletions leave them to the user, whose data they contain.
+// hasServices reports whether operations of the kind remove the service instances in the runtime: a suspension does, and so does
+// the deletion of an instance whose subaccount was deleted. Other deletions leave them to the user, because they contain the
+// user's data.
 func hasServices(kind string) func(operation Operation) bool {
 	return func(operation Operation) bool {
 		instance := operation.Data.Instance

@@ -12,11 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// stepCheckRemoval is the name of the step checkRuntimeRemoval.
 const stepCheckRemoval = "Check_Runtime_Removal"
 
-// checkRuntimeRemoval waits until the Provisioner has removed the runtime. If an operator has skipped the request for the
-// removal, the step does not wait: it reports that the runtime may be left over.
+// checkRuntimeRemoval waits until the Provisioner has removed the runtime. If an operator has skipped the removal request, the
+// step does not wait and reports that the runtime may be left over.
 func checkRuntimeRemoval(waiter provisionerwait.Waiter, leftOver leftOverFunc) Step {
 	return process.StepFunc(stepCheckRemoval,
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

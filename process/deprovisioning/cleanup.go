@@ -11,12 +11,12 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// cleanupWindow is how long the removal of an object from another system is repeated. It must not hold up the removal of the
-// cluster, which costs money.
+// cleanupWindow is how long a step retries to remove an object from another system. It is short, because the cluster costs money
+// until a later step removes it.
 const cleanupWindow = 5 * time.Minute
 
 // Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease.
-// Errors are of package failure.
+// Errors carry a failure.Kind.
 type Objects interface {
 	// FindObject returns the object of the instance, or an object without a state if there is none.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
@@ -33,14 +33,14 @@ type cleanup struct {
 	objects Objects
 	object  environment.OutsideObject
 	cause   error
-	// interval is the pause before the next attempt, unless the system asks for another one.
+	// interval is the pause before the next attempt, unless the system requests another one.
 	interval time.Duration
 	// off reports that the system is switched off.
 	off bool
 }
 
-// retry repeats a removal, whatever its error: a creation that began before the removal may have interfered. After the window, and at
-// once if the system is switched off, it records the object as left over, and the operation continues.
+// retry runs the step again after any error, because a creation that began before the removal may have interfered. After the
+// window, or immediately if the system is switched off, retry records the object as left over, and the operation continues.
 func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	window := cleanupWindow
 	if c.off {

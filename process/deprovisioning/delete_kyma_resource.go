@@ -14,11 +14,11 @@ import (
 // kymaInterval is the pause between two attempts to remove an object of Lifecycle Manager.
 const kymaInterval = 10 * time.Second
 
-// LifecycleManager deletes the objects of runtimes in the control plane. Both calls can be repeated.
+// LifecycleManager deletes the objects of runtimes in the control plane. Both calls are idempotent.
 type LifecycleManager interface {
 	// Delete deletes an object. It succeeds if the object does not exist.
 	Delete(ctx context.Context, ref lifecyclemanager.Ref) error
-	// Status returns the status of the Kyma resource. If it does not exist, the error is failure.NotFound.
+	// Status returns the status of the Kyma resource, or an error of kind failure.NotFound if the resource does not exist.
 	Status(ctx context.Context, kyma lifecyclemanager.Ref) (lifecyclemanager.Status, error)
 }
 
@@ -30,8 +30,8 @@ type kymaObject struct {
 	kind    string
 }
 
-// removal starts or continues the removal of the object: it calls remove, unless there is no object. Whatever fails is repeated for
-// cleanupWindow; after that, the object is left over.
+// removal starts or continues the removal of the object: it calls remove, unless there is no object. After an error, the step
+// runs again for cleanupWindow; then the object is recorded as left over.
 func (k kymaObject) removal(ctx context.Context, operation Operation, log logrus.FieldLogger,
 	remove func(object environment.OutsideObject, ref lifecyclemanager.Ref) error,
 ) (Operation, time.Duration, error) {
@@ -88,7 +88,7 @@ func (checkKymaDeleted) Name() string { return "Check_Kyma_Resource_Deleted" }
 // Run implements process.Step.
 func (s checkKymaDeleted) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, s.kind)
-	if err != nil || object.State == environment.OutsideLeftOver { // the deletion was given up
+	if err != nil || object.State == environment.OutsideLeftOver { // the deletion was abandoned
 		return operation, 0, err
 	}
 
@@ -107,8 +107,9 @@ func (s checkKymaDeleted) Run(ctx context.Context, operation Operation, log logr
 	})
 }
 
-// deleteKubeconfig deletes the Secret with the kubeconfig of the runtime. It runs after the runtime was removed, because Lifecycle Manager
-// needs the kubeconfig to remove its modules. Without the Secret, it gives up a Kyma resource that is being deleted.
+// deleteKubeconfig deletes the Secret with the kubeconfig of the runtime. It runs after the runtime was removed, because
+// Lifecycle Manager needs the kubeconfig to remove its modules. Once the Secret is gone, Lifecycle Manager no longer waits for
+// the modules of a Kyma resource that is being deleted.
 type deleteKubeconfig struct{ kymaObject }
 
 // Name implements process.Step.
@@ -117,7 +118,8 @@ func (deleteKubeconfig) Name() string { return "Delete_Kubeconfig" }
 // Run implements process.Step.
 func (s deleteKubeconfig) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	return s.removal(ctx, operation, log, func(object environment.OutsideObject, ref lifecyclemanager.Ref) error {
-		// A restoration that begins after the object is recorded as removed does nothing, and one that has begun is visible now.
+		// A restoration of the Secret that starts after the record was removed does nothing. A restoration that started earlier
+		// is visible here.
 		present, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, s.kind)
 		if err != nil {
 			return err

@@ -2,7 +2,7 @@
 // suspends an instance by removing only its runtime. Each step has its own file and its own stage, and process.go orders the
 // steps.
 //
-// A removal leaves no runtime behind, even if the provisioning was interrupted between sending the order and storing the result.
-// The removal then repeats the order under the same idempotency key to find the ID of the runtime. Kyma Provisioner has no
-// idempotency keys, so an operator has to look for the runtime in this case.
+// A removal leaves no runtime behind, even if the provisioning was interrupted between sending the order and storing the result:
+// the removal repeats the order under the same idempotency key to find the ID of the runtime. Kyma Provisioner has no idempotency
+// keys, so there an operator has to look for the runtime.
 package deprovisioning

@@ -13,14 +13,14 @@ import (
 // edpInterval is the pause between two attempts to remove a subaccount.
 const edpInterval = 10 * time.Second
 
-// EDP removes subaccounts from the Event Data Platform. Deregister can be repeated.
+// EDP removes subaccounts from the Event Data Platform. Deregister is idempotent.
 type EDP interface {
 	Deregister(ctx context.Context, subaccount string) error
 }
 
-// deregisterEDP removes the subaccount from EDP with its last instance. It marks the record first and then looks for other
-// instances. Of two instances that are removed at the same time, at least the later one sees the mark of the other and removes the
-// subaccount; a new instance sees the mark and waits.
+// deregisterEDP removes the subaccount from EDP with its last instance. It first marks its own record and then looks for other
+// instances. If two instances are removed at the same time, at least the later one sees the mark of the other and removes the
+// subaccount. A new instance sees the mark and waits.
 type deregisterEDP struct {
 	// client is nil if EDP is switched off. A registration then stays and is recorded as left over.
 	client  EDP

@@ -12,13 +12,13 @@ import (
 // iasInterval is the pause between two attempts to remove a service provider.
 const iasInterval = 5 * time.Second
 
-// IAS removes the service providers of instances from Identity Authentication. Remove can be repeated.
+// IAS removes the service providers of instances from Identity Authentication. Remove is idempotent.
 type IAS interface {
 	Remove(ctx context.Context, instanceID string) error
 }
 
-// deregisterIAS removes the service provider that the Kyma Environment Broker registered for the Grafana of the instance. There is a
-// record only if an earlier removal was given up, because this broker creates no service providers.
+// deregisterIAS removes the service provider that the Kyma Environment Broker registered for the Grafana of the instance. This
+// broker creates no service providers, so a record exists only after an earlier removal was abandoned.
 type deregisterIAS struct {
 	client  IAS
 	objects Objects

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// notCompleted returns the steps that the operation has skipped or given up and that may have left something.
+// notCompleted returns the steps that were skipped or abandoned and may have left something behind.
 func notCompleted(operation Operation) []string {
 	var steps []string
 
@@ -25,8 +25,8 @@ func notCompleted(operation Operation) []string {
 	return steps
 }
 
-// leavingNothing returns the steps that a cleanup does not repeat. The sweep of the account pool completes the release of the account,
-// and knows whether a new instance uses the account. The others need the runtime, which the operation has removed.
+// leavingNothing returns the steps that a cleanup need not repeat. The sweep of the account pool completes the release of the
+// account, because it knows whether a new instance uses the account. cleanBTP needs the runtime, which no longer exists.
 func leavingNothing() []string {
 	return []string{
 		stepRelease,
@@ -34,8 +34,8 @@ func leavingNothing() []string {
 	}
 }
 
-// runtimeNotRemoved returns the steps of a suspension that may have left the runtime. The deletion of the instance repeats the other
-// steps.
+// runtimeNotRemoved returns the steps of a suspension that may have left the runtime behind. The deletion of the instance repeats
+// all other steps.
 func runtimeNotRemoved(operation Operation) []string {
 	return slices.DeleteFunc(notCompleted(operation), func(step string) bool { return !ofRuntime(step) })
 }
@@ -73,8 +73,8 @@ func StepsFor(objects []environment.OutsideObject) []string {
 	return steps
 }
 
-// FinishedStages returns the stages that a cleanup of the steps does not run. A step that waits for the result of a request runs with
-// the step that sends the request.
+// FinishedStages returns the stages that a cleanup skips because they contain none of the steps. A step that waits for the result
+// of a request runs together with the step that sends the request.
 func FinishedStages(cleanup process.Process[environment.Data], steps []string) []string {
 	run := map[string]bool{cleanup.Stages[len(cleanup.Stages)-1].Name: true}
 
@@ -98,7 +98,7 @@ func FinishedStages(cleanup process.Process[environment.Data], steps []string) [
 	return finished
 }
 
-// removeLeftover ends a cleanup.
+// removeLeftover records the result of a cleanup.
 func removeLeftover(instances Instances) Step {
 	return process.StepFunc("Remove_Instance", func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 		left := notCompleted(operation)

@@ -17,15 +17,15 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner removes runtimes. OrderRuntime repeats an earlier order under its idempotency key, to learn the ID of a runtime whose
-// ID never reached the broker.
+// Provisioner removes runtimes. OrderRuntime repeats an earlier order under its idempotency key, to find out the ID of a runtime
+// whose ID never reached the broker.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlierSecrets ...string) (provisionerclient.Operation, error)
 	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Instances records and removes instances.
+// Instances records the removal of runtimes and instances.
 type Instances interface {
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
@@ -34,12 +34,12 @@ type Instances interface {
 	// Suspend records that an instance no longer has a runtime. If change is not nil, the same write also records the change. If steps
 	// were not completed, the runtime becomes a leftover.
 	Suspend(by process.Record, instance environment.Instance, change *environment.Update, notCompleted []string) process.Effect
-	// Cleaned records the result of a cleanup. The leftover is gone if all steps were completed.
+	// Cleaned records the result of a cleanup. If all steps were completed, the leftover disappears.
 	Cleaned(by process.Record, notCompleted []string) process.Effect
 }
 
 // Provisionings finds the operation that ordered an instance's runtime. LastProvisioning returns the data of the newest operation
-// that may have ordered it, or the zero value if there is none.
+// that may have ordered the runtime, or the zero value if there is none.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }
@@ -103,9 +103,10 @@ func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }
 
-// Cleanup returns the process that runs the steps of a leftover again. Its operations begin with finished stages: see FinishedStages.
+// Cleanup returns the process that repeats the steps of a leftover. Its operations start with the stages of FinishedStages
+// already finished.
 func Cleanup(options Options) process.Process[environment.Data] {
-	options.LeftOver = nil // the leftover has been counted
+	options.LeftOver = nil // the removal has already counted the leftover
 
 	return removing(environment.KindCleanup, options, removeLeftover(options.Instances))
 }

@@ -17,18 +17,17 @@ import (
 const (
 	// deregisterInterval is the pause between two requests for the removal of a cluster.
 	deregisterInterval = 15 * time.Second
-	// deregisteringInterval is the pause between two requests for the status of the removal, and deregisteringErrorInterval the pause
-	// after a request that has failed.
+	// deregisteringInterval is the pause between two requests for the status of the removal. After a failed request, the pause is
+	// deregisteringErrorInterval.
 	deregisteringInterval      = 30 * time.Second
 	deregisteringErrorInterval = time.Minute
-	// deregistrationLimit is how long the operation waits for the Reconciler. Afterwards it removes the runtime all the same.
+	// deregistrationLimit is how long the operation waits for the Reconciler. It then continues with the removal of the runtime.
 	deregistrationLimit = 90 * time.Minute
 )
 
-// stepDeregister is the name of the step deregisterCluster.
 const stepDeregister = "Deregister_Cluster"
 
-// Reconciler removes Kyma from runtimes. Both calls can be repeated.
+// Reconciler removes Kyma from runtimes. Both calls are idempotent.
 type Reconciler interface {
 	Remove(ctx context.Context, runtimeID string) (reconciler.State, error)
 	Find(ctx context.Context, runtimeID string, version int64) (reconciler.State, error)

@@ -10,24 +10,23 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The step releaseSubscription retries for releaseWindow. Afterwards the deletion continues: the job that sweeps the account pool
+// The step releaseSubscription retries for releaseWindow. Then the deletion continues, and the sweep of the account pool
 // completes the release.
 const (
 	releaseInterval = 10 * time.Second
 	releaseWindow   = 5 * time.Minute
 )
 
-// stepRelease is the name of the step releaseSubscription.
 const stepRelease = "Release_Subscription"
 
-// Accounts takes back the cloud accounts of deleted instances; accountpool.Instances implements it.
+// Accounts takes back the cloud accounts of deleted instances. accountpool.Instances implements it.
 type Accounts interface {
-	// Release gives back the account of the instance. It succeeds if the instance uses none.
+	// Release returns the account of the instance to the pool. It succeeds if the instance uses none.
 	Release(ctx context.Context, instance environment.Instance) error
 }
 
-// releaseSubscription gives the account of the instance back to the account pool. The last instance of the tenant in an account
-// marks it as dirty.
+// releaseSubscription returns the account of the instance to the account pool. If the instance is the tenant's last one in the
+// account, the account is marked as dirty.
 func releaseSubscription(accounts Accounts) Step {
 	return process.StepFunc(stepRelease,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -13,9 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// unknownWindow is how long removeRuntime repeats the request for a runtime that the Provisioner does not know. The Provisioner
-// may know the runtime again soon, for example if its database is being restored or if the broker is being connected to another
-// Provisioner.
+// unknownWindow is how long removeRuntime retries if the Provisioner does not know the runtime. The Provisioner may know it again
+// soon, for example while its database is being restored or the broker is being connected to another Provisioner.
 const unknownWindow = 5 * time.Minute
 
 // removeRuntime requests the removal of the runtime from the Provisioner. The ID of the operation is the idempotency key of the
@@ -33,7 +32,6 @@ type removeRuntime struct {
 	leftOver    leftOverFunc
 }
 
-// stepRemoveRuntime is the name of the step removeRuntime.
 const stepRemoveRuntime = "Remove_Runtime"
 
 // Name implements process.Step.
@@ -110,9 +108,9 @@ func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operati
 }
 
 // findRuntime returns the ID of a runtime that was ordered but whose ID never reached the broker, or "" if there is no such
-// runtime. It repeats the order under its idempotency key. Afterwards exactly one runtime has this key, or none if the
-// Provisioner rejects the order. Kyma Provisioner has no idempotency keys, so its rejection does not prove that no runtime
-// exists, and an operator has to look.
+// runtime. It repeats the order under its idempotency key, so that exactly one runtime has this key, or none if the Provisioner
+// rejects the order. Kyma Provisioner has no idempotency keys: its rejection does not prove that no runtime exists, so an
+// operator has to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
-// ApplyConfiguration returns the step that sends the Reconciler the changed configuration of Kyma. Data is stored before, because a
-// repeated step must send, and the operation must record, the version that it has chosen.
+// ApplyConfiguration returns the step that sends the changed configuration of Kyma to the Reconciler. It stores Data first,
+// because a repeated step must send the same version again, and the operation must record that version.
 func ApplyConfiguration(name string, reconciler reconciling.Reconciler) Step {
 	return process.StepFunc(name,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

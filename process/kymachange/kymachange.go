@@ -1,4 +1,4 @@
-// Package kymachange contains the steps that the processes update and upgradekyma share: both send another Kyma for an existing
+// Package kymachange contains the steps that the processes update and upgradekyma share. Both send a changed Kyma for an existing
 // runtime to its installer. Each step has its own file.
 package kymachange
 
@@ -17,7 +17,8 @@ type Step = process.Step[environment.Data]
 
 // Kyma decides which Kyma the runtime of an instance gets.
 type Kyma interface {
-	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
+	// Complete returns the Kyma of the instance with its installation and its version, which Complete chooses unless it is set.
+	// Without Kyma, it returns nil.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 	// Overrides returns the completed Kyma of the instance with the values that operators have set.
 	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)

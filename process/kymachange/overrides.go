@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Overrides returns the step that reads the values of Kyma that operators have set. They can be secret, so they are never stored: the
-// order must follow in the same stage, and a repeated stage reads them again.
+// Overrides returns the step that reads the values that operators have set for Kyma. They can be secret, so they are never
+// stored. The order must therefore follow in the same stage, and a repeated stage reads them again.
 func Overrides(kyma Kyma) Step {
 	return process.StepFunc("Overrides_From_Secrets_And_Config_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
@@ -24,7 +24,7 @@ func Overrides(kyma Kyma) Step {
 				return operation, 0, err
 			}
 
-			// Upgrades set the tenant's credentials before this step. They replace operators' values with the same keys.
+			// In upgrades, an earlier step has set the tenant's credentials, which replace operators' values with the same keys.
 			changed.Request.Cluster.Kyma = overridden
 			changed.OverrideServiceManager()
 

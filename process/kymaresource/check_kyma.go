@@ -15,8 +15,8 @@ import (
 // checkInterval is the pause between two reads of the status.
 const checkInterval = 10 * time.Second
 
-// CheckKyma returns the step that waits until Lifecycle Manager has installed Kyma. Lifecycle Manager repeats what failed, so the step
-// waits also in the state Error. The step has nothing to do if Apply_Kyma was skipped.
+// CheckKyma returns the step that waits until Lifecycle Manager has installed Kyma. Lifecycle Manager retries by itself, so the
+// step also waits in the state Error. If Apply_Kyma was skipped, the step has nothing to do.
 func CheckKyma(options Options) Step {
 	return process.StepFunc("Check_Kyma_Resource",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -11,19 +11,19 @@ import (
 // Page is the maximum number of records that RestoreAbandoned reads at once.
 const Page = 100
 
-// Abandoned finds evaluations that upgrades have left in maintenance, because they failed or were canceled.
+// Abandoned finds evaluations that failed or canceled upgrades have left in maintenance.
 type Abandoned interface {
 	// Abandoned returns at most limit records of instances that follow the given one, sorted by instance.
 	Abandoned(ctx context.Context, after string, limit int) ([]environment.OutsideObject, error)
 	// OfInstance returns all objects of the instance.
 	OfInstance(ctx context.Context, instanceID string) ([]environment.OutsideObject, error)
-	// Drop removes a record, unless another upgrade has begun.
+	// Drop removes a record, unless another upgrade has started.
 	Drop(ctx context.Context, object environment.OutsideObject) error
 }
 
-// RestoreAbandoned restores the states of evaluations that upgrades have left in maintenance. It continues with the next evaluation after
-// an error, and returns the joined errors. Any number of replicas can call it at the same time. If an upgrade begins meanwhile, its
-// evaluation may be restored early; AvS can then send alerts about the upgrade.
+// RestoreAbandoned restores the states of evaluations that upgrades have left in maintenance. After an error it continues with
+// the next evaluation, and it returns the joined errors. Any number of replicas can call it at the same time. If another upgrade
+// starts during the call, its evaluation may be restored too early, and AvS can send alerts about the upgrade.
 func (m Maintenance) RestoreAbandoned(ctx context.Context, abandoned Abandoned) error {
 	var failed []error
 

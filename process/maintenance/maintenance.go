@@ -9,14 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// AvS reads evaluations and sets their states. Both calls can be repeated.
+// AvS reads evaluations and sets their states. Both calls are idempotent.
 type AvS interface {
 	Find(ctx context.Context, id string) (avs.Evaluation, error)
 	SetLifecycle(ctx context.Context, id string, lifecycle avs.Lifecycle) error
 }
 
-// Objects records the objects of instances in other systems. The writes fail if the operation has lost its lease. Errors are of package
-// failure.
+// Objects records the objects of instances in other systems. Writes fail if the operation has lost its lease. Errors carry a
+// failure.Kind.
 type Objects interface {
 	// ObjectsIn returns the objects of the instance in the system.
 	ObjectsIn(ctx context.Context, instanceID, system string) ([]environment.OutsideObject, error)
@@ -24,16 +24,17 @@ type Objects interface {
 	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 }
 
-// Maintenance sets the evaluations of instances into maintenance. Its errors are of package failure; after an error, the caller repeats
-// the call.
+// Maintenance puts the evaluations of instances into maintenance. Its errors carry a failure.Kind; after an error, the caller
+// repeats the call.
 type Maintenance struct {
 	// AvS is nil if it is switched off.
 	AvS     AvS
 	Objects Objects
 }
 
-// Begin sets the evaluations of the operation's instance into maintenance. Before, it records their states, so that End can restore
-// them in another operation or replica. An evaluation that is in maintenance without a record was set so by somebody else, and stays so.
+// Begin puts the evaluations of the operation's instance into maintenance. It first records their states, so that End can restore
+// them in another operation or replica. If an evaluation is in maintenance without a record, somebody else has put it there, and
+// Begin ignores it.
 func (m Maintenance) Begin(ctx context.Context, by process.Record) error {
 	if m.AvS == nil {
 		return nil
@@ -117,7 +118,7 @@ func (m Maintenance) End(ctx context.Context, by process.Record) error {
 	return nil
 }
 
-// restore sets the former state. If AvS has returned an unknown one, the evaluation becomes active.
+// restore sets the former state, or active if AvS had returned an unknown state.
 func (m Maintenance) restore(ctx context.Context, id string, former avs.Lifecycle) error {
 	if id == "" { // the evaluation has been removed
 		return nil

@@ -13,8 +13,8 @@ import (
 const (
 	// limit is the maximum duration of an orchestration. It must exceed the longest schedule.
 	limit = 365 * 24 * time.Hour
-	// longestPause is the longest time between two runs of the conductor. The end of an upgrade and changes by operators make it due
-	// earlier; only upgrades that end while they are pending do not.
+	// longestPause is the longest time between two runs of the conductor. The end of an upgrade or a change by an operator makes
+	// the conductor due earlier, but the end of an upgrade that is still pending does not.
 	longestPause = time.Minute
 	// shortestPause prevents runs in quick succession.
 	shortestPause = 10 * time.Millisecond
@@ -36,14 +36,15 @@ type Progress struct {
 	Next time.Time
 }
 
-// Orchestrations are the orchestrations of the database. All methods can be repeated, and fail if the conductor has lost its lease.
-// Errors are of package failure.
+// Orchestrations reads and writes orchestrations. All methods are idempotent, and fail if the conductor has lost its lease.
+// Errors carry a failure.Kind.
 type Orchestrations interface {
-	// Plan selects the targets, unless they are selected.
+	// Plan selects the targets, unless they have been selected before.
 	Plan(ctx context.Context, by process.Record) error
-	// Advance records the results of upgrades, and starts those that are due, as many as are allowed.
+	// Advance records the results of upgrades, and starts due upgrades up to the allowed number.
 	Advance(ctx context.Context, by process.Record) (Progress, error)
-	// End returns the effect that ends the orchestration. It fails with a transient error if targets have become pending again.
+	// End returns the effect that ends the orchestration. The effect fails with a transient error if targets have become pending
+	// again.
 	End(by process.Record) process.Effect
 }
 
@@ -72,8 +73,8 @@ func planTargets(orchestrations Orchestrations) Step {
 	})
 }
 
-// runTargets returns the step that starts upgrades and waits for them. It is the last one, because targets can become pending again
-// until the orchestration ends.
+// runTargets returns the step that starts upgrades and waits for them. It is the last step, because targets can become pending
+// again until the orchestration ends.
 func runTargets(orchestrations Orchestrations) Step {
 	return process.StepFunc("Run_Targets", func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 		progress, err := orchestrations.Advance(ctx, operation.Record)

@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 )
 
-// tenant contains the polls of one tenant. The mutex of the Poller guards all types in this file.
+// tenant holds the polls of one tenant. The mutex of the Poller guards all types in this file.
 type tenant struct {
-	// polls contains the running and the expected polls, by the ID of the operation.
+	// polls contains the running and expected polls by operation ID.
 	polls map[string]*poll
 	// last is the slot that was reserved last, or nil.
 	last *slot
@@ -22,13 +22,13 @@ type tenant struct {
 
 // poll is the running or the expected poll of one operation.
 type poll struct {
-	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may include the operation if at
-	// most lead is left until due.
+	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may include the operation from
+	// lead before due.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.
 	slot *slot
-	// batch is the latest request that includes the operation, or nil. An operation that does not fetch its result is not
+	// batch is the latest request that includes the operation, or nil. If the operation does not fetch its result, it is not
 	// included again until it polls, because another replica may run it.
 	batch *batch
 }
@@ -62,8 +62,8 @@ func (t *tenant) reserve(limiter *rate.Limiter, limit int, now time.Time) *slot 
 
 	at := now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
 
-	// The spacing gives several operations the time to join a request. If every request has only one operation, spacing would
-	// only delay it.
+	// The spacing gives several operations time to join a request. If every request has only one operation, the spacing would
+	// only add delay.
 	if t.last != nil && limit > 1 {
 		if earliest := t.last.at.Add(spacing); at.Before(earliest) {
 			at = earliest
@@ -80,7 +80,7 @@ func (t *tenant) reserve(limiter *rate.Limiter, limit int, now time.Time) *slot 
 func (t *tenant) choose(sender string, limit int, now time.Time) []string {
 	type candidate struct {
 		id string
-		// rank is 0 for a poll of the same slot, else 1.
+		// rank is 0 for a poll of the same slot, and 1 for the others.
 		rank int
 		due  time.Time
 	}
@@ -116,9 +116,9 @@ type batch struct {
 	cancel context.CancelFunc
 	// done is closed when the request has ended.
 	done chan struct{}
-	// waiting is the number of polls that wait for the end.
+	// waiting is the number of polls that wait for the request.
 	waiting int
-	// abandoned reports that no poll waits for the request any longer. The results are then those of a canceled request.
+	// abandoned reports that no poll waits for the request any longer. It was then canceled, and its results are useless.
 	abandoned bool
 	// ended is when the request ended, or zero.
 	ended time.Time

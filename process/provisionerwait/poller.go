@@ -18,11 +18,11 @@ const (
 	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the maximum time that a poll occupies a
 	// worker while its request fills up.
 	spacing = 50 * time.Millisecond
-	// A request may include an operation during the last 1/leadShare of the interval before the operation's next poll.
+	// A request may include an operation that polls again within 1/leadShare of its interval.
 	leadShare = 4
 	// lateness is how late an operation may fetch its result, for example because all workers are busy.
 	lateness = 2 * time.Second
-	// forgetAfter is how long the Poller waits for an overdue poll. By then, the operation has probably ended, or another replica
+	// forgetAfter is how long the Poller keeps an overdue poll. By then, the operation has probably ended, or another replica
 	// runs it.
 	forgetAfter = time.Minute
 	// pollsPerSecond is how many polls a replica schedules per second. Each poll costs the engine a claim and a commit, even if

@@ -6,8 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Patterns in the messages of our Provisioner, about a Shoot from package provisioner/gardener. The API has no field for the
-// percentage, because Kyma Provisioner rejects queries for unknown fields.
+// These patterns match messages of our Provisioner; those about a Shoot come from package provisioner/gardener. The API has no
+// field for the percentage, because Kyma Provisioner rejects queries with unknown fields.
 var (
 	percentage = regexp.MustCompile(`Gardener is at (\d{1,3})%`)
 	// installedComponent matches the message of package provisioner/installation about the component that is being installed.
@@ -21,9 +21,9 @@ const (
 	delayed = "delayed by an error"
 )
 
-// Summary returns what users may read of Record.Progress: the percentage, the component of Kyma that is being installed, and the
-// explanation of an infrastructure error. It quotes no other part, because the Provisioner and Gardener determine the text. It
-// returns "" if the text contains none of them, as with Kyma Provisioner.
+// Summary returns the parts of Record.Progress that users may read: the percentage, the component of Kyma that is being
+// installed, and the explanation of an infrastructure error. It quotes nothing else, because the Provisioner and Gardener
+// determine the text. It returns "" if the text contains none of these parts, as with Kyma Provisioner.
 func Summary(progress string) string {
 	var summary string
 

@@ -1,7 +1,7 @@
-// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait does not hold a worker: the
-// step polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes operations
-// by the key that Event returns; polling is the fallback when the feed lags or the Provisioner has none. Without a feed a Poller
-// combines the polls of a tenant's operations into few requests.
+// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait does not hold a worker:
+// the step polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes
+// operations by the key that Event returns. Polling is the fallback when the feed lags or the Provisioner has none. Without a
+// feed, a Poller combines the polls of a tenant's operations into few requests.
 package provisionerwait
 
 import (
@@ -23,8 +23,8 @@ type Operations interface {
 	OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error)
 }
 
-// Pace returns the interval until the next poll of an operation. Its argument is how long the operation has been polled so far.
-// With a change feed, polling is only the fallback. Without one, the Poller may extend the interval.
+// Pace returns the interval until the next poll of an operation that has been polled for the given time. With a change feed,
+// polling is only the fallback. Without one, the Poller may extend the interval.
 type Pace func(elapsed time.Duration) time.Duration
 
 // Waiter waits for operations of the Provisioner. All steps of the broker share one.

@@ -14,17 +14,18 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The creation of an evaluation in AvS is repeated every avsInterval for at most internalWindow or externalWindow.
+// The step retries to create an evaluation in AvS every avsInterval for at most internalWindow or externalWindow.
 const (
 	avsInterval    = 30 * time.Second
 	internalWindow = 10 * time.Minute
 	externalWindow = 20 * time.Minute
-	// maxUnanswered is the number of requests without a response after which the step asks for the evaluation once more. Each of them
-	// may have created an evaluation.
+	// maxUnanswered is the number of requests without a response after which the step sends a last one. Each of them may have
+	// created an evaluation.
 	maxUnanswered = 2
 )
 
-// AvS creates evaluations. CreateInternal and CreateExternal create another one when they are repeated; the others can be repeated.
+// AvS creates evaluations. Each call of CreateInternal or CreateExternal creates another evaluation; the other calls are
+// idempotent.
 type AvS interface {
 	CreateInternal(ctx context.Context, cluster avs.Cluster) (id string, err error)
 	CreateExternal(ctx context.Context, cluster avs.Cluster) (id string, err error)
@@ -33,7 +34,7 @@ type AvS interface {
 	Remove(ctx context.Context, id, planName string, internal bool) error
 }
 
-// Monitoring turns the steps of AvS on.
+// Monitoring configures the steps that call AvS.
 type Monitoring struct {
 	// AvS is nil if it is switched off.
 	AvS                      AvS
@@ -42,15 +43,15 @@ type Monitoring struct {
 	ShootDomain string
 }
 
-// createEvaluation creates an evaluation of the instance. AvS recognizes no repeated request. The step records the evaluation without
-// an ID before the request; a record that still has no ID when the step runs again means that the response was lost. The step then
-// records that the evaluation may exist twice, and asks for it again.
+// createEvaluation creates an evaluation of the instance. AvS does not recognize repeated requests, so the step records the
+// evaluation without an ID before the request. If the record still has no ID when the step runs again, the response was lost. The
+// step then records that the evaluation may exist twice, and requests it again.
 type createEvaluation struct {
 	monitoring Monitoring
 	instances  Instances
 	objects    Objects
-	// external creates the external evaluation instead of the internal one. The operation then continues if that is impossible, because
-	// the runtime is ready.
+	// external creates the external evaluation instead of the internal one. If that is impossible, the operation continues,
+	// because the runtime is ready.
 	external bool
 }
 
@@ -80,12 +81,12 @@ func (s createEvaluation) Run(ctx context.Context, operation Operation, log logr
 	}
 
 	cluster, err := s.cluster(ctx, operation)
-	if err != nil || s.external && cluster.Domain == "" { // a tenant need not name the domain of a cluster
+	if err != nil || s.external && cluster.Domain == "" { // a tenant need not state the domain of its own cluster
 		return operation, 0, err
 	}
 
 	switch {
-	case object.Key != "": // an earlier removal was given up
+	case object.Key != "": // an earlier removal was abandoned
 		if err := s.monitoring.AvS.Remove(ctx, object.Key, cluster.PlanName, !s.external); err != nil {
 			return s.retry(operation, "removing the former evaluation", err)
 		}
@@ -134,7 +135,7 @@ func (s createEvaluation) create(ctx context.Context, cluster avs.Cluster) (stri
 	return s.monitoring.AvS.CreateInternal(ctx, cluster) //nolint:wrapcheck // names AvS
 }
 
-// failed removes the record if AvS certainly has not created the evaluation.
+// failed removes the record if AvS has certainly not created the evaluation.
 func (s createEvaluation) failed(ctx context.Context, operation Operation, object environment.OutsideObject, cause error) (Operation, time.Duration, error) {
 	if restclient.NotExecuted(cause) {
 		if err := s.objects.RemoveObject(ctx, operation.Record, object); err != nil {
@@ -154,7 +155,7 @@ func (s createEvaluation) failed(ctx context.Context, operation Operation, objec
 	return s.retry(operation, "the evaluation may exist twice", cause)
 }
 
-// retry repeats the step after an error that can pass. After the window, and at once for other errors, the operation fails, or
+// retry repeats the step after a transient error. After the window, and immediately after other errors, the operation fails, or
 // continues without the external evaluation.
 func (s createEvaluation) retry(operation Operation, reason string, err error) (Operation, time.Duration, error) {
 	interval, passing := restclient.RetryAfter(err, avsInterval), failure.Is(err, failure.Transient)

@@ -20,8 +20,8 @@ type Clusters interface {
 	Cluster(ctx context.Context, tenant, runtimeID string) (provisionerclient.Cluster, error)
 }
 
-// tagEvaluation adds tags with the name, the seed and the region of the cluster to the internal evaluation. Tags that the evaluation
-// has are not added again. If it is impossible, the operation continues, because the runtime is ready.
+// tagEvaluation adds tags with the name, the seed and the region of the cluster to the internal evaluation, unless it already has
+// them. If that is impossible, the operation continues, because the runtime is ready.
 type tagEvaluation struct {
 	monitoring Monitoring
 	clusters   Clusters

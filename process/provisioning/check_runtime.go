@@ -12,20 +12,21 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// The console of a runtime is asked for every consoleInterval for at most consoleWindow while the Provisioner or Director is away.
+// While the Provisioner or Director does not respond, the step retries every consoleInterval for at most consoleWindow to find
+// the console of the runtime.
 const (
 	consoleInterval = 10 * time.Second
 	consoleWindow   = 3 * time.Minute
 )
 
-// Consoles finds the consoles of runtimes in Director.
+// Consoles looks up the consoles of runtimes in Director.
 type Consoles interface {
-	// Console returns the address of the runtime's console, or an empty text.
+	// Console returns the URL of the runtime's console, or "" if there is none.
 	Console(ctx context.Context, tenant, runtimeID string) (string, error)
 }
 
-// checkRuntime waits until the Provisioner has created the runtime. Then it records the console that Director has of the runtime as the
-// dashboard of the instance. An instance without such a console keeps the dashboard of the configuration.
+// checkRuntime waits until the Provisioner has created the runtime. It then records the runtime's console in Director as the
+// dashboard of the instance. If Director has no console, the instance keeps the configured dashboard.
 type checkRuntime struct {
 	waiter    provisionerwait.Waiter
 	consoles  Consoles
@@ -58,7 +59,7 @@ func (s checkRuntime) Run(ctx context.Context, operation Operation, log logrus.F
 
 	operation.Data.ConsoleSince = time.Time{}
 
-	if err != nil { // the runtime works without
+	if err != nil { // the runtime works without a console
 		log.WithError(err).Warn("the console of the runtime is unknown; the instance keeps its dashboard")
 
 		console = ""

@@ -14,8 +14,8 @@ import (
 )
 
 // createRuntime orders the runtime. It stores the intent before the first request. The ID of the operation is the idempotency
-// key, so a repeated order creates no second runtime. A retry of the operation is a new operation with a new ID, so it orders
-// under a new key.
+// key, so a repeated order creates no second runtime. A retry by an operator is a new operation with a new ID, so it orders under
+// a new key.
 type createRuntime struct {
 	provisioner Provisioner
 	instances   Instances

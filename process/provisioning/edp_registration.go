@@ -13,19 +13,19 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The registration in EDP is repeated every edpInterval for at most edpWindow.
+// The step retries to register the subaccount in EDP every edpInterval for at most edpWindow.
 const (
 	edpInterval = 10 * time.Second
 	edpWindow   = 30 * time.Minute
 )
 
-// EDP registers subaccounts in the Event Data Platform. Register can be repeated.
+// EDP registers subaccounts in the Event Data Platform. Register is idempotent.
 type EDP interface {
 	Register(ctx context.Context, tenant edp.Tenant) error
 }
 
-// Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease; the
-// step must then not call the system. Errors are of package failure.
+// Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease;
+// the step must then not call the system. Errors carry a failure.Kind.
 type Objects interface {
 	// FindObject returns the object of the instance, or an object without a state if there is none.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
@@ -35,9 +35,9 @@ type Objects interface {
 	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
 }
 
-// registerEDP registers the subaccount of the instance. All instances of a subaccount share one registration: the step waits while
-// another instance removes it. The order of its writes and reads is that of the removal, so that one of the two sees the other:
-// first the own record, then the records of others.
+// registerEDP registers the subaccount of the instance. All instances of a subaccount share one registration, so the step waits
+// while another instance removes it. Like the removal, the step first writes its own record and then reads the records of others,
+// so that at least one of the two sees the other.
 type registerEDP struct {
 	client  EDP
 	objects Objects
@@ -83,8 +83,8 @@ func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.Fiel
 	return operation, 0, s.objects.SetObject(ctx, operation.Record, object)
 }
 
-// failed retries an error that can pass. After the window, and at once for other errors, the operation fails or continues without
-// the registration.
+// failed retries after a transient error. After the window, and immediately after other errors, the operation fails or continues
+// without the registration.
 func (s registerEDP) failed(operation Operation, err error) (Operation, time.Duration, error) {
 	interval, window := restclient.RetryAfter(err, edpInterval), edpWindow
 	passing := failure.Is(err, failure.Transient) || failure.Is(err, failure.NotFound) // another instance has just removed it

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for Service
-// Manager; a repeated call changes nothing.
+// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for
+// Service Manager and is idempotent.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 	ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error
@@ -22,7 +22,7 @@ type RuntimeAccess interface {
 const ownInterval = 15 * time.Second
 
 // getKubeconfig checks that the runtime responds to a client that uses its kubeconfig. The kubeconfig is not stored. For a
-// tenant's own cluster the check fails after ownLimit, because the cluster already exists and waiting does not correct a wrong
+// tenant's own cluster the check fails after ownLimit, because the cluster already exists and waiting does not fix a wrong
 // kubeconfig.
 func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 	return process.StepFunc("Get_Kubeconfig",
@@ -50,7 +50,7 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 		})
 }
 
-// afterwards returns the part of the request that the steps after those on the runtime need. The row of the instance has the rest.
+// afterwards returns the part of the request that later steps still need. The complete request is in the row of the instance.
 func afterwards(operation Operation) environment.Request {
 	return environment.Request{Cluster: environment.Cluster{Kyma: operation.Data.Instance.Request.Cluster.Kyma}}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// initialization chooses the version and the installer of Kyma, and reads what the plan installs. It fails the operation if its runtime cannot be ordered,
-// before anything is recorded or sent. They never change within an operation, because an order that is repeated under its
-// idempotency key must stay the same. A retry chooses again, so that it uses a corrected configuration.
+// initialization chooses the version and the installer of Kyma, and reads which components the plan installs. If the runtime
+// cannot be ordered, the operation fails before anything is recorded or sent. The choice never changes within an operation,
+// because an order that is repeated under its idempotency key must stay the same. A retry chooses again, so that it uses a
+// corrected configuration.
 func initialization(kyma Kyma, installer environment.KymaInstaller) Step {
 	return process.StepFunc("Provision_Initialization",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// An operation waits accountWait for a free account of the pool, and looks for one every accountInterval. Operators need some
-// minutes to react to the alert on an empty pool, and other tenants give accounts back.
+// If the pool has no free account, an operation waits for accountWait and looks again every accountInterval. In that time,
+// operators can react to the alert on the empty pool, and other tenants may return accounts.
 const (
 	accountInterval = 10 * time.Second
 	accountWait     = 10 * time.Minute
@@ -38,9 +38,9 @@ func (s StaticAccounts) Assign(_ context.Context, instance environment.Instance)
 	return secret, nil
 }
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime: those of the instance, if it has its own. The choice never changes within an operation that has
-// ordered the runtime, because an order that is repeated under its idempotency key must stay the same. A retry is a new operation
-// with a new key. It chooses again, so that it uses a corrected configuration.
+// resolveTargetSecret chooses the Gardener credentials for the runtime: those of the instance, if it has its own. The choice
+// never changes once the operation has ordered the runtime, because an order that is repeated under its idempotency key must stay
+// the same. A retry is a new operation with a new key, and chooses again, so that it uses a corrected configuration.
 func resolveTargetSecret(accounts Accounts) Step {
 	return process.StepFunc("Resolve_Target_Secret",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -1,9 +1,9 @@
-// Package reconciling contains what the broker's processes do with the Reconciler, which installs Kyma on runtimes: they register a
-// runtime with its configuration of Kyma, and wait until the Reconciler has installed it.
+// Package reconciling contains the parts of the broker's processes that use the Reconciler, which installs Kyma on runtimes: they
+// register a runtime with its Kyma configuration, and wait until the Reconciler has installed it.
 //
-// The configuration and the kubeconfig contain secrets. The step that sends them reads them, and a repeated step reads them again. The
-// configuration that was sent last is stored sealed, for renewals of the kubeconfig, which is never stored. The registration is recorded
-// before it is sent, so that a deletion always finds it.
+// The configuration and the kubeconfig contain secrets. The step that sends them reads them itself, and reads them again when it
+// is repeated. The latest configuration is stored sealed, for renewals of the kubeconfig. The kubeconfig is never stored. The
+// registration is recorded before it is sent, so that a deletion always finds it.
 package reconciling
 
 import (
@@ -22,7 +22,7 @@ import (
 // System is the name of the Reconciler in the descriptions of processes.
 const System = "Reconciler"
 
-// A registration is repeated every applyInterval for at most applyWindow.
+// The step retries to register the runtime every applyInterval for at most applyWindow.
 const (
 	applyInterval = 10 * time.Second
 	applyWindow   = time.Hour
@@ -31,7 +31,7 @@ const (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Client calls the Reconciler. All calls can be repeated.
+// Client calls the Reconciler. All calls are idempotent.
 type Client interface {
 	Apply(ctx context.Context, cluster reconciler.Cluster) (reconciler.State, error)
 	Find(ctx context.Context, runtimeID string, version int64) (reconciler.State, error)
@@ -67,7 +67,7 @@ func Off() error {
 		WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 }
 
-// Installs returns the condition that the Reconciler installs Kyma on the runtime.
+// Installs returns the condition that holds if the Reconciler installs Kyma on the runtime.
 func Installs() process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
 		Text: "the Reconciler installs Kyma",
@@ -77,9 +77,9 @@ func Installs() process.Condition[environment.Data] {
 	}
 }
 
-// Apply registers the runtime with the installation of Kyma in the instance. The Reconciler takes over a new kubeconfig only with
-// another description, so the description is the ID of the operation. A step that calls Apply is a step that sends an order: when it
-// has ended, Await waits for the result.
+// Apply registers the runtime with the Kyma installation of the instance. The Reconciler accepts a new kubeconfig only together
+// with a new description, so the description is the ID of the operation. The stage after the step that calls Apply must wait with
+// Await.
 func (r Reconciler) Apply(ctx context.Context, operation Operation, instance environment.Instance) (Operation, time.Duration, error) {
 	if r.Client == nil {
 		return operation, 0, Off()
@@ -99,7 +99,7 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 		return operation, 0, err
 	}
 
-	if object.Key != "" && object.Key != instance.RuntimeID { // the removal of a former runtime was given up
+	if object.Key != "" && object.Key != instance.RuntimeID { // the removal of a former runtime was abandoned
 		if _, err := r.Client.Remove(ctx, object.Key); err != nil {
 			return retry(operation, "removing the former runtime", err)
 		}
@@ -111,7 +111,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 		object.Key, object.State = instance.RuntimeID, environment.OutsideCreating
 	}
 
-	// A renewal of the kubeconfig that begins after this write sees the operation, and one that has begun is visible after it.
+	// A renewal of the kubeconfig that starts after this write sees the operation. A renewal that started earlier is visible
+	// below.
 	if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
 		return operation, 0, err
 	}
@@ -149,8 +150,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 // RenewalInProgress is the message of an operation that waits for a renewal.
 const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
 
-// AwaitRenewal returns how long a renewal of the kubeconfig of the Reconciler can still be in progress. The caller must have written the
-// record before, so that no renewal begins afterwards.
+// AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still be in progress. The caller must have written
+// the record first, so that no other renewal starts.
 func AwaitRenewal(ctx context.Context, objects interface {
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 }, operation Operation,
@@ -160,7 +161,7 @@ func AwaitRenewal(ctx context.Context, objects interface {
 	return object.Credential.RenewingUntil.Sub(operation.Now()), err
 }
 
-// Domain returns the domain of the instance's runtime below the domain of all clusters, or an empty text if the latter is unknown.
+// Domain returns the domain of the instance's runtime, a subdomain of shootDomain. It returns "" if shootDomain is empty.
 func Domain(instance environment.Instance, shootDomain string) string {
 	if shootDomain == "" {
 		return ""
@@ -169,7 +170,7 @@ func Domain(instance environment.Instance, shootDomain string) string {
 	return instance.ShootName + "." + shootDomain
 }
 
-// retry repeats a step after an error that can pass. Other errors fail the operation.
+// retry repeats a step after a transient error. Other errors fail the operation.
 func retry(operation Operation, reason string, err error) (Operation, time.Duration, error) {
 	if !failure.Is(err, failure.Transient) {
 		return operation, 0, err

@@ -1,5 +1,5 @@
-// Package stepstest has what the tests of steps share: the records of objects in other systems in memory, and a loop that runs the steps
-// of a process.
+// Package stepstest contains helpers for tests of steps: in-memory records of objects in other systems, and a loop that runs the
+// steps of a process.
 package stepstest
 
 import (
@@ -12,16 +12,17 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Objects are the records of all instances. It implements the interfaces Objects of the processes. It is not safe for concurrent use.
+// Objects holds the records of all instances. It implements the Objects interfaces of the processes. It is not safe for
+// concurrent use.
 type Objects struct {
 	Records []environment.OutsideObject
-	// Lost makes all writes fail, as those of a replica that has lost its lease.
+	// Lost makes all writes fail, as if the replica had lost its lease.
 	Lost bool
-	// Writes is the number of writes so far. The write with the number Broken fails, counted from 1.
+	// Writes counts the writes. The write number Broken fails, counted from 1.
 	Writes, Broken int
 }
 
-// New returns the records.
+// New returns Objects that contain the records.
 func New(records ...environment.OutsideObject) *Objects { return &Objects{Records: records} }
 
 // FindObject returns the object of the instance, or an object without a state if there is none.
@@ -97,7 +98,7 @@ func (o *Objects) Lines() []string {
 	return lines
 }
 
-// write counts a write and returns its error.
+// write counts a write and returns an error if the write must fail.
 func (o *Objects) write() error {
 	if o.Writes++; o.Lost || o.Writes == o.Broken {
 		return failure.New(failure.Transient, "another replica has taken over the operation")
@@ -126,7 +127,7 @@ func (o *Objects) index(object environment.OutsideObject) int {
 	return slices.IndexFunc(o.Records, func(other environment.OutsideObject) bool { return same(object, other) })
 }
 
-// same reports whether both are records of one object of one instance.
+// same reports whether both are records of the same object of one instance.
 func same(one, other environment.OutsideObject) bool {
 	return one.InstanceID == other.InstanceID && one.System == other.System && one.Kind == other.Kind
 }

@@ -13,7 +13,7 @@ import (
 // Effect is the effect of an operation in a test.
 type Effect func() error
 
-// Shown returns what an attempt of a step shows: the text of its error, or the message of the operation that it returns.
+// Shown returns the visible result of an attempt: the text of its error, or the message of the operation that it returns.
 func Shown(after process.Operation[environment.Data], err error) string {
 	if err != nil {
 		return failure.Of(err).Text

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/kymachange"
 )
 
-// initKymaVersion completes the changed Kyma with the version and the installer of the runtime and with what the plan installs.
+// initKymaVersion adds to the changed Kyma the version and the installer of the runtime, and the installation of the plan.
 func initKymaVersion(kyma kymachange.Kyma) Step {
 	return process.StepFunc("Update_Init_Kyma_Version",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

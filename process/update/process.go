@@ -34,8 +34,8 @@ type Instances interface {
 	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 
-// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for Service
-// Manager; a repeated call changes nothing.
+// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for
+// Service Manager and is idempotent.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 	ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error
@@ -70,8 +70,8 @@ func changesModules(operation Operation) bool {
 	return before != nil && after != nil && !slices.Equal(before.Modules, after.Modules)
 }
 
-// changesKymaResource reports whether the Kyma resource of the runtime has to change: it has the modules, and labels with the plan and the
-// account.
+// changesKymaResource reports whether the Kyma resource of the runtime must change. It contains the modules, and labels with the
+// plan and the account.
 func changesKymaResource(operation Operation) bool {
 	instance, update := operation.Data.Instance, operation.Data.Update
 
@@ -79,7 +79,7 @@ func changesKymaResource(operation Operation) bool {
 		(changesModules(operation) || update.PlanID != instance.PlanID || update.GlobalAccountID != instance.GlobalAccountID)
 }
 
-// changesCredentials reports whether the update brings other credentials for Service Manager.
+// changesCredentials reports whether the update has new credentials for Service Manager.
 func changesCredentials(operation Operation) bool {
 	before, after := operation.Data.Instance.Request.Cluster.ServiceManager, operation.Data.Update.Cluster.ServiceManager
 
@@ -91,8 +91,8 @@ func ordersKyma(operation Operation) bool {
 	return changesModules(operation) && operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner)
 }
 
-// reconcilesKyma reports whether the update changes the configuration of Kyma in the Reconciler. It contains the credentials for Service
-// Manager.
+// reconcilesKyma reports whether the update changes the Kyma configuration in the Reconciler, which includes the credentials for
+// Service Manager.
 func reconcilesKyma(operation Operation) bool {
 	return (changesModules(operation) || changesCredentials(operation)) && operation.Data.Update.Cluster.Kyma != nil &&
 		reconciling.Installs().Holds(operation)

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// kymaKey follows the ID of the operation in the idempotency key of the order, because the ID alone is the key of Upgrade_Shoot.
+// kymaKey is the suffix of the idempotency key of the order. The key is the ID of the operation with this suffix, because the ID
+// alone is already the key of Upgrade_Shoot.
 const kymaKey = "-kyma"
 
 // upgradeKyma asks the Provisioner to install the changed modules and to remove the others.

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
-// initialization reads the instance and chooses the version and the components of Kyma. A chosen version never changes within an
-// operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again. For a rollback,
-// everything is known.
+// initialization reads the instance and chooses the version and the components of Kyma. The choice never changes within an
+// operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again. A rollback
+// has nothing to choose.
 func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 	start := upgrading.Start("Upgrade_Kyma_Initialization", "Kyma is being upgraded", instances, changeVersion)
 
@@ -42,7 +42,8 @@ func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 		})
 }
 
-// changeVersion sets the Kyma before the upgrade that is rolled back, or the version that the operator or an earlier attempt of the operation has chosen, or else an empty version.
+// changeVersion sets the Kyma of the update. For a rollback, that is the Kyma before the last upgrade. Otherwise the version is
+// the one that the operator or an earlier attempt of the operation has chosen, or "" if there is none.
 func changeVersion(operation Operation, update *environment.Update) error {
 	if update.Cluster.Kyma == nil {
 		return failure.New(failure.Permanent, "instance %s has no Kyma to upgrade", operation.InstanceID)

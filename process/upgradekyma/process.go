@@ -98,7 +98,7 @@ func Process(options Options) process.Process[environment.Data] {
 	})
 }
 
-// upgrades restricts a condition to operations that are no rollbacks.
+// upgrades restricts a condition to operations that are not rollbacks.
 func upgrades(condition process.Condition[environment.Data]) process.Condition[environment.Data] {
 	holds := condition.Holds
 	condition.Text += ", no rollback"
@@ -116,8 +116,8 @@ func rollsBack(condition process.Condition[environment.Data]) process.Condition[
 	return condition
 }
 
-// installedBy returns the condition of the steps for Kyma that one of the installers installs. An upgrade that is preempted before it has
-// read the instance has the steps of the Provisioner, which then do nothing.
+// installedBy returns the condition that one of the installers has installed Kyma. An upgrade that is preempted before it has
+// read the instance runs the steps of the Provisioner, which then do nothing.
 func installedBy(title string, installers ...environment.KymaInstaller) process.Condition[environment.Data] {
 	noDryRun := upgrading.NoDryRun()
 

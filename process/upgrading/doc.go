@@ -1,7 +1,7 @@
-// Package upgrading contains what the processes upgradekyma and upgradecluster share: the interfaces of their steps, the end of an
-// upgrade whose runtime is being removed, and the record of the result.
+// Package upgrading contains the common parts of the processes upgradekyma and upgradecluster: the interfaces of their steps, the
+// end of an upgrade whose runtime is being removed, and the record of the result.
 //
-// An upgrade never delays the end of an instance. Each step that calls another system first checks whether the runtime is being
-// removed. If so, the remaining steps do not run and the operation succeeds as preempted. A deletion therefore does not cancel an
-// upgrade, but makes it due.
+// An upgrade never delays the removal of an instance. Each step that calls another system first checks whether the runtime is
+// being removed. If so, the remaining steps do nothing, and the operation succeeds as preempted. A deletion therefore does not
+// cancel a running upgrade, but makes it due.
 package upgrading

@@ -10,14 +10,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The calls of AvS are repeated at these intervals for at most maintenanceWindow. After that the upgrade continues without them.
+// Calls to AvS are repeated at these intervals for at most maintenanceWindow. The upgrade then continues without them.
 const (
 	beginInterval     = 30 * time.Second
 	endInterval       = 10 * time.Second
 	maintenanceWindow = 5 * time.Minute
 )
 
-// Maintenance sets the evaluations of an instance in AvS into maintenance and restores their states. Both calls can be repeated.
+// Maintenance puts the evaluations of an instance in AvS into maintenance and restores their states. Both calls are idempotent.
 type Maintenance interface {
 	Begin(ctx context.Context, by process.Record) error
 	End(ctx context.Context, by process.Record) error
@@ -35,8 +35,8 @@ func beginMaintenance(maintenance Maintenance) Step {
 		})
 }
 
-// endMaintenance restores the states of the evaluations. If the runtime is being removed, the removal also removes
-// the evaluations. After an upgrade that ends otherwise, and after the window, a background job restores the states.
+// endMaintenance restores the states of the evaluations. If the runtime is being removed, the removal also removes the
+// evaluations. If the upgrade fails or the window passes, a background job restores the states.
 func endMaintenance(maintenance Maintenance) Step {
 	return process.StepFunc("AVS_Restore_Status",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

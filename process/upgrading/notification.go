@@ -9,14 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The messages are written to the database at this interval for at most notificationWindow. After that the upgrade continues without them.
+// The step tries to store the messages at this interval for at most notificationWindow. The upgrade then continues without them.
 const (
 	notificationInterval = 10 * time.Second
 	notificationWindow   = 5 * time.Minute
 )
 
-// Notifications records messages to customers. The call can be repeated. The message about the end of the maintenance is recorded with the
-// end of the operation, if Announce has succeeded before.
+// Notifications records messages to customers. Announce is idempotent. If it has succeeded, the end of the operation also records
+// a message about the end of the maintenance.
 type Notifications interface {
 	Announce(ctx context.Context, by process.Record) error
 }

@@ -24,7 +24,7 @@ type Options struct {
 	Notifications Notifications
 }
 
-// Tasks are the steps that differ between the processes. Those that call other systems must be preemptible.
+// Tasks are the steps in which the processes differ. Those that call other systems must be preemptible.
 type Tasks struct {
 	// Order ends with the step that orders the change.
 	Order []process.Task[environment.Data]
@@ -34,8 +34,8 @@ type Tasks struct {
 	Record Step
 }
 
-// Process returns the process of an upgrade: the order, the check, the end of the maintenance in AvS, and the record. If the check
-// fails, a retry of the operation orders again.
+// Process returns the process of an upgrade: the order, the check, the end of the maintenance in AvS, and the record. A retry of
+// an operation whose check failed sends the order again.
 func (o Options) Process(kind string, tasks Tasks) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -51,8 +51,8 @@ func (o Options) Process(kind string, tasks Tasks) process.Process[environment.D
 	}
 }
 
-// Preemptible returns the step with a check before each attempt. If the runtime is being removed, the step does nothing and marks
-// the operation as preempted. This is no condition of the step, because a step that has failed before must still end.
+// Preemptible wraps the step with a check before each attempt. If the runtime is being removed, the step does nothing and marks
+// the operation as preempted. The check is not a condition of the step, because a step that has failed before must still end.
 func (o Options) Preemptible(step Step) Step {
 	return process.StepFunc(step.Name(),
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -26,7 +26,6 @@ type Instances interface {
 	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 
-// textPreempted is the message of steps that have nothing to do.
 const textPreempted = "nothing to do: the runtime is being removed"
 
 // NoDryRun is the condition of the steps that change the runtime or prepare the change.
@@ -45,8 +44,8 @@ func preempted(operation Operation) Operation {
 	return process.Noted(operation, textPreempted)
 }
 
-// Start returns the first step, which reads the instance and builds the update. change makes the upgrade's changes to an update
-// that changes nothing. An instance that is gone or has no runtime preempts the upgrade.
+// Start returns the first step, which reads the instance and builds the update. The function change applies the upgrade to an
+// update without changes. If the instance is gone or has no runtime, the upgrade is preempted.
 func Start(name, description string, instances Instances, change func(operation Operation, update *environment.Update) error) Step {
 	return process.StepFunc(name,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
@@ -90,8 +89,8 @@ func Start(name, description string, instances Instances, change func(operation 
 		})
 }
 
-// Record returns the last step, which applies the upgrade to the instance's row. A dry run ends with the plan as its description.
-// done and plan describe the upgrade.
+// Record returns the last step, which applies the upgrade to the instance's row. done describes a finished upgrade. A dry run
+// only sets the description to the result of plan.
 func Record(instances Instances, done, plan func(operation Operation) string) Step {
 	return process.StepFunc("Record_Upgrade",
 		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
