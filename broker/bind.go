@@ -31,8 +31,7 @@ type bindRequest struct {
 	account string
 	// appGUID is the ID of the application that receives the credentials, or empty.
 	appGUID string
-	// createdBy is the end user named in the request, or else the authenticated user. It is empty without
-	// authentication.
+	// createdBy is the end user that the request names, or else the authenticated user. It is empty without authentication.
 	createdBy string
 	// async reports whether the platform polls last_operation instead of waiting for the response.
 	async bool
@@ -73,8 +72,8 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	// Another request may have reused the binding ID after the operation ended. Do not return the credentials of that
-	// other binding.
+	// Another request may have reused the binding ID after the operation ended. Do not return the credentials of that new
+	// binding.
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), request.instanceID, request.bindingID)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && (ready.State != environment.BindingReady || ready.OperationID != result.operation) {
 		return httpserver.Response{}, conflict(textBindingGone)
@@ -169,7 +168,7 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 		return environment.Instance{}, concurrent()
 	}
 
-	if !present { // do not read the row again: past cannot contain the operation of an instance created after Lock
+	if !present { // do not read the row again: past cannot contain the operation of an instance that was created after Lock
 		return environment.Instance{}, notFound(textNoInstance)
 	}
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// accountCleanup is the User-Agent of the job that deletes the instances of deleted subaccounts. The timeline of the deletion names
-	// the job, because no user has asked for it.
+	// accountCleanup is the User-Agent of the job that deletes the instances of deleted subaccounts. The timeline of the deletion
+	// names the job, because no user requested the deletion.
 	accountCleanup       = "accountcleanup-job"
 	reasonAccountCleanup = "requested by " + accountCleanup + ": the subaccount was deleted"
 )
@@ -98,9 +98,9 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 	return a.acceptDeprovision(ctx, tx, instance, why)
 }
 
-// DeleteWithSubaccount accepts the deletion of an instance whose subaccount was deleted, as the job subaccounts does. It reports whether it
-// has accepted one: it accepts none if the instance does not exist or is being deleted. The error is of kind Conflict if the instance
-// is protected.
+// DeleteWithSubaccount accepts the deletion of an instance whose subaccount was deleted. It reports whether it has accepted one:
+// it does nothing if the instance does not exist or is already being deleted. The error is of kind Conflict if the instance is
+// protected.
 func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reason string) (accepted bool, err error) {
 	a := &api{Options: options}
 
@@ -133,8 +133,9 @@ func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reas
 	return result.accepted, err
 }
 
-// acceptDeprovision accepts the deletion of an instance, and cancels its other operations. If the subaccount was deleted, the timeline says
-// why, and the deletion also removes the service instances in the cluster. why is empty for other deletions.
+// acceptDeprovision accepts the deletion of an instance, and cancels its other operations. If the subaccount was deleted, the
+// timeline explains the deletion with why, and the deletion also removes the service instances in the cluster. For other
+// deletions, why is empty.
 func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance environment.Instance, why string) (outcome, error) {
 	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
@@ -160,9 +161,9 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance env
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// protected reports whether the instance must not be deleted. newest is its newest creation or deletion. The protection begins when the
-// creation has succeeded, so that platforms can remove the rest of a failed creation, and ends when the instance expires, because the cluster
-// is then gone. A failed deletion can always be repeated.
+// protected reports whether the instance must not be deleted. newest is its newest creation or deletion. The protection begins
+// when the creation has succeeded, so that platforms can clean up after a failed creation. It ends when the instance expires,
+// because the cluster is then gone. A failed deletion can always be repeated.
 func protected(instance environment.Instance, newest process.Record) bool {
 	incomplete := newest.Kind == environment.KindProvision && newest.State != process.Succeeded
 

@@ -59,9 +59,9 @@ func lastOperationOf(record process.Record, forecast process.Forecast, now time.
 	return answer
 }
 
-// pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed
-// deletion is 200 with the state succeeded. Some clients do not expect 410 here and would keep the instance. Upgrades,
-// which operators start, are not shown: the newest operation of the platform itself stays the last one.
+// pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed deletion is 200 with
+// the state succeeded, because some clients do not expect 410 here and would keep the instance. Upgrades, which operators start,
+// are not shown: the platform sees its own newest operation.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
 	record, err := a.operationOf(r, a.DB.Reader(), environment.PlatformKinds()...)
 

@@ -75,9 +75,9 @@ func (c caller) sees(record process.Record, owner environment.Instance) bool {
 	return c.reaches(owner)
 }
 
-// lookupID returns the ID under which a request finds the instance with the ID in its path: the same ID, or unusedID if the
-// instance belongs to another platform. Requests of other platforms thereby take the path of a missing instance, with the same
-// queries and the same response, so neither content nor duration reveals that the instance exists.
+// lookupID returns the ID under which a request looks up the instance in its path: the same ID, or unusedID if the instance
+// belongs to another platform. A request of another platform thereby runs the same queries and gets the same response as for a
+// missing instance, so neither content nor duration reveals that the instance exists.
 //
 // A deleted instance belongs to the platforms that could see its last operation. The audit log records the requests that do not
 // find the instance.
@@ -96,7 +96,7 @@ func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, e
 	case !errors.Is(err, storage.ErrNotFound):
 		return "", err
 	case a.Platforms().Configured():
-		audit.Mark(ctx, "") // as for other platforms: writing an entry takes time
+		audit.Mark(ctx, "") // as for other platforms, because writing an entry takes time
 	}
 
 	newest, used, err := a.latest(ctx, tx, id, environment.Kinds()...)
@@ -107,8 +107,8 @@ func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, e
 	return id, nil
 }
 
-// checkReached returns errLostRace if the caller does not reach the instance. Decisions call it after they have locked the
-// instance, because a concurrent transaction may have replaced the instance, or given it to another platform, since lookupID.
+// checkReached returns errLostRace if the caller may not use the instance. Decisions call it after they have locked the instance,
+// because a concurrent transaction may have replaced the instance or given it to another platform since lookupID.
 func checkReached(ctx context.Context, instance environment.Instance) error {
 	if !callerOf(ctx).reaches(instance) {
 		return errLostRace

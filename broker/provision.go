@@ -149,9 +149,9 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 	}
 }
 
-// createInstance stores the new instance and its first operation in one transaction. The error is a duplicate if a
-// concurrent request took the ID or the quota, or if another instance has the name of the Shoot. The caller then
-// decides again with the stored rows.
+// createInstance stores the new instance and its first operation in one transaction. The error is a duplicate if a concurrent
+// request took the ID or the quota, or if another instance has the same Shoot name. The caller then decides again with the stored
+// rows.
 func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance, taken int) (provisionResult, error) {
 	switch {
 	case request.unavailable != nil:
@@ -182,8 +182,8 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 	return provisionResult{outcome{operation.ID, true}, instance}, err
 }
 
-// storeInstance executes the statements that add the instance and its first operation. If a quota concerns the instance, it checks the
-// quota in the same transaction; without quotas, all is one statement.
+// storeInstance executes the statements that add the instance and its first operation. If a quota applies to the instance, it
+// checks the quota in the same transaction; otherwise everything is one statement.
 func (a *api) storeInstance(ctx context.Context, instance environment.Instance, insertion, acceptance storage.Statement) error {
 	if !a.Quotas.Concerns(instance) {
 		return a.DB.ExecBatch(ctx, insertion, acceptance)

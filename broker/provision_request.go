@@ -100,7 +100,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	return request, nil
 }
 
-// dashboardOf replaces the placeholder in the address of a dashboard by the ID. In a path, a space is %20 and not a plus sign.
+// dashboardOf replaces the placeholder in the address of a dashboard with the ID. In a path, a space is %20 and not a plus sign.
 func dashboardOf(address, instanceID string) string {
 	const placeholder = "{instance_id}"
 

@@ -116,8 +116,7 @@ func (r request) key() string {
 	return r.instanceID
 }
 
-// notePlan sets the plan label in the metrics of the request. Clients choose the ID, so only plans of the catalog
-// become labels.
+// notePlan sets the plan label in the metrics of the request. Clients choose the ID, so only plans of the catalog become labels.
 func (a *api) notePlan(ctx context.Context, planID string) {
 	if plan, known := a.Catalog.ByID(planID); known {
 		httpserver.NotePlan(ctx, plan.Name)
@@ -168,8 +167,8 @@ func segment(r *http.Request, name string) (string, error) {
 	return value, nil
 }
 
-// unescapeID decodes an ID in a path. It returns an empty string and false if the ID is too long, is not UTF-8 or has control
-// characters. No release has accepted such an ID.
+// unescapeID decodes an ID in a path. It returns "" and false if the ID is too long, is not UTF-8 or has control characters. No
+// release has ever accepted such an ID.
 func unescapeID(escaped string) (string, bool) {
 	id, err := url.PathUnescape(escaped)
 	if err != nil || len(id) > bounds.ID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {

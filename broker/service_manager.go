@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// serviceManager returns the credentials in the field sm_operator_credentials of a context, or nil if the field is absent or null. It
-// refuses incomplete credentials, because the runtime would otherwise get a Secret that its operator cannot use.
+// serviceManager returns the credentials in the field sm_operator_credentials of a context, or nil if the field is absent or
+// null. It rejects incomplete credentials, because the runtime would otherwise get a Secret that its operator cannot use.
 func (b *body) serviceManager() *environment.ServiceManager {
 	const field = "sm_operator_credentials"
 
@@ -28,7 +28,7 @@ func (b *body) serviceManager() *environment.ServiceManager {
 	return sent
 }
 
-// contextServiceManager returns the serviceManager of the field context.
+// contextServiceManager returns the Service Manager credentials in the field context.
 func (b *body) contextServiceManager() *environment.ServiceManager {
 	context := b.inner("context")
 	credentials := context.serviceManager()

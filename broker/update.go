@@ -189,7 +189,7 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 		update.DeletionProtection = resolved.updated.DeletionProtection
 	}
 
-	// Platforms repeat the credentials in each context, or omit them, and send them again after a rotation.
+	// Platforms repeat the credentials in each context or omit them. After a rotation, they send the new ones.
 	if request.serviceManager != nil {
 		update.Cluster.ServiceManager = request.serviceManager
 	}

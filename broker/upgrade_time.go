@@ -16,11 +16,11 @@ type UpgradeTimes interface {
 	Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error
 }
 
-// chooseUpgradeTime chooses the time of the upgrade, if the update contains one. It must be called before the instance is locked. refusal is
-// why the time cannot be chosen: it is an error of the request only if the time differs from the stored one; see refusesTime. If the
-// update is rejected for another reason, the transaction ends without the time.
+// chooseUpgradeTime stores the time of the upgrade, if the update contains one. It must be called before the instance is locked.
+// refusal says why the time cannot be chosen. The request fails with it only if the time differs from the stored one; see
+// refusesTime. If the update is rejected for another reason, the transaction is rolled back and the time is not stored.
 func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request updateRequest) (refusal, err error) {
-	// After an error, there is no time.
+	// Invalid parameters contain no time.
 	if request.resolution == nil || request.resolution.updated.UpgradeTime.IsZero() {
 		return nil, nil
 	}
@@ -37,8 +37,8 @@ func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request upda
 	return nil, err
 }
 
-// refusesTime returns the response for a time that cannot be chosen. Platforms can repeat all parameters in each update, so a time that the
-// instance already has is no error.
+// refusesTime returns the response for a time that cannot be chosen. Platforms can repeat all parameters in each update, so
+// repeating the present time of the instance is not an error.
 func refusesTime(refusal error, before, updated environment.Instance) error {
 	if refusal == nil || upgradeTimeOf(before) == upgradeTimeOf(updated) {
 		return nil

@@ -39,7 +39,7 @@ func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
 }
 
-// bindingForm returns the schema of the parameters that ResolveBinding accepts.
+// bindingForm returns the form for the parameters that ResolveBinding accepts.
 func bindingForm() (form, error) {
 	return newForm("bindings", map[string]any{
 		paramRole: map[string]any{

@@ -26,8 +26,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 		return sent, nil
 	}
 
-	// The stored parameters are an object or empty. If they cannot be decoded, treat every parameter as if the order
-	// had not contained it.
+	// The stored parameters are an object or empty. If they cannot be decoded, every parameter counts as absent from the order.
 	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
 
 	kept := maps.Clone(fields)

@@ -64,8 +64,8 @@ type planFile struct {
 	// Free reports whether instances cost nothing. Marketplaces show the costs; the broker does not charge anyone.
 	Free  bool   `json:"free"`
 	Costs []cost `json:"costs"`
-	// Maintenance contains the version to which an update with maintenance_info brings an instance. Increase the
-	// version with every change that running instances should get.
+	// Maintenance contains the version that an update with maintenance_info installs. Increase it with every change that existing
+	// instances should get.
 	Maintenance struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`

@@ -13,29 +13,30 @@ import (
 
 // lifecycleManagerPlan configures the Kyma that Lifecycle Manager installs on the runtimes of a plan.
 type lifecycleManagerPlan struct {
-	// Channel is the release channel of the modules, such as regular. If it is empty, that of the template applies.
+	// Channel is the release channel of the modules, such as regular. If it is empty, the channel of the template applies.
 	Channel string `json:"channel"`
-	// Template is a Kyma resource as YAML. That in the control plane takes precedence. Without both, the resource is empty.
+	// Template is a Kyma resource as YAML. A template in the control plane takes precedence. Without any template, the resource
+	// is empty.
 	Template string `json:"template"`
-	// Modules are the modules that users choose from. If there are none, those of the template apply.
+	// Modules are the modules that users choose from. If there are none, the modules of the template apply.
 	Modules []lifecycleManagerModule `json:"modules"`
 }
 
 // lifecycleManagerModule is a module of Lifecycle Manager.
 type lifecycleManagerModule struct {
 	Name string `json:"name"`
-	// DisplayName is the name in forms of marketplaces. The default is the name.
+	// DisplayName is shown in the order forms of marketplaces. The default is Name.
 	DisplayName string `json:"displayName"`
 	// Default reports whether orders without the parameter modules get the module.
 	Default bool `json:"default"`
-	// DependsOn lists modules that must be chosen, too.
+	// DependsOn lists modules that must also be chosen.
 	DependsOn []string `json:"dependsOn"`
 	// Channel and CustomResourcePolicy are copied to the Kyma resource unless they are empty.
 	Channel              string `json:"channel"`
 	CustomResourcePolicy string `json:"customResourcePolicy"`
 }
 
-// offered returns the modules for users, and none without a plan.
+// offered returns the modules for users. It returns none if l is nil.
 func (l *lifecycleManagerPlan) offered() []offeredModule {
 	if l == nil {
 		return nil
@@ -52,7 +53,7 @@ func (l *lifecycleManagerPlan) offered() []offeredModule {
 // channels matches valid channels, as the schema of the Kyma resource does.
 var channels = regexp.MustCompile(`^[a-z]{3,32}$`)
 
-// checkLifecycleManager reports the errors of a plan's lifecycleManager.
+// checkLifecycleManager reports errors in a plan's lifecycleManager.
 func (p *Plan) checkLifecycleManager(errs *problems, place string) {
 	if p.LifecycleManager == nil {
 		return
@@ -84,8 +85,9 @@ func (p *Plan) checkLifecycleManager(errs *problems, place string) {
 	p.checkModules(errs, place, p.LifecycleManager.offered())
 }
 
-// LifecycleManagerSettings returns what Lifecycle Manager gets for the Kyma of an instance. The error is failure.Permanent if the plan
-// has no lifecycleManager or lacks a module, because its files or the configuration of the broker have changed since the order.
+// LifecycleManagerSettings returns the settings for the Kyma of an instance that Lifecycle Manager installs. If the plan has lost
+// lifecycleManager or a module because its files or the configuration of the broker have changed since the order, the error is of
+// kind failure.Permanent.
 func (p *Plan) LifecycleManagerSettings(kyma environment.Kyma) (lifecyclemanager.Settings, error) {
 	plan := p.LifecycleManager
 	if plan == nil || !kyma.InstalledBy(environment.InstallerLifecycleManager) {

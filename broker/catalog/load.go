@@ -30,13 +30,13 @@ type Options struct {
 	// OIDC is the default configuration for orders that contain none. If it is nil, the Provisioner chooses the
 	// default.
 	OIDC *environment.OIDC
-	// KymaVersion is the default version of Kyma. If it is empty, no Kyma is installed, and what plans say about it is ignored.
+	// KymaVersion is the default version of Kyma. If it is empty, no Kyma is installed, and the field kyma of plans is ignored.
 	KymaVersion string
 	// KymaInstaller installs Kyma. If it is empty, the Provisioner does.
 	KymaInstaller environment.KymaInstaller
 	// KymaVersionOnDemand reports whether orders may choose the version with the parameter kymaVersion.
 	KymaVersionOnDemand bool
-	// LifecycleManager reports whether Lifecycle Manager installs Kyma. Otherwise, what plans say about it is ignored.
+	// LifecycleManager reports whether Lifecycle Manager installs Kyma. If not, the field lifecycleManager of plans is ignored.
 	LifecycleManager bool
 	// OnePerAccount lists the plans with a quota of one instance per global account. Plans that the catalog does
 	// not have are ignored, so that the same setting can be used with different catalogs.

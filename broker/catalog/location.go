@@ -17,10 +17,9 @@ type location struct {
 	euAccess bool
 }
 
-// locate chooses the location of a cluster: from the parameters, else from the platform region, else the default of the
-// plan. In a plan with areas, the allowed regions of the platform region take precedence over the requested area. If
-// the plan or the platform region does not allow the requested location, locate adds a violation, and callers must not
-// use the result.
+// locate chooses the location of a cluster: the requested one, else the default of the platform region, else the default of the
+// plan. In a plan with areas, the allowed regions of the platform region take precedence over the requested area. If the plan or
+// the platform region does not allow the requested location, locate adds a violation, and callers must not use the result.
 func (p *Plan) locate(given parameters, platformRegion string, violations *Violations) location {
 	platform := p.platforms.Regions[platformRegion]
 	offer := p.chooseOffer(given.Provider, platformRegion, violations)

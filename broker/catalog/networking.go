@@ -6,8 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// maxNodesPrefix is the longest allowed prefix of the nodes' range. Each zone gets one eighth of the range for its
-// worker nodes. With a longer prefix, that would be fewer than 64 addresses.
+// maxNodesPrefix is the longest allowed prefix of the nodes' range. Each zone gets one eighth of the range for its worker nodes;
+// a longer prefix would leave fewer than 64 addresses for each zone.
 const maxNodesPrefix = 23
 
 // networking contains the address ranges of an order, or the defaults of a provider.
@@ -17,8 +17,8 @@ type networking struct {
 	Services string `json:"services"`
 }
 
-// checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ranges. Ranges cannot
-// be changed later: after a mistake, the tenant would need a new cluster.
+// checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ranges. Ranges cannot be changed
+// later: a tenant who chooses a wrong range would need a new cluster.
 func checkNetworks(violations *Violations, cluster environment.Cluster, reserved []string) {
 	type network struct {
 		name   string

@@ -12,8 +12,8 @@ import (
 //go:embed page.md.tmpl
 var pageTemplate string
 
-// Page renders the catalog as Markdown, for docs/user/plans.md. Templates iterate over maps in the order of the
-// keys, so the same files always result in the same page.
+// Page renders the catalog as Markdown, for docs/user/plans.md. Templates iterate over maps in the order of the keys, so the same
+// files always result in the same page.
 func (c *Catalog) Page() ([]byte, error) {
 	current := c.current.Load()
 	providers := current.plans[0].providers

@@ -19,7 +19,7 @@ func (p *Plan) Regions() []string {
 			names[name] = true
 		}
 
-		// The regions that a platform region allows take precedence over the areas of the plan.
+		// If the platform region limits the regions, these take precedence over the areas of the plan.
 		if p.byArea() {
 			for _, platform := range p.platforms.Regions {
 				for _, name := range platform.Only[offer.Provider] {

@@ -28,12 +28,12 @@ const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
 	ruleCreateOnly  = "createOnly"  // an update changes a create-only parameter
-	ruleRange       = "range"       // a lower bound is above the upper one
+	ruleRange       = "range"       // a lower bound exceeds its upper bound
 	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
 	ruleOffer       = "offer"       // not available in the plan or the region
-	ruleNetwork     = "network"     // not a usable range of addresses
-	ruleOverlap     = "overlap"     // two ranges of addresses overlap
+	ruleNetwork     = "network"     // not a usable address range
+	ruleOverlap     = "overlap"     // two address ranges overlap
 	ruleOIDC        = "oidc"        // the issuer is unusable
 	ruleModules     = "modules"     // the chosen modules are contradictory or incomplete
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
@@ -130,7 +130,7 @@ func namesAt(schema map[string]any, path []string) []string {
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// brokenRule is a leaf in the tree of a schema check's errors. The kind is nil for an unknown parameter.
+// brokenRule is a leaf in the error tree of a schema check. The kind is nil for an unknown parameter.
 type brokenRule struct {
 	field string
 	kind  jsonschema.ErrorKind

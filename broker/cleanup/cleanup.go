@@ -1,5 +1,5 @@
-// Package cleanup cleans up what deletions and suspensions have left over: it runs the steps again that were not completed, once a day
-// in a job, or at once for operators. Operators can also confirm that nothing is left.
+// Package cleanup removes the leftovers of deletions and suspensions: it repeats the steps that were not completed, once a day in
+// a job, or immediately for operators. Operators can also confirm that nothing is left.
 package cleanup
 
 import (
@@ -40,7 +40,7 @@ type Cleaner struct {
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
 	Operations *operations.Store
-	// Finished returns the stages that a cleanup of the steps does not run.
+	// Finished returns the stages that a cleanup of the steps skips.
 	Finished func(steps []string) []string
 	// Recorder writes each cleanup and each confirmation to the audit log.
 	Recorder *audit.Recorder
@@ -87,15 +87,16 @@ func (c Cleaner) cleanDue(ctx context.Context, id, reason string) (changed bool,
 	return changed && err == nil, failure.While(err, "cleaning up the leftover %s", id)
 }
 
-// Clean starts a cleanup of the leftover now, and returns its ID. While a cleanup runs, Clean returns that one. The audit log and the
-// timeline contain the reason. The error is of kind NotFound if there is no such leftover.
+// Clean starts a cleanup of the leftover now, and returns the ID of the cleanup. If one is already running, Clean returns its ID.
+// The audit log and the timeline contain the reason. If there is no such leftover, the error is of kind NotFound.
 func (c Cleaner) Clean(ctx context.Context, id, reason string) (cleanupID string, err error) {
 	cleanupID, _, err = c.start(ctx, id, reason, false)
 
 	return cleanupID, err
 }
 
-// start implements Clean, and reports whether it has accepted a cleanup. If onlyDue is set, it does nothing unless the leftover is due.
+// start implements Clean, and reports whether it has accepted a cleanup. If onlyDue is set, it ignores a leftover that is not
+// due.
 func (c Cleaner) start(ctx context.Context, id, reason string, onlyDue bool) (cleanupID string, accepted bool, err error) {
 	err = c.DB.InTx(ctx, func(tx storage.Tx) error {
 		leftover, running, err := c.lock(ctx, tx, id)
@@ -121,7 +122,7 @@ func (c Cleaner) start(ctx context.Context, id, reason string, onlyDue bool) (cl
 	return cleanupID, accepted, err
 }
 
-// lock locks the leftover. It also returns the ID of the cleanup that has not ended, if any.
+// lock locks the leftover. It also returns the ID of its unfinished cleanup, if any.
 func (c Cleaner) lock(ctx context.Context, tx storage.Tx, id string) (_ environment.Leftover, running string, _ error) {
 	leftover, err := c.Leftovers.Lock(ctx, tx, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -173,9 +174,9 @@ func (c Cleaner) accept(ctx context.Context, tx storage.Tx, leftover environment
 	})
 }
 
-// Confirm ends a leftover without a cleanup, because an operator knows that nothing is left, and returns it with its objects. The audit
-// log has the reason, the steps and the objects. The error is of kind NotFound if there is no such leftover, and of kind Conflict while
-// a cleanup runs.
+// Confirm ends a leftover without a cleanup, because an operator knows that nothing is left. It returns the leftover with its
+// objects. The audit log records the reason, the steps and the objects. The error is of kind NotFound if there is no such
+// leftover, and of kind Conflict while a cleanup runs.
 func (c Cleaner) Confirm(ctx context.Context, id, reason string) (
 	leftover environment.Leftover, objects []environment.OutsideObject, err error,
 ) {

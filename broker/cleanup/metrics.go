@@ -14,8 +14,8 @@ import (
 // scrapeTimeout bounds the query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// Metrics is a prometheus.Collector for the number and age of leftovers. Each scrape queries the database. During an outage of the
-// database the metrics are absent. All fields are required.
+// Metrics is a prometheus.Collector for the number and age of leftovers. Each scrape queries the database. While the database is
+// down, the metrics are absent. All fields are required.
 type Metrics struct {
 	Leftovers *leftovers.Store
 	Clock     clock.PassiveClock

@@ -12,13 +12,13 @@ import (
 
 // ControlPlane changes Secrets of the control plane.
 type ControlPlane interface {
-	// RenewSecret replaces the kubeconfig in a Secret. If there is none, the error is failure.NotFound.
+	// RenewSecret replaces the kubeconfig in a Secret. If the Secret does not exist, the error is of kind failure.NotFound.
 	RenewSecret(ctx context.Context, ref lifecyclemanager.Ref, kubeconfig secret.String) error
 	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
 }
 
-// LifecycleManager is a Holder: it has kubeconfigs in Secrets of the control plane. A request for a Secret fails if the Secret is gone, so
-// a renewal excludes no operations. Only the creation of a missing Secret does.
+// LifecycleManager is a Holder whose kubeconfigs are in Secrets of the control plane. A renewal fails if the Secret is gone, so
+// it need not exclude operations. Only the creation of a missing Secret excludes them.
 type LifecycleManager struct {
 	Client ControlPlane
 	// Kyma decides which objects a runtime has in the control plane.
@@ -39,7 +39,7 @@ func (l LifecycleManager) Replace(ctx context.Context, object environment.Outsid
 ) error {
 	ref, err := lifecyclemanager.ParseRef(object.Key)
 	if err != nil {
-		return err //nolint:wrapcheck // of package failure
+		return err //nolint:wrapcheck // carries a failure.Kind
 	}
 
 	if err := l.Client.RenewSecret(ctx, ref, kubeconfig); !failure.Is(err, failure.NotFound) {
@@ -48,7 +48,7 @@ func (l LifecycleManager) Replace(ctx context.Context, object environment.Outsid
 
 	objects, err := l.Kyma.Objects(ctx, instance)
 	if err != nil {
-		return err //nolint:wrapcheck // of package failure
+		return err //nolint:wrapcheck // carries a failure.Kind
 	}
 
 	if objects.Secret != ref {

@@ -14,28 +14,28 @@ import (
 	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
-// readTime is added to the time limit of a request to the Reconciler, for the kubeconfig and the configuration of Kyma.
+// readTime is added to the timeout of a request to the Reconciler, for reading the kubeconfig and the Kyma configuration.
 const readTime = time.Minute
 
-// Reconciler is a Holder: the Reconciler has the kubeconfigs with its clusters. It has no call for a kubeconfig alone, so a renewal sends
-// the whole cluster again, as the last operation has sent it. A late request would overwrite a change of Kyma, or register a
+// Reconciler is a Holder that stores kubeconfigs as part of its clusters. It cannot replace the kubeconfig alone, so a renewal
+// sends the whole cluster again, as the last operation sent it. A late request would revert a change of Kyma, or register a
 // deleted runtime again, so a renewal excludes operations.
 type Reconciler struct {
 	Client interface {
 		Apply(ctx context.Context, cluster reconciler.Cluster) (reconciler.State, error)
 	}
-	// Sent returns the configuration that an operation has sent last, or an empty text.
+	// Sent returns the configuration that an operation sent last, or "" if none was stored.
 	Sent interface {
 		Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error)
 	}
-	// Kyma returns the configuration of Kyma that operations would send now, for registrations of earlier releases.
+	// Kyma returns the Kyma configuration that an operation would send now. It serves registrations of earlier releases.
 	Kyma interface {
 		Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 		Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 	}
-	// ShootDomain is the domain below which the clusters have their domains, or empty.
+	// ShootDomain is the parent domain of the clusters' domains, or empty.
 	ShootDomain string
-	// Timeout is that of a request to the Reconciler.
+	// Timeout limits a request to the Reconciler.
 	Timeout time.Duration
 	Clock   clock.PassiveClock
 }
@@ -46,8 +46,8 @@ func (Reconciler) Title() string { return "the Reconciler" }
 // Limit implements Holder.
 func (r Reconciler) Limit() time.Duration { return r.Timeout + readTime }
 
-// Replace sends the cluster with the kubeconfig. The Reconciler takes over a new kubeconfig only with another description, so that is the
-// time of the renewal.
+// Replace sends the cluster with the new kubeconfig. The Reconciler accepts a new kubeconfig only together with a new
+// description, so the description is the time of the renewal.
 func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
 	_ func(context.Context) error,
 ) error {
@@ -69,28 +69,28 @@ func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObjec
 	return err //nolint:wrapcheck // names the Reconciler
 }
 
-// cluster returns the cluster that was sent last, with the kubeconfig. Earlier releases did not store it; then it is the cluster that an
-// operation would send now.
+// cluster returns the cluster that was sent last, with the new kubeconfig. Earlier releases did not store the cluster; for these,
+// it returns the cluster that an operation would send now.
 func (r Reconciler) cluster(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
 ) (reconciler.Cluster, error) {
 	description := "renewal " + r.Clock.Now().UTC().Format(time.RFC3339Nano)
 
 	sent, err := r.Sent.Configuration(ctx, object)
 	if err != nil {
-		return reconciler.Cluster{}, err //nolint:wrapcheck // of package failure
+		return reconciler.Cluster{}, err //nolint:wrapcheck // carries a failure.Kind
 	}
 
 	if sent != "" {
-		return reconciler.Decode(sent, kubeconfig, description) //nolint:wrapcheck // of package failure
+		return reconciler.Decode(sent, kubeconfig, description) //nolint:wrapcheck // carries a failure.Kind
 	}
 
-	// The control plane may have other values than at the last operation.
+	// The values in the control plane may have changed since the last operation.
 	if instance.Request.Cluster.Kyma, err = r.Kyma.Complete(ctx, instance); err != nil {
-		return reconciler.Cluster{}, err //nolint:wrapcheck // of package failure
+		return reconciler.Cluster{}, err //nolint:wrapcheck // carries a failure.Kind
 	}
 
 	if instance.Request.Cluster.Kyma, err = r.Kyma.Overrides(ctx, instance); err != nil {
-		return reconciler.Cluster{}, err //nolint:wrapcheck // of package failure
+		return reconciler.Cluster{}, err //nolint:wrapcheck // carries a failure.Kind
 	}
 
 	instance.OverrideServiceManager()

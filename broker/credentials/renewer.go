@@ -22,17 +22,18 @@ import (
 )
 
 const (
-	// claimID is the ID in package reports under which one replica at a time renews.
+	// claimID is the ID in package reports that lets only one replica at a time renew.
 	claimID = "kubeconfigs"
 	// every is the interval between two searches for kubeconfigs that are due. batch and concurrency bound the load of a search.
 	every       = 10 * time.Second
 	batch       = 50
 	concurrency = 5
-	// retryAfter is the time until a failed renewal is repeated. No system can ask for a longer pause, see package restclient.
+	// retryAfter is the pause before a failed renewal is retried. Package restclient limits the pauses that systems request to
+	// this length.
 	retryAfter = 5 * time.Minute
 	// restoreTime bounds the calls that create a missing kubeconfig.
 	restoreTime = time.Minute
-	// spare is added to the time limit of an exclusive renewal, for clocks that differ and for the last write.
+	// spare is added to the time limit of an exclusive renewal, for differences between clocks and for the last write.
 	spare = 30 * time.Second
 )
 
@@ -46,15 +47,15 @@ type Access interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Holder is a system that has kubeconfigs of runtimes.
+// Holder is a system that stores kubeconfigs of runtimes.
 type Holder interface {
-	// Title is the name of the system in texts, such as "Lifecycle Manager".
+	// Title is the name of the system in messages, such as "Lifecycle Manager".
 	Title() string
-	// Limit bounds a renewal if it excludes operations of the instance, because a late request would replace that of an operation. 0
-	// means that it excludes none.
+	// Limit is the maximum duration of a renewal that excludes operations of the instance, which is necessary if a late request
+	// could overwrite that of an operation. 0 means that renewals exclude no operations.
 	Limit() time.Duration
-	// Replace gives the system the kubeconfig instead of the former one. If the former one is missing, it calls restore before it creates
-	// one, returns its error, and ends its calls within restoreTime.
+	// Replace replaces the kubeconfig in the system. Before it creates a missing one, it calls restore; if restore fails, it
+	// returns that error. All calls after restore end within restoreTime.
 	Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
 		restore func(context.Context) error) error
 }
@@ -67,9 +68,9 @@ type Renewer struct {
 	Events    *instanceevents.Store
 	Reports   Reports
 	Access    Access
-	// Holders are the systems that are turned on, by the names of package environment.
+	// Holders are the systems that are turned on. The keys are the system names of package environment.
 	Holders map[string]Holder
-	// Validity returns when a kubeconfig expires, or the zero time if it does not show that.
+	// Validity returns the period in which a kubeconfig is valid, or zero times if the kubeconfig does not contain it.
 	Validity func(kubeconfig secret.String) (from, until time.Time)
 	Results  *Results
 	Clock    clock.WithTicker
@@ -81,8 +82,8 @@ func (r Renewer) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "renewal of kubeconfigs", Every: every, Work: r.Renew, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Renew renews the kubeconfigs that are due, at most batch, unless another replica does. A renewal that fails is due again after
-// retryAfter. It returns the errors of the database.
+// Renew renews at most batch kubeconfigs that are due, unless another replica is renewing. A failed renewal is due again after
+// retryAfter. Renew only returns errors of the database.
 func (r Renewer) Renew(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -140,7 +141,7 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 	instance, err := r.Instances.Get(ctx, r.DB.Reader(), object.InstanceID)
 
 	switch {
-	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "": // the runtime is being removed, or is left over
+	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "": // the runtime is being removed, or is a leftover
 		return r.end(ctx, object, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
 	case err != nil:
 		return err
@@ -162,16 +163,16 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 	}
 }
 
-// errRemoved is the error of a restoration whose object an operation removes.
+// errRemoved fails a restoration while an operation removes the object.
 var errRemoved = errors.New("an operation removes the object")
 
-// restore reserves the object, so that an operation that removes it waits for the restoration, and stores the intent to restore it. The
-// result of the renewal is recorded as a restoration, also if another replica ends it.
+// restore reserves the object and stores the intent to restore it, so that an operation that removes the object waits for the
+// restoration. The renewal is then recorded as a restoration, even if another replica ends it.
 func (r Renewer) restore(ctx context.Context, renewal *outsideobjects.Renewal) error {
 	until, reserved := r.Clock.Now().Add(restoreTime+spare), false
 
 	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
-		// The intent locks the instance, and a deletion locks the instance before the object.
+		// The intent locks the instance. Like a deletion, lock the instance before the object.
 		err := r.Events.Begin(ctx, tx, renewal.Object.InstanceID, renewal.Object.System, r.Clock.Now())
 		if err == nil {
 			reserved, err = r.Objects.Reserve(ctx, tx, renewal.Object, until)
@@ -192,8 +193,8 @@ func (r Renewer) restore(ctx context.Context, renewal *outsideobjects.Renewal) e
 	return nil
 }
 
-// end records the result of a renewal together with the event, unless the event is empty, and counts a renewal that has succeeded. A renewal
-// after the intent to restore the kubeconfig is a restoration.
+// end records the result of a renewal together with the event, if there is one, and counts a successful renewal. If the intent to
+// restore the kubeconfig was stored, the renewal counts as a restoration.
 func (r Renewer) end(ctx context.Context, object environment.OutsideObject, title string, result outsideobjects.Result, event environment.Event) error {
 	event.InstanceID, event.System, event.LastAt = object.InstanceID, object.System, r.Clock.Now()
 	succeeded := event.Result == resultRenewed
@@ -210,7 +211,7 @@ func (r Renewer) end(ctx context.Context, object environment.OutsideObject, titl
 			}
 		}
 
-		// The event locks the instance, and a deletion locks the instance before the intent and the object.
+		// The event locks the instance. Like a deletion, lock the instance before the intent and the object.
 		if event.Result != "" {
 			if err := r.Events.Record(ctx, tx, event); err != nil {
 				return err
@@ -232,7 +233,7 @@ func (r Renewer) end(ctx context.Context, object environment.OutsideObject, titl
 	return err
 }
 
-// replace issues a kubeconfig and gives it to the system.
+// replace issues a kubeconfig and passes it to the system.
 func (r Renewer) replace(ctx context.Context, holder Holder, object environment.OutsideObject, instance environment.Instance,
 	restore func(context.Context) error,
 ) (outsideobjects.Result, error) {
@@ -248,14 +249,14 @@ func (r Renewer) replace(ctx context.Context, holder Holder, object environment.
 		holder.Replace(ctx, object, instance, kubeconfig, restore) //nolint:wrapcheck // names the system
 }
 
-// uncertainError is the error of a request that the system may still execute.
+// uncertainError is the error of a request that the system may still execute later.
 type uncertainError struct{ error }
 
 // Unwrap returns the classified error.
 func (e *uncertainError) Unwrap() error { return e.error }
 
-// failed records a renewal that has failed. While the system may still execute the request, operations of the instance wait. If the
-// replica stops, nothing is recorded, which has the same effect.
+// failed records a failed renewal. Operations of the instance wait as long as the system may still execute the request. If the
+// replica stops first, nothing is recorded, which has the same effect.
 func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjects.Renewal, instance environment.Instance, cause error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // see above
@@ -265,7 +266,7 @@ func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjec
 	r.Log.WithError(cause).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
 		Warnf("renewing the kubeconfig for %s failed, retrying in %s", holder.Title(), retryAfter)
 
-	// The column is not sealed, so it gets no detail, which may quote the system. The log has it.
+	// The column is not encrypted, so it does not get the detail, which may quote the system. The log contains the detail.
 	result := outsideobjects.Result{DueAt: r.Clock.Now().Add(retryAfter), Problem: failure.Of(cause).Text}
 	if _, uncertain := errors.AsType[*uncertainError](cause); uncertain {
 		result.Until = renewal.Until

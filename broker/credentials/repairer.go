@@ -22,31 +22,33 @@ import (
 )
 
 const (
-	// repairID is the ID in package reports under which one replica at a time checks, and which has the progress of a pass.
+	// repairID is the ID in package reports that lets only one replica at a time check. Its report stores the progress of the
+	// pass.
 	repairID = "service-manager"
-	// checkBatch bounds the runtimes that are checked every repairEvery.
+	// checkBatch is the maximum number of runtimes that are checked every repairEvery.
 	checkBatch  = 25
 	repairEvery = 10 * time.Second
-	// batchTimeout ends the checks of a batch with slow runtimes. No other replica begins the next batch until then, because it would check
-	// the same runtimes; claimMargin is for the record of the progress.
+	// batchTimeout limits the duration of a batch, in case runtimes are slow. Until then, no other replica starts the next batch,
+	// because it would check the same runtimes. claimMargin is additional time for storing the progress.
 	batchTimeout = 3 * time.Minute
 	claimMargin  = 30 * time.Second
-	// firstRetry is the time until a failed check is repeated. It doubles with each failure, up to the interval of the passes.
+	// firstRetry is the pause before a failed check is retried. It doubles with each failure, up to the interval of the passes.
 	firstRetry = 5 * time.Minute
-	// maxRetries bounds the failed checks that are remembered. The next pass repeats the others.
+	// maxRetries limits the number of stored retries. Other failed checks are repeated in the next pass.
 	maxRetries = 1000
 )
 
 // Runtimes compares and repairs the Secret of the SAP BTP service operator in runtimes.
 type Runtimes interface {
-	// RepairServiceManager writes the credentials if the Secret has other values or is missing, and reports whether it has. It calls begin
-	// before it writes, and does not write if begin fails.
+	// RepairServiceManager writes the credentials if the Secret is missing or differs, and reports whether it has written them.
+	// It first calls begin, and writes nothing if begin fails.
 	RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager,
 		begin func(context.Context) error) (repaired bool, err error)
 }
 
-// Repairer looks at the Secret of the SAP BTP service operator in all runtimes whose instances have credentials, and repairs those that were
-// changed or deleted. Tenants' own clusters, which are no runtimes of the Provisioner, are not checked. All fields are required.
+// Repairer checks the Secret of the SAP BTP service operator in all runtimes whose instances have credentials, and repairs those
+// that were changed or deleted. It skips tenants' own clusters, because the Provisioner does not manage them. All fields are
+// required.
 type Repairer struct {
 	DB         Database
 	Instances  *instances.Store
@@ -63,15 +65,15 @@ type Repairer struct {
 
 // pass is the stored progress.
 type pass struct {
-	// After is the ID of the last checked instance. Between two passes it is empty.
+	// After is the ID of the last checked instance, or empty between two passes.
 	After string `json:"after,omitempty"`
-	// Began is the start of the newest pass.
+	// Began is when the newest pass started.
 	Began time.Time `json:"began,omitzero"`
-	// Retries are failed checks by instance.
+	// Retries are the failed checks to repeat, by instance.
 	Retries map[string]retry `json:"retries,omitempty"`
 }
 
-// retry is a failed check that is repeated.
+// retry is a failed check that will be repeated.
 type retry struct {
 	Failures int       `json:"failures"`
 	At       time.Time `json:"at"`
@@ -90,7 +92,7 @@ func (r Repairer) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "repair of credentials", Every: repairEvery, Work: r.Repair, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Repair checks the next runtimes, at most checkBatch, unless another replica does.
+// Repair checks the next runtimes, at most checkBatch, unless another replica is checking.
 func (r Repairer) Repair(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -125,8 +127,8 @@ func (r Repairer) Repair(ctx context.Context) error {
 	return errors.Join(err, r.Reports.Save(ctx, repairID, progress, now), r.Reports.Postpone(ctx, repairID, now.Add(repairEvery)))
 }
 
-// next returns the instances to check: those whose retry is due, and then the next ones of the pass. It reports whether it has moved the
-// cursor.
+// next returns the instances to check: first those whose retry is due, then the next ones of the pass. moved reports whether the
+// cursor of the pass has moved.
 func (r Repairer) next(ctx context.Context, progress *pass, now time.Time) (due []string, moved bool, err error) {
 	for _, id := range slices.Sorted(maps.Keys(progress.Retries)) {
 		if len(due) < checkBatch && !progress.Retries[id].At.After(now) {
@@ -171,12 +173,12 @@ type outcome int
 
 const (
 	settled outcome = iota
-	// busy: an operation of the instance is unfinished, and may change the Secret.
+	// busy means that an unfinished operation of the instance may change the Secret.
 	busy
 	failed
 )
 
-// record notes when the check is repeated.
+// record stores when the check has to be repeated, if at all.
 func (p *pass) record(id string, result outcome, now time.Time, interval time.Duration) {
 	former := p.Retries[id]
 	delete(p.Retries, id)
@@ -198,8 +200,8 @@ func (p *pass) record(id string, result outcome, now time.Time, interval time.Du
 	p.Retries[id] = retry{Failures: former.Failures, At: now.Add(pause)}
 }
 
-// checkAll checks the instances, at most concurrency at once. The error is of the database; the checks that it has prevented count as busy.
-// retries are the checks that are repeated.
+// checkAll checks the instances, at most concurrency at the same time. It returns errors of the database; checks that such an
+// error prevented count as busy. retries are the earlier failures.
 func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string]retry) ([]outcome, error) {
 	var (
 		running  sync.WaitGroup
@@ -223,7 +225,7 @@ func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string
 	return outcomes, errors.Join(errs...)
 }
 
-// The texts of events. textFinished is that of a repair whose replica has not recorded its end, so it does not say who has written the Secret.
+// The messages of events. textFinished is for a repair whose replica did not record the end; it leaves open who wrote the Secret.
 const (
 	textRepaired = "the Secret of the BTP service operator had other values than the instance and was repaired"
 	textFinished = "the Secret of the BTP service operator had other values than the instance, and now has the values of the instance"
@@ -231,7 +233,8 @@ const (
 	textFailed   = "checking the Secret of the BTP service operator failed: "
 )
 
-// check checks one instance, and records an event if it has repaired the Secret, if the check has failed, or if the former check had.
+// check checks one instance. It records an event if it has repaired the Secret, if the check has failed, or if the previous check
+// failed.
 func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outcome, error) {
 	past, err := r.Operations.OfInstance(ctx, r.DB.Reader(), id)
 	if err != nil || len(environment.Unfinished(past)) > 0 {
@@ -262,7 +265,7 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return busy, nil //nolint:nilerr // the replica stops, or the batch has taken too long
+		return busy, nil //nolint:nilerr // the replica is stopping, or the batch has taken too long
 	case beginErr != nil:
 		return busy, beginErr
 	case err != nil:
@@ -274,7 +277,7 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 		r.Results.count(resultRepaired)
 		r.Log.WithFields(fields).Warn(textRepaired)
 
-		// An update may have changed the credentials since they were read: the next check, soon, sees the newer ones.
+		// An update may have changed the credentials since they were read. The next check follows soon and sees the newer ones.
 		return r.record(ctx, id, busy, resultRepaired, textRepaired)
 	default:
 		r.Results.count(resultCurrent)
@@ -283,7 +286,7 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 	}
 }
 
-// current records an event if the Secret is current after a failed check, or after a repair whose event was not recorded.
+// current records an event if the Secret is correct after a failed check, or after a repair whose event was not recorded.
 func (r Repairer) current(ctx context.Context, id string, failedBefore bool) (outcome, error) {
 	begun, err := r.Events.Begun(ctx, r.DB.Reader(), id, environment.SystemBTPOperator)
 
@@ -306,11 +309,12 @@ func (r Repairer) begin(ctx context.Context, id string) error {
 	})
 }
 
-// record records an event, removes the intent to repair the Secret, and returns the outcome. A failed check keeps the intent, because a
-// runtime may still execute a write whose response was lost. If nothing can be recorded, the check is repeated.
+// record records an event, removes the intent to repair the Secret, and returns the outcome. After a failed check it keeps the
+// intent, because the runtime may still execute a write whose response was lost. If nothing can be recorded, the check is
+// repeated.
 func (r Repairer) record(ctx context.Context, id string, then outcome, result, message string) (outcome, error) {
 	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
-		// The event locks the instance, so it comes before the intent, as in a deletion.
+		// The event locks the instance. Like a deletion, lock the instance before the intent.
 		if err := r.Events.Record(ctx, tx, environment.Event{
 			InstanceID: id, System: environment.SystemBTPOperator, Result: result, Message: message, LastAt: r.Clock.Now(),
 		}); err != nil || result == resultFailed {

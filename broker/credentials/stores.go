@@ -9,13 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// Database is the part of storage.DB that the background work uses.
+// Database is the part of storage.DB that this package uses.
 type Database interface {
 	InTx(ctx context.Context, work func(tx storage.Tx) error) error
 	Reader() storage.Tx
 }
 
-// Reports is the part of reports.Store that the background work uses: replicas take turns, and store their progress.
+// Reports is the part of reports.Store that this package uses: it lets replicas take turns, and stores their progress.
 type Reports interface {
 	Claim(ctx context.Context, id string, now, next time.Time) (bool, error)
 	Postpone(ctx context.Context, id string, next time.Time) error

@@ -23,11 +23,11 @@ type past struct {
 	steps map[string]span
 }
 
-// span is the time of a step, with its waits. from counts from the start of the operation.
+// span is the duration of a step, including its waits. from is measured from the start of the operation.
 type span struct{ from, took time.Duration }
 
-// forecast compares an operation with past ones at the same place: in the same step, after the same time in it. If no past operation
-// had the step, it compares the time since the start.
+// forecast compares an operation with past ones at the same point: in the same step, after the same time in it. If no past
+// operation had the step, it compares the time since the start of the operation.
 func forecast(all []*past, record process.Record, now time.Time) process.Forecast {
 	inStep := time.Duration(0)
 	if !record.StepSince.IsZero() {
@@ -56,8 +56,8 @@ func forecast(all []*past, record process.Record, now time.Time) process.Forecas
 	return result
 }
 
-// places returns for each past operation with the step which part of it was done after the given time in the step, and, for those that
-// were still in the step, the time that was left. The others say nothing about an operation that has been in the step for longer.
+// places compares past operations at the given time in the step. For each, it returns the fraction of the work that was done by
+// then, and the remaining time if the operation was still in the step. It ignores past operations without the step.
 func places(all []*past, step func(*past) (span, bool), inStep time.Duration) (done []float64, left []time.Duration) {
 	for _, one := range all {
 		span, found := step(one)
@@ -75,10 +75,10 @@ func places(all []*past, step func(*past) (span, bool), inStep time.Duration) (d
 	return done, left
 }
 
-// percent returns the part as a percentage from 1 to 99: the operation has begun, and has not ended.
+// percent converts a fraction to a percentage from 1 to 99, because the operation has started and has not ended.
 func percent(part float64) int { return min(max(int(part*100), 1), 99) } //nolint:mnd // percent
 
-// quantile returns the smallest value that is not less than the given part of the values, or 0 if there are no values.
+// quantile returns the smallest value that is not less than the given fraction of the values, or 0 if there are no values.
 func quantile[T float64 | time.Duration](values []T, part float64) T {
 	if len(values) == 0 {
 		return 0

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// TypePrefix precedes the types in CloudEvents, whose specification asks for a reversed domain name.
+	// TypePrefix is the prefix of the types in CloudEvents. Their specification recommends a reverse domain name.
 	TypePrefix = "io.github.environment-broker."
 
-	// defaultSource is the source of events if the broker has no public address.
+	// defaultSource is the source of events if the broker has no public URL.
 	defaultSource = "/environment-broker"
 )
 
-// CloudEvent returns the event in the form of CloudEvents 1.0. publicURL is the public address of the broker, or empty.
+// CloudEvent converts the event to CloudEvents 1.0. publicURL is the public URL of the broker, or empty.
 func CloudEvent(event eventlog.Event, publicURL string) operatorapi.CloudEvent {
 	source := publicURL
 	if source == "" {

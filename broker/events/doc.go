@@ -1,5 +1,6 @@
-// Package events publishes the events of package eventlog to their consumers in this replica.
+// Package events publishes the events of package eventlog to the consumers in this replica.
 //
-// Each replica publishes new events every second, and wakes its consumers when the log has grown, whichever replica has published. The
-// consumers read the log from the positions that they have reached, so they miss nothing if they are woken late, or if the replica restarts.
+// Each replica publishes new events every second, and wakes its consumers when the log has grown, even if another replica has
+// published the events. Consumers read the log from the position that they have reached, so they miss nothing if they are woken
+// late or the replica restarts.
 package events

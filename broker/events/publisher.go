@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/eventlog"
 )
 
-// publishEvery is the interval at which a replica publishes new events and looks for those that others have published.
+// publishEvery is the interval at which a replica publishes new events and looks for events that other replicas have published.
 const publishEvery = time.Second
 
 // Log is the log of events. eventlog.Store implements it.
@@ -29,11 +29,11 @@ type Publisher struct {
 
 	mutex sync.Mutex
 	head  eventlog.Head
-	// grown is closed when the log has grown, and then replaced.
+	// grown is closed and replaced when the log has grown.
 	grown chan struct{}
 }
 
-// NewPublisher returns a publisher. The service runs its Part.
+// NewPublisher returns a publisher. It does nothing until the service runs its Part.
 func NewPublisher(log Log, clock clock.WithTicker, line logrus.FieldLogger) *Publisher {
 	return &Publisher{log: log, clock: clock, line: line, grown: make(chan struct{})}
 }

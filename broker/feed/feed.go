@@ -46,8 +46,8 @@ type Provisioner interface {
 	Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error)
 }
 
-// Waker wakes the operations that wait for one of the events: it makes them due, and returns their number. The
-// store of operations implements it.
+// Waker wakes the operations that wait for one of the events: it makes them due, and returns their number. operations.Store
+// implements it.
 type Waker interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }

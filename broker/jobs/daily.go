@@ -7,14 +7,14 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// dailyCheck is how often the background looks whether a daily job has to run.
+	// dailyCheck is the interval of checks whether a daily job is due.
 	dailyCheck = time.Minute
-	// dailyWindow is how late a daily job may begin. If no replica runs within it, the job runs on the next day: its time was chosen because
-	// it suits users.
+	// dailyWindow is how late a daily job may start. If no replica runs within the window, the job is skipped until the next day,
+	// because operators chose a time that suits users.
 	dailyWindow = time.Hour
 )
 
-// ParseDaily returns the time since midnight for a time of day such as 02:30.
+// ParseDaily converts a time of day such as 02:30 to the time since midnight.
 func ParseDaily(text string) (time.Duration, error) {
 	at, err := time.Parse("15:04", text)
 	if err != nil {
@@ -33,7 +33,7 @@ func (j Job) DailyText() string {
 	return time.Time{}.Add(*j.Daily).Format("15:04")
 }
 
-// checkEvery returns how often the background looks whether the job has to run.
+// checkEvery returns the interval of checks whether the job is due.
 func (j Job) checkEvery() time.Duration {
 	if j.Daily != nil {
 		return dailyCheck
@@ -42,8 +42,8 @@ func (j Job) checkEvery() time.Duration {
 	return j.Every
 }
 
-// turn returns the time until which the former run must have made the job due, and when the job is due again. Outside of the window of a
-// daily job, the first time is zero: no run is that old.
+// turn returns due, the time by which the previous run must have made the job due, and next, when the job is due again after this
+// run. Outside the window of a daily job, due is zero, so the job does not run.
 func (j Job) turn(now time.Time) (due, next time.Time) {
 	if j.Daily == nil {
 		return now, now.Add(j.Every)

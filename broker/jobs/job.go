@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// Job is periodic work on things that are due. All fields except Limit and Daily are required.
+// Job is periodic work on items that are due. All fields except Limit and Daily are required.
 type Job struct {
 	// Name identifies the job in the operator API, in metrics and in the database. It never changes.
 	Name string
 	// Description says in one sentence what a run does.
 	Description string
-	// Items names what the IDs of the items identify, in the plural, such as "instances".
+	// Items is the plural noun for the items, such as "instances".
 	Items string
-	// Every is the interval between two runs in the background.
+	// Every is the interval between two background runs.
 	Every time.Duration
-	// Daily, if set, is the time since midnight in UTC at which the background runs the job, once a day instead of at the interval.
+	// Daily, if set, is the time of the daily background run, as the time since midnight in UTC. Every is then ignored.
 	Daily *time.Duration
 	// Limit is the number of items that a run may change without confirmation. Zero means no limit.
 	Limit int
-	// Reason is the reason that timelines and the audit log have for changes in the background.
+	// Reason is the reason in timelines and the audit log for changes by background runs.
 	Reason string
-	// Due returns what a run has to do now. It changes nothing.
+	// Due returns the items that are due now. It changes nothing.
 	Due func(ctx context.Context) (Due, error)
 }
 
 // Due is the work of one run.
 type Due struct {
 	Items []Item
-	// Complete, if set, is called after a run that has done all items without an error.
+	// Complete, if set, is called after a run that has processed all items without an error.
 	Complete func(ctx context.Context) error
 }
 
-// Item is one thing that a run changes. Several replicas may do the same item concurrently: it changes once.
+// Item is one item that a run changes. If several replicas process it concurrently, it changes only once.
 type Item struct {
 	ID string
-	// Do changes the item. It reports whether it has changed something: a concurrent request may have been faster.
+	// Do changes the item. It reports whether it has changed anything, because a concurrent request may have been faster.
 	Do func(ctx context.Context, reason string) (changed bool, err error)
 }
 
@@ -46,25 +46,25 @@ type Status struct {
 	Last *Result
 }
 
-// Result is what a run has found and done. It is stored as JSON, so the names of its fields never change.
+// Result is the result of a run. It is stored as JSON, so the names of its fields never change.
 type Result struct {
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// By is the user who has started the run. It is empty in the background.
+	// By is the user who started the run, or empty for a background run.
 	By string `json:"by,omitempty"`
-	// Due is the number of items that were due. Changed, Unchanged and Failed count those that the run has done; the others are left
-	// for the next run.
+	// Due is the number of items that were due. Changed, Unchanged and Failed count the processed ones; the rest is left for the
+	// next run.
 	Due       int `json:"due"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
 	Failed    int `json:"failed"`
-	// Held reports that more items than the limit were due, so the run has changed nothing.
+	// Held reports that more items than the limit were due, so that the run changed nothing.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first errors of the run, in words for operators.
+	// Errors are the first errors of the run, for operators.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`
 }
 
-// Left is the number of due items that the run has not done.
+// Left is the number of due items that the run has not processed.
 func (r Result) Left() int { return r.Due - r.Changed - r.Unchanged - r.Failed }

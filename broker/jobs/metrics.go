@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts the items of jobs, and reports the newest results. Its counters are those of this replica; all replicas report the
-// same results.
+// Metrics counts the items of jobs and reports the newest results. The counters belong to this replica, whereas the results are
+// the same on all replicas.
 type Metrics struct {
 	items *prometheus.CounterVec
 }
@@ -39,7 +39,7 @@ func (m *Metrics) ran(job Job, result Result) {
 	m.items.WithLabelValues(job.Name, "failed").Add(float64(result.Failed))
 }
 
-// results is a prometheus.Collector for the newest results. During an outage of the database the metrics are absent.
+// results is a prometheus.Collector for the newest results. While the database is down, the metrics are absent.
 type results struct{ runner Runner }
 
 func dueMetric() *prometheus.Desc {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// runTimeout bounds a run. What it has not done is left for the next run.
+	// runTimeout limits the duration of a run. The next run processes the remaining items.
 	runTimeout = 4 * time.Minute
-	// shownIDs and shownErrors bound the items and the errors of a result.
+	// shownIDs and shownErrors limit the number of items and errors in a result.
 	shownIDs    = 100
 	shownErrors = 5
 )
@@ -45,12 +45,12 @@ type Runner struct {
 	Log     logrus.FieldLogger
 }
 
-// Order is a request of an operator to run a job.
+// Order is an operator's request to run a job.
 type Order struct {
 	Name string
 	// DryRun only returns the due items.
 	DryRun bool
-	// Confirm is the number of items that the run may change if more than the limit are due.
+	// Confirm is the number of items that the run may change even if it exceeds the limit.
 	Confirm int
 	Reason  string
 	By      string
@@ -70,7 +70,7 @@ func (r Runner) Parts() []lifecycle.Part {
 	return parts
 }
 
-// TakeTurn runs the job, unless a replica has done so within its interval or, if it runs daily, today.
+// TakeTurn runs the job, unless a replica has run it within its interval or, for a daily job, today.
 func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	now := r.Clock.Now()
 	due, next := job.turn(now)
@@ -85,8 +85,9 @@ func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	return r.Reports.Save(ctx, reportID(job), result, r.Clock.Now())
 }
 
-// Run runs a job for an operator, or returns the due items in a dry run. The error is of kind NotFound if there is no such job, and of
-// kind Conflict if more items than the limit are due and the order does not confirm them. Errors of the run are in the result.
+// Run runs a job for an operator. A dry run only returns the due items. The error is of kind NotFound if there is no such job,
+// and of kind Conflict if more items than the limit are due and the order does not confirm them. Errors of items are in the
+// result.
 func (r Runner) Run(ctx context.Context, order Order) (Result, error) {
 	at := slices.IndexFunc(r.Jobs, func(job Job) bool { return job.Name == order.Name })
 	if at < 0 {
@@ -127,7 +128,7 @@ func (r Runner) List(ctx context.Context) ([]Status, error) {
 	return list, nil
 }
 
-// run does the due items. After an error it continues with the next item.
+// run processes the due items. After an error it continues with the next item.
 func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
@@ -166,7 +167,7 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 	return result
 }
 
-// do does the items, and completes the run if all of them succeed.
+// do processes the items, and calls Complete if all of them succeed.
 func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result *Result, log logrus.FieldLogger) {
 	for _, item := range due.Items {
 		if ctx.Err() != nil {
@@ -199,7 +200,7 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 	}
 }
 
-// failed adds an error to the result, unless it has enough of them.
+// failed adds an error to the result, unless it already has shownErrors.
 func (r *Result) failed(err error) {
 	if text := failure.Of(err).Text; len(r.Errors) < shownErrors && !slices.Contains(r.Errors, text) {
 		r.Errors = append(r.Errors, text)

@@ -10,24 +10,24 @@ import (
 
 // Kyma completes the Kyma of instances. It is safe for concurrent use.
 type Kyma struct {
-	// Catalog has the plans, which change while the broker runs.
+	// Catalog contains the plans, which can change while the broker runs.
 	Catalog *catalog.Catalog
 	// Version is the default version.
 	Version string
 	// VersionsNamespace and VersionsName identify the ConfigMap in the control plane with the versions of accounts. An empty name
 	// means that all accounts get the default version.
 	VersionsNamespace, VersionsName string
-	// ControlPlane has the configuration of operators. Nil means that there is none besides the catalog.
+	// ControlPlane contains the configuration of operators. Nil means that only the catalog configures Kyma.
 	ControlPlane *ControlPlane
-	// ShootDomain is the domain below which clusters have their domains, or empty.
+	// ShootDomain is the parent domain of the clusters' domains, or empty.
 	ShootDomain string
 }
 
 // Complete returns the Kyma of an instance with its version and its installation, or nil for an instance without Kyma. It keeps a
-// version that is already set, and changes nothing if Lifecycle Manager installs Kyma. Errors are of package failure.
+// version that is already set, and changes nothing if Lifecycle Manager installs Kyma. Errors carry a failure.Kind.
 func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	wanted := instance.Request.Cluster.Kyma
-	if wanted == nil || wanted.InstalledBy(environment.InstallerLifecycleManager) { // which has no version to choose
+	if wanted == nil || wanted.InstalledBy(environment.InstallerLifecycleManager) { // Lifecycle Manager has no version to choose
 		return wanted, nil
 	}
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Objects returns the objects with which Lifecycle Manager gets the runtime of the instance. Their template is kyma-template in the
-// configuration of the plan in the control plane, or else that of the plan's file. Errors are of package failure.
+// Objects returns the objects that register the runtime of the instance with Lifecycle Manager. Their template is kyma-template
+// in the plan's configuration in the control plane, or else the template in the plan's file. Errors carry a failure.Kind.
 func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifecyclemanager.Objects, error) {
 	plan, known := k.Catalog.ByID(instance.PlanID)
 	if !known {
@@ -44,8 +44,8 @@ func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifec
 	return lifecyclemanager.ObjectsOf(instance, settings, k.ControlPlane.Namespace, k.ShootDomain)
 }
 
-// template returns the template in the configuration of the plan, or an empty text if there is none. With a default version of Kyma, which
-// is that of the Reconciler, it is the configuration for this version.
+// template returns the template in the configuration of the plan, or "" if there is none. If there is a default version of Kyma,
+// which is the version for the Reconciler, template reads the configuration for this version.
 func (k Kyma) template(ctx context.Context, plan string) (string, error) {
 	text, name, err := k.planConfiguration(ctx, plan, k.Version)
 	if err != nil || name == "" {

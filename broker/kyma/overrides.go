@@ -10,15 +10,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// labelComponent is the label of a Secret or ConfigMap whose values are only for one component.
+// labelComponent is the label that limits the values of a Secret or ConfigMap to one component.
 const labelComponent = "component"
 
-// Overrides returns the Kyma of an instance with the values that operators have set in the control plane. The instance must have an
-// installation; without one or without a control plane, Overrides changes nothing.
+// Overrides returns the Kyma of an instance with the values that operators have set in the control plane. If the instance has no
+// installation or there is no control plane, Overrides changes nothing.
 //
 // Secrets with the label runtime-override=true come first, then ConfigMaps with the labels overrides-version-VERSION=true and
 // overrides-plan-PLAN=true, each sorted by name. The label component limits the values to a component. A later value replaces an
-// earlier one with the same key, and each replaces those of the plan. Values of Secrets are secret.
+// earlier one with the same key, and all of them replace values of the plan. Values of Secrets are treated as secret.
 func (k Kyma) Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	present := instance.Request.Cluster.Kyma
 	if k.ControlPlane == nil || present == nil || present.Installation == nil {

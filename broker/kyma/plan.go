@@ -26,8 +26,8 @@ type planConfiguration struct {
 	KymaTemplate string `json:"kyma-template"`
 }
 
-// parseComponents returns the additional components in the configuration of a plan. Without anySource, sources outside the release must have a
-// digest. The text of its error follows a subject.
+// parseComponents returns the additional components in the configuration of a plan. Unless anySource is set, sources outside the
+// release must have a digest. The text of its error is a predicate, so callers put a subject before it.
 func parseComponents(text string, anySource bool) ([]environment.KymaComponent, error) {
 	var configured planConfiguration
 	if err := yaml.Unmarshal([]byte(text), &configured); err != nil {
@@ -52,14 +52,14 @@ func parseComponents(text string, anySource bool) ([]environment.KymaComponent, 
 	return components, nil
 }
 
-// isPinned reports whether a source has the form that the Provisioner requires. The Provisioner checks the details.
+// isPinned reports whether the form of a source meets the Provisioner's requirements. The Provisioner checks the details.
 func isPinned(source string) bool {
 	return strings.HasPrefix(source, "https://") && strings.Contains(source, "#sha256=")
 }
 
-// planConfiguration returns the text of the plan's configuration for the version, and the name of its ConfigMap. Both are empty if there
-// is none. The ConfigMap has the label keb-config=true and, if a version is given, runtime-version-VERSION=true. Its key is the name of the
-// plan, or default.
+// planConfiguration returns the text of the plan's configuration for the version, and the name of its ConfigMap. Both are empty
+// if there is none. The ConfigMap has the label keb-config=true and, if a version is given, the label
+// runtime-version-VERSION=true. The key in it is the name of the plan, or default.
 func (k Kyma) planConfiguration(ctx context.Context, plan, version string) (text, name string, err error) {
 	selector, which := "keb-config=true", ""
 	if version != "" {
@@ -85,8 +85,8 @@ func (k Kyma) planConfiguration(ctx context.Context, plan, version string) (text
 	return text, found[0].Name, nil
 }
 
-// addComponents adds the additional components of the plan for the version. Without a ConfigMap for the version, that for the default
-// version applies; without both, nothing is added. Components that the plan has already are skipped.
+// addComponents adds the additional components of the plan for the version. If there is no ConfigMap for the version, it uses the
+// one for the default version; if that is missing too, it adds nothing. It skips components that the plan already has.
 func (k Kyma) addComponents(ctx context.Context, plan string, completed *environment.Kyma) error {
 	installation := completed.Installation
 

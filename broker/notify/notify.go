@@ -26,12 +26,12 @@ const (
 	// firstPause is the pause after the first failed attempt. It doubles up to maxPause.
 	firstPause = 5 * time.Second
 	maxPause   = time.Minute
-	// Window is the time after the first attempt in which a message is repeated.
+	// Window is how long a message is retried, counted from the first attempt.
 	Window = 5 * time.Minute
-	// skew is the maximum difference between the clocks of two replicas. leaseMargin is the time for which the lease outlasts a call.
+	// skew is the maximum difference between the clocks of two replicas. leaseMargin is how long the lease outlasts a call.
 	skew        = 2 * time.Second
 	leaseMargin = 15 * time.Second
-	// stopTimeout bounds the return of the lease when a replica stops.
+	// stopTimeout limits how long a stopping replica tries to return the lease.
 	stopTimeout = 2 * time.Second
 )
 
@@ -51,7 +51,7 @@ type Outbox interface {
 // Options are the dependencies of a Delivery. All fields are required.
 type Options struct {
 	Outbox Outbox
-	// Send sends a message. It takes at most Timeout. Errors of kind Transient are repeated.
+	// Send sends a message. It takes at most Timeout. Errors of kind Transient are retried.
 	Send    func(ctx context.Context, message notification.Message) error
 	Timeout time.Duration
 	// Calls is the maximum number of concurrent calls.
@@ -68,11 +68,11 @@ type Delivery struct {
 	owner string
 
 	mutex sync.Mutex
-	// heldUntil is the end of this replica's lease.
+	// heldUntil is when the lease of this replica ends.
 	heldUntil time.Time
 }
 
-// New returns a delivery. The service runs its Part.
+// New returns a delivery. It does nothing until the service runs its Part.
 func New(options Options) *Delivery {
 	return &Delivery{Options: options, owner: uuid.NewString()}
 }
@@ -95,7 +95,7 @@ func (d *Delivery) Part() lifecycle.Part {
 	}}
 }
 
-// Deliver sends all messages that are due, if this replica has the lease or can take it. It returns the errors of the database; the next
+// Deliver sends all due messages, if this replica has the lease or can take it. It returns the errors of the database; the next
 // call continues.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	for {
@@ -113,7 +113,7 @@ func (d *Delivery) Deliver(ctx context.Context) error {
 	}
 }
 
-// next returns messages that are due, or errLeaseLost.
+// next returns due messages, or errLeaseLost.
 func (d *Delivery) next(ctx context.Context) ([]outbox.Pending, error) {
 	if err := d.hold(ctx); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (d *Delivery) next(ctx context.Context) ([]outbox.Pending, error) {
 	return d.Outbox.Due(ctx, d.Clock.Now(), batch)
 }
 
-// hold makes sure that this replica has the lease until a call that begins now has ended.
+// hold makes sure that this replica keeps the lease until the end of a call that starts now.
 func (d *Delivery) hold(ctx context.Context) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -150,7 +150,7 @@ func (d *Delivery) hold(ctx context.Context) error {
 	return nil
 }
 
-// all sends the messages, at most Calls at the same time. After an error, it begins no other message.
+// all sends the messages, at most Calls at the same time. After an error, it starts no further message.
 func (d *Delivery) all(ctx context.Context, due []outbox.Pending) error {
 	return lifecycle.Each(d.Calls, due, func(message outbox.Pending) error { return d.one(ctx, message) })
 }
@@ -167,7 +167,7 @@ func (d *Delivery) one(ctx context.Context, message outbox.Pending) error {
 	}
 
 	problem := d.Send(ctx, message.Message)
-	if ctx.Err() != nil { // the replica stops, and the attempt does not count as failed
+	if ctx.Err() != nil { // the replica is stopping, and the attempt does not count as failed
 		return ctx.Err() //nolint:wrapcheck // the error needs no context
 	}
 

@@ -21,7 +21,7 @@ import (
 const (
 	// checkEvery is the interval between two runs of the job.
 	checkEvery = 5 * time.Minute
-	// firstPause is the pause after the first answer that does not confirm. It doubles up to maxPause.
+	// firstPause is the pause after the first response that does not confirm the cleanup. It doubles up to maxPause.
 	firstPause = 5 * time.Minute
 	maxPause   = time.Hour
 
@@ -40,7 +40,7 @@ type Hook interface {
 type Cleaner struct {
 	Pool    accountpool.Pool
 	Records accountpool.Cleanups
-	// Hook is nil if operators release accounts themselves. Accounts are still recorded.
+	// Hook is nil if operators release accounts themselves. Dirty accounts are still recorded.
 	Hook     Hook
 	Recorder interface {
 		RecordAlone(ctx context.Context, entry auditlog.Entry) error
@@ -50,7 +50,7 @@ type Cleaner struct {
 	Log     logrus.FieldLogger
 }
 
-// Job returns the job that asks the hook about all dirty accounts that are due.
+// Job returns the job that calls the hook for all dirty accounts that are due.
 func (c Cleaner) Job(limit int) jobs.Job {
 	return jobs.Job{
 		Name: "accounts", Description: "Ask the cleanup hook to empty dirty cloud accounts, and make those free that it confirms.",
@@ -58,7 +58,7 @@ func (c Cleaner) Job(limit int) jobs.Job {
 	}
 }
 
-// due records which accounts are dirty, and returns those that are due. Without a hook there are none.
+// due records the dirty accounts, and returns those that are due. Without a hook, none are due.
 func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	dirty, err := c.track(ctx)
 	if err != nil || c.Hook == nil {
@@ -88,7 +88,7 @@ func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	return due, nil
 }
 
-// track returns the dirty accounts, after it has recorded which ones they are.
+// track records the dirty accounts and returns them.
 func (c Cleaner) track(ctx context.Context) ([]accountpool.Status, error) {
 	dirty, err := c.Pool.Dirty(ctx)
 	if err != nil {
@@ -115,8 +115,9 @@ func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, 
 	return found, err
 }
 
-// Clean asks the hook about the account now, and makes it free if the hook confirms. It returns the result. The error is of kind NotFound
-// if the pool has no such dirty account, and of kind Conflict if there is no hook, or if something uses the account.
+// Clean calls the hook for the account now, and makes the account free if the hook confirms the cleanup. It returns the result.
+// The error is of kind NotFound if the pool has no such dirty account, and of kind Conflict if there is no hook, or if the
+// account is in use.
 func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error) {
 	if c.Hook == nil {
 		return accountpool.Cleanup{}, failure.New(failure.Conflict, textNoHook)
@@ -133,7 +134,7 @@ func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cl
 	}
 
 	at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == name })
-	record, recorded := records[name] // another replica may have made the account free by now
+	record, recorded := records[name] // another replica may already have made the account free
 
 	if at < 0 || !recorded {
 		return accountpool.Cleanup{}, failure.New(failure.NotFound, "The account pool has no dirty account %q.", name)
@@ -146,8 +147,8 @@ func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cl
 	return c.clean(ctx, dirty[at], record, reason)
 }
 
-// clean asks the hook, makes the account free if it confirms, and records the result. The error is that of the hook, the garden or the
-// database.
+// clean calls the hook, makes the account free if the hook confirms the cleanup, and records the result. The error comes from the
+// hook, Gardener or the database.
 func (c Cleaner) clean(ctx context.Context, status accountpool.Status, record accountpool.Cleanup, reason string) (accountpool.Cleanup, error) {
 	state, message, err := c.Hook.Clean(ctx, status.Account)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // scrapeTimeout bounds the query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// Metrics is a prometheus.Collector for the ages of dirty accounts, and counts the answers of the hook. Each scrape queries the database.
+// Metrics is a prometheus.Collector that reports the ages of dirty accounts, and counts the responses of the hook. Each scrape
+// queries the database.
 type Metrics struct {
 	records accountpool.Cleanups
 	clock   clock.PassiveClock
@@ -22,7 +23,7 @@ type Metrics struct {
 	counts  *prometheus.CounterVec
 }
 
-// NewMetrics returns the metrics of the records.
+// NewMetrics returns the metrics of the recorded accounts.
 func NewMetrics(records accountpool.Cleanups, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{records: records, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_pool_cleanups_total",

@@ -29,7 +29,7 @@ func (c Checker) quotas() Quotas {
 	return c.Current()
 }
 
-// Concerns reports whether a quota may reject the new instance.
+// Concerns reports whether a quota could reject the new instance.
 func (c Checker) Concerns(instance environment.Instance) bool {
 	return len(c.quotas().grown(environment.Instance{}, instance)) > 0
 }
@@ -40,8 +40,8 @@ func (c Checker) Create(ctx context.Context, tx storage.Tx, instance environment
 	return c.Change(ctx, tx, environment.Instance{}, instance)
 }
 
-// Change is Create for a change of an instance. It checks only quotas whose group the instance joins, so changes of instances of
-// a group with too many instances are possible.
+// Change returns an ExceededError if a change of an instance would exceed a quota, like Create. It checks only the quotas whose
+// group the instance joins, so instances of a group that is already over its quota can still change.
 func (c Checker) Change(ctx context.Context, tx storage.Tx, before, after environment.Instance) error {
 	grown := c.quotas().grown(before, after)
 	if len(grown) == 0 {
@@ -93,7 +93,7 @@ func (c Checker) look(ctx context.Context, tx storage.Tx, quotas Quotas, instanc
 	return nil
 }
 
-// used returns the number of instances of a group.
+// used returns the number of instances in a group.
 func (c Checker) used(ctx context.Context, tx storage.Tx, quota Quota, group Group) (int, error) {
 	counts, err := c.Instances.Usage(ctx, tx, usageOf(quota, group))
 	if err != nil || len(counts) == 0 {

@@ -23,7 +23,7 @@ type Filter struct {
 type Status struct {
 	Quota  Quota
 	Groups []GroupStatus
-	// More reports that the quota has other groups.
+	// More reports that the quota has further groups.
 	More bool
 }
 
@@ -41,14 +41,14 @@ func (g GroupStatus) share() float64 {
 	case Unlimited:
 		return 0
 	case 0:
-		return float64(g.Used + 1) // nothing is allowed: full
+		return float64(g.Used + 1) // no instances are allowed, so the group is full
 	default:
 		return float64(g.Used) / float64(g.Limit)
 	}
 }
 
-// List returns the quotas with the groups that have the largest shares of their limits. Groups without instances are missing, except in
-// quotas of all instances.
+// List returns the quotas with the groups that have used up the largest shares of their limits. It omits groups without
+// instances, except in quotas for all instances.
 func (c Checker) List(ctx context.Context, filter Filter) ([]Status, error) {
 	var list []Status
 
@@ -70,8 +70,8 @@ func (c Checker) List(ctx context.Context, filter Filter) ([]Status, error) {
 	return list, nil
 }
 
-// status returns the fullest groups of a quota. The largest groups are the fullest ones, except those with limits of their own, which a
-// second query reads.
+// status returns the fullest groups of a quota. The largest groups are the fullest ones, except for groups with individual
+// limits, which a second query reads.
 func (c Checker) status(ctx context.Context, quota Quota, filter Filter) (Status, error) {
 	usage := instances.Usage{
 		By: quota.columns(), PlanIDs: quota.Plans, Regions: quota.Regions, Limit: filter.Size + len(quota.Limits) + 1,

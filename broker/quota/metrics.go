@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// scrapeTimeout bounds the queries of a scrape, and scrapeInterval is the minimum interval between them: they count all instances.
+	// scrapeTimeout limits the queries of a scrape. scrapeInterval is the minimum interval between these queries, because they
+	// count all instances.
 	scrapeTimeout  = 2 * time.Second
 	scrapeInterval = time.Minute
 )
@@ -39,7 +40,7 @@ func (m *Metrics) refused(quota string) {
 	}
 }
 
-// shares is a prometheus.Collector for the fullest group of each quota. During an outage of the database the metric is absent.
+// shares is a prometheus.Collector for the fullest group of each quota. While the database is down, the metric is absent.
 type shares struct {
 	checker Checker
 	clock   clock.PassiveClock

@@ -21,18 +21,18 @@ import (
 const (
 	// maxResponse is the maximum size of a response of the Provisioner, in bytes.
 	maxResponse = 8 << 20
-	// callTimeout bounds one call. The Provisioner ends a page of differences earlier.
+	// callTimeout limits one call. The Provisioner ends a page of differences before this time.
 	callTimeout = 35 * time.Second
 )
 
-// Provisioner is a client of the operator API of our Provisioner. It is safe for concurrent use. Errors are of package failure.
+// Provisioner is a client of the operator API of our Provisioner. It is safe for concurrent use. Errors carry a failure.Kind.
 type Provisioner struct {
 	base *url.URL
 	http *http.Client
 }
 
-// NewProvisioner returns a client. The address is that of the GraphQL API, with the user and the password of the broker; the
-// operator API has the same address without the last segment of the path.
+// NewProvisioner returns a client. The address is the URL of the GraphQL API, with the user and the password of the broker. The
+// operator API has the same URL without the last segment of the path.
 func NewProvisioner(address *url.URL, transport http.RoundTripper) *Provisioner {
 	base := *address
 	base.Path, base.RawPath, base.RawQuery = path.Dir(path.Clean("/"+address.Path)), "", ""
@@ -98,7 +98,7 @@ func get[Body any](ctx context.Context, p *Provisioner, route string, query url.
 	response, err := p.http.Do(request)
 	if err != nil {
 		if typed, is := errors.AsType[*failure.Error](err); is {
-			return body, typed // of the circuit breaker
+			return body, typed // from the circuit breaker
 		}
 
 		return body, unanswered(upstream.WithoutURL(err))
@@ -130,7 +130,7 @@ func unanswered(cause error) error {
 	return failure.Wrap(failure.Transient, cause, "the Provisioner did not respond").WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 }
 
-// refused returns the error for a response that is not 200.
+// refused returns the error for a response with a status other than 200.
 func refused(status int) error {
 	err := failure.New(failure.Permanent,
 		"the Provisioner has no operator API that lists differences (HTTP status %d): it is a Kyma Provisioner or an earlier release", status)

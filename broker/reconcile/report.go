@@ -18,19 +18,19 @@ import (
 const (
 	// reportID is the ID of the report in package reports.
 	reportID = "differences"
-	// checkEvery bounds the delay of a report after it is due.
+	// checkEvery limits how late a report starts after it is due.
 	checkEvery = time.Minute
-	// reportLimit bounds the differences of a page, and reportPages the pages of a report.
+	// reportLimit is the maximum number of differences in a page, and reportPages the maximum number of pages in a report.
 	reportLimit = 1000
 	reportPages = 10_000
-	// reportLines bounds the differences in the log of a report. The API lists all of them.
+	// reportLines is the maximum number of differences that a report logs. The API lists all of them.
 	reportLines = 100
-	// pageTimeout bounds the comparison for one page.
+	// pageTimeout limits the comparison for one page.
 	pageTimeout = time.Minute
 )
 
-// Reporter counts the differences at an interval, on one replica. It is a prometheus.Collector: all replicas report the numbers of
-// the newest report. All fields are required.
+// Reporter counts the differences at an interval, on one replica. As a prometheus.Collector, it reports the numbers of the newest
+// report on all replicas. All fields are required.
 type Reporter struct {
 	Differences operatorserver.Differences
 	Reports     *reports.Store
@@ -54,7 +54,7 @@ func (r Reporter) Part() lifecycle.Part {
 	}.Part()
 }
 
-// Report makes the report if it is due and no other replica makes it. The log has a line for each of the first reportLines
+// Report creates the report if it is due and no other replica is creating it. It logs a line for each of the first reportLines
 // differences.
 func (r Reporter) Report(ctx context.Context) error {
 	if r.Interval == 0 {
@@ -106,7 +106,7 @@ func (r Reporter) page(ctx context.Context, request operatorserver.Comparison) (
 	return r.Differences.Compare(ctx, request)
 }
 
-// kinds returns the kinds of differences in a report. It does not look for unknown bindings.
+// kinds returns the kinds of differences in a report. Unknown bindings are not among them.
 func kinds() []operatorapi.DifferenceKind {
 	return []operatorapi.DifferenceKind{
 		operatorapi.DifferenceKindShootWithoutRuntime, operatorapi.DifferenceKindRuntimeWithoutShoot,

@@ -16,8 +16,8 @@ import (
 // reasonRestored is the reason in timelines and in the audit log.
 const reasonRestored = "restored from the data of the runtime"
 
-// Restore implements operatorserver.Differences. It adds the row of an instance whose runtime the Provisioner has, with a succeeded
-// operation. Differences between the Provisioner and other systems are restored by the Provisioner itself.
+// Restore implements operatorserver.Differences. It adds the row of an instance whose runtime exists in the Provisioner, with a
+// succeeded operation. The Provisioner itself restores differences between its runtimes and other systems.
 func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Difference) error {
 	if difference.Kind != operatorapi.DifferenceKindRuntimeWithoutInstance {
 		return failure.New(failure.Conflict, "the Provisioner restores this row: run 'ebctl provisioner reconcile'")
@@ -45,7 +45,7 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 	return err
 }
 
-// insert adds the row, its operation and the entry of the audit log. The broker reads the address of the runtime later.
+// insert adds the row, its operation and the entry in the audit log. The broker reads the address of the runtime later.
 func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	now := c.Clock.Now()
 
@@ -58,7 +58,7 @@ func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environme
 		return err
 	}
 
-	// The insertion leaves out the columns that only updates change.
+	// The insertion omits the columns that only updates change.
 	if err := c.Instances.Update(ctx, tx, instance); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environme
 	}
 
 	data := environment.Data{Instance: instance, Provisioning: operation.ID, Ordered: true}
-	data.Instance.Request = environment.Request{} // the row has it
+	data.Instance.Request = environment.Request{} // the row contains it
 
 	if operation.Payload, err = json.Marshal(data); err != nil {
 		return fmt.Errorf("encoding a restored operation: %w", err)

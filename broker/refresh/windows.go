@@ -30,8 +30,8 @@ type ShootWindows interface {
 	MaintenanceWindow(ctx context.Context, tenant, runtimeID string) (fleet.WindowTimes, error)
 }
 
-// Windows keeps the stored maintenance windows of Shoots up to date, so that plans of orchestrations call no other system. All fields are
-// required.
+// Windows keeps the stored maintenance windows of Shoots up to date, so that the planning of orchestrations needs no other
+// system. All fields are required.
 type Windows struct {
 	DB          *storage.DB
 	Store       *orchestrations.Store
@@ -48,8 +48,8 @@ func (w *Windows) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "maintenance windows", Every: every, Work: w.Refresh, Clock: w.Clock, Log: w.Log}.Part()
 }
 
-// Refresh reads the windows that are due, at most batch. It stops at the first error of the database. A window that cannot be read is due
-// again after retryAfter, and after a day if the Provisioner does not report windows, as Kyma Provisioner.
+// Refresh reads the windows that are due, at most batch. It stops at the first error of the database. A window that cannot be
+// read is due again after retryAfter, or after a day if the Provisioner, like Kyma Provisioner, does not report windows.
 func (w *Windows) Refresh(ctx context.Context) error {
 	now := w.Clock.Now()
 
@@ -84,7 +84,7 @@ func (w *Windows) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads a window.
+// refresh reads and stores one window.
 func (w *Windows) refresh(ctx context.Context, instanceID string, now time.Time) error {
 	instance, err := w.Instances.Get(ctx, w.DB.Reader(), instanceID)
 

@@ -16,25 +16,27 @@ import (
 const (
 	// accountsReportID is the ID of the report in package reports.
 	accountsReportID = "accounts"
-	// accountsReportEvery is the interval between two reports, and accountsCheckEvery bounds the delay of a report after it is due.
+	// accountsReportEvery is the interval between two reports. accountsCheckEvery limits how late a report starts after it is
+	// due.
 	accountsReportEvery = 5 * time.Minute
 	accountsCheckEvery  = time.Minute
 )
 
-// AccountsReporter counts the accounts of the account pool at an interval, on one replica, because the numbers need lists of Gardener. It
-// is a prometheus.Collector: all replicas report the numbers of the newest report. Without a pool, there is no report.
+// AccountsReporter counts the accounts of the account pool at an interval, on only one replica, because counting lists objects in
+// Gardener. As a prometheus.Collector, it reports the numbers of the newest report on all replicas. Without a pool, there is no
+// report.
 type AccountsReporter struct {
-	// Pool is not needed for Collect.
+	// Pool is not used by Collect.
 	Pool    accountpool.Pool
 	Reports *reports.Store
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger
 }
 
-// accountCounts is the stored form of a report, by type.
+// accountCounts is the stored form of a report, by account type.
 type accountCounts map[string]typeCounts
 
-// typeCounts are the numbers of a type of accounts.
+// typeCounts are the numbers for one type of account.
 type typeCounts struct {
 	States map[accountpool.State]int `json:"states"`
 	// SharedInstances is the number of instances in shared accounts.
@@ -46,7 +48,7 @@ func (r AccountsReporter) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "report of accounts", Every: accountsCheckEvery, Work: r.Report, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Report makes the report if it is due and no other replica makes it.
+// Report creates the report if it is due and no other replica is creating it.
 func (r AccountsReporter) Report(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -105,8 +107,8 @@ func (AccountsReporter) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- accountsTimeMetric()
 }
 
-// Collect implements prometheus.Collector. Before the first report there are no metrics. Every state of a type has a value, so that an
-// alert sees the last free account disappear.
+// Collect implements prometheus.Collector. Before the first report there are no metrics. Every state of a type has a value, so
+// that an alert can detect when the last free account is taken.
 func (r AccountsReporter) Collect(metrics chan<- prometheus.Metric) {
 	var counts accountCounts
 

@@ -52,7 +52,7 @@ func (s *Service) console(config Config, operators operator.Options) (http.Handl
 	return sessions.Handler(operated, pages), nil
 }
 
-// dashboard returns the address of the dashboard of instances, with the placeholder {instance_id}, or an empty text.
+// dashboard returns the URL of the dashboard of instances, with the placeholder {instance_id}, or "" if there is none.
 func (c Config) dashboard() string {
 	if c.DashboardURL != "" || !c.Console.Enabled || c.PublicURL == "" {
 		return c.DashboardURL

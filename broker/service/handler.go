@@ -18,7 +18,7 @@ import (
 // second.
 const pollEvery = 100 * time.Millisecond
 
-// serve binds the addresses and sets the order of the parts, as replica.Serve does, with the handler of all APIs and of the console.
+// serve binds the addresses of all APIs and the console. Like replica.Serve, it also sets the order of the parts.
 func (s *Service) serve(ctx context.Context, config Config, operators operator.Options, requests *httpserver.Load, parts ...lifecycle.Part) error {
 	console, err := s.console(config, operators)
 	if err != nil {

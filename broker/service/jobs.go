@@ -45,7 +45,7 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 
 	for i := range runner.Jobs {
 		if at, daily := config.JobTimes[runner.Jobs[i].Name]; daily {
-			moment, _ := jobs.ParseDaily(at) // was checked
+			moment, _ := jobs.ParseDaily(at) // checked by Config.Check
 			runner.Jobs[i].Daily = &moment
 		}
 	}

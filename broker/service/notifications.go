@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// notificationsKept is how long messages are kept, and notificationsSwept the interval at which older ones are removed.
+	// notificationsKept is how long messages are kept. notificationsSwept is the interval at which older ones are removed.
 	notificationsKept  = 7 * 24 * time.Hour
 	notificationsSwept = time.Hour
 )
@@ -34,7 +34,7 @@ func NewNotifications(store *outbox.Store, clock clock.PassiveClock) upgrading.N
 	return notifications{store, clock}
 }
 
-// Announce implements upgrading.Notifications. A lost lease is transient: the replica that has the lease runs the step.
+// Announce implements upgrading.Notifications. A lost lease is a transient error, because another replica runs the step.
 func (n notifications) Announce(ctx context.Context, by process.Record) error {
 	err := n.store.Begin(ctx, by, n.clock.Now())
 	if errors.Is(err, process.ErrLeaseLost) {
@@ -44,8 +44,8 @@ func (n notifications) Announce(ctx context.Context, by process.Record) error {
 	return explain(err, "the notifications of the operation")
 }
 
-// connectNotifications connects the notification service if it is configured. Messages of the time before it was switched off are removed
-// in any case.
+// connectNotifications connects the notification service if it is configured. Even if it is switched off, messages from before
+// are removed.
 func (s *Service) connectNotifications(connected *upstreams, config notification.Config, stores stores, wake func()) error {
 	metrics := notify.NewMetrics(stores.outbox, clock.RealClock{}, s.Log)
 	s.Metrics().MustRegister(metrics)

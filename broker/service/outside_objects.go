@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// Objects gives the processes access to the records of objects in other systems. All errors are of package failure.
+// Objects gives the processes access to the records of objects in other systems. All errors carry a failure.Kind.
 type Objects interface {
 	provisioning.Objects
 	deprovisioning.Objects
@@ -68,7 +68,7 @@ func (o objects) Sharing(ctx context.Context, object environment.OutsideObject) 
 	return shared, explainObject(err)
 }
 
-// explainObject converts an error of the store. A lost lease is transient: the replica that has the lease runs the step.
+// explainObject converts an error of the store. A lost lease is a transient error, because another replica runs the step.
 func explainObject(err error) error {
 	if errors.Is(err, process.ErrLeaseLost) {
 		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")

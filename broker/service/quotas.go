@@ -34,7 +34,7 @@ func (s *Service) loadQuotas(path string, plans *catalog.Catalog, instances *ins
 	return checker, nil
 }
 
-// planOf returns the function that finds the ID of a plan in the current catalog, by name or ID.
+// planOf returns a function that finds the ID of a plan in the current catalog, by name or ID.
 func planOf(plans *catalog.Catalog) quota.Plan {
 	return func(nameOrID string) (string, bool) {
 		for _, plan := range plans.Plans() {

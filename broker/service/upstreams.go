@@ -31,7 +31,7 @@ import (
 // idleConnections is the number of idle connections to an upstream.
 const idleConnections = 4
 
-// upstreams are the clients of the configured upstreams, with their guards and their background work.
+// upstreams are the clients of the configured upstreams, with their circuit breakers and their background work.
 type upstreams struct {
 	pool *accountPool
 	kyma kyma.Kyma
@@ -47,7 +47,7 @@ type upstreams struct {
 	notifications upgrading.Notifications
 	// sendWebhook sends a message to a webhook.
 	sendWebhook func(context.Context, webhook.Message) error
-	// holders have kubeconfigs of runtimes, by system.
+	// holders are the systems that store kubeconfigs of runtimes, by name.
 	holders map[string]credentials.Holder
 	systems []*upstream.System
 	parts   []lifecycle.Part
@@ -81,7 +81,7 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 	return connected, nil
 }
 
-// add adds a system with its background work.
+// add adds an upstream with its background work.
 func (o *upstreams) add(system *upstream.System, parts ...lifecycle.Part) {
 	o.systems, o.parts = append(o.systems, system), append(o.parts, parts...)
 }
@@ -104,7 +104,7 @@ func (s *Service) connectCIS(connected *upstreams, config cis.Config, stores sto
 	return nil
 }
 
-// cisCalls is the maximum number of concurrent calls to CIS: one of the background job, and those of operators.
+// cisCalls is the maximum number of concurrent calls to CIS: one of the background job, and those that operators start.
 const cisCalls = 5
 
 func (s *Service) connectEDP(connected *upstreams, config edp.Config, stores stores, wake func()) error {
@@ -179,10 +179,10 @@ func (s *Service) connectReconciler(connected *upstreams, config reconciler.Conf
 	return nil
 }
 
-// restoreEvery is the interval at which evaluations are looked for that an upgrade has left in maintenance.
+// restoreEvery is the interval of searches for evaluations that an upgrade has left in maintenance.
 const restoreEvery = 15 * time.Second
 
-// restoration returns the part that restores the states of evaluations whose upgrade has failed or was canceled.
+// restoration returns the part that restores the states of evaluations whose upgrade failed or was canceled.
 func (s *Service) restoration(client *avs.Client, stores stores) lifecycle.Part {
 	maintained := maintenance.Maintenance{AvS: client}
 
@@ -192,8 +192,8 @@ func (s *Service) restoration(client *avs.Client, stores stores) lifecycle.Part 
 	}.Part()
 }
 
-// connect returns the guard of an upstream and a transport through it. The transport trusts the certificate authorities of the
-// machine.
+// connect returns the circuit breaker of an upstream and a transport that uses it. The transport trusts the certificate
+// authorities of the machine.
 func (s *Service) connect(options upstream.Options) (*upstream.System, http.RoundTripper, error) {
 	transport, err := reload.ClientTLS{IdleConnections: idleConnections}.Transport(s.Access.Files, options.Name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 
-// jitter is the share by which pauses between attempts are longer at most.
+// jitter is the maximum fraction by which the pauses between attempts are lengthened.
 const jitter = 0.1
 
 // connectWebhooks adds the part that delivers events to webhooks, and registers its metrics.

@@ -23,16 +23,16 @@ const (
 	Name = "subaccounts"
 	// cursorID is the ID of the cursor in package reports.
 	cursorID = "events of subaccounts"
-	// overlap is how long events are read again after the run that has handled them. Within this time, deletions that failed are repeated,
-	// and events that became visible late are found.
+	// overlap is the period before the last complete run whose events are read again. Within this time, failed deletions are
+	// repeated, and events that became visible late are found.
 	overlap = 7 * 24 * time.Hour
 	// retryAfter is the pause after a failed deletion. It is long because an operator usually has to fix the cause.
 	retryAfter = 24 * time.Hour
-	// batch is the number of subaccounts of one query.
+	// batch is the number of subaccounts in one query.
 	batch = 500
 )
 
-// Events knows which subaccounts were deleted. cis.Client implements it.
+// Events lists deleted subaccounts. cis.Client implements it.
 type Events interface {
 	DeletedSubaccounts(ctx context.Context, since time.Time) ([]cis.Event, error)
 }
@@ -43,9 +43,10 @@ type Cleaner struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
-	// Reports has the cursor.
+	// Reports stores the cursor.
 	Reports *reports.Store
-	// Delete accepts the deletion of an instance. It reports whether it has accepted one: the instance may be gone, or being deleted.
+	// Delete accepts the deletion of an instance. It reports whether it has accepted one: the instance may be gone or already
+	// being deleted.
 	Delete func(ctx context.Context, instanceID, reason string) (bool, error)
 	Clock  clock.PassiveClock
 }

@@ -1,2 +1,2 @@
-// Package subaccounts deletes the instances of subaccounts that were deleted at SAP Cloud Management, in a job.
+// Package subaccounts contains the job that deletes the instances of subaccounts that were deleted in SAP Cloud Management.
 package subaccounts

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past lists all operations of the instance,
-// newest first. checkRollback decrypts those that may have changed Kyma after the upgrade.
+// checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past lists all operations of the
+// instance, newest first. checkRollback decrypts those that may have changed Kyma after the upgrade.
 //
-// The Provisioner rolls back the last order that has changed Kyma. The upgrade must therefore be the last change, and must have succeeded:
-// a failed upgrade may not have reached the Provisioner, which would then roll back an earlier order.
+// The Provisioner rolls back the last order that changed Kyma. The upgrade must therefore be the last change, and must have
+// succeeded: a failed upgrade may never have reached the Provisioner, which would then roll back an earlier order.
 func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string) error {
 	if !instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner) {
 		return failure.New(failure.Invalid, "The Provisioner does not install the Kyma of the instance. Only the Provisioner can roll back.")
@@ -73,7 +73,7 @@ func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation p
 	case upgrade.RollsBack == operationID && operation.State == process.Succeeded:
 		return failure.New(failure.Invalid, "The upgrade was already rolled back, by operation %s.", operation.ID)
 	case upgrade.RollsBack == operationID:
-		return nil // a rollback that has failed can be repeated
+		return nil // a failed rollback can be repeated
 	default:
 		return failure.New(failure.Invalid, "Kyma was upgraded again since, by operation %s.", operation.ID)
 	}
@@ -100,7 +100,8 @@ func (u Upgrader) data(ctx context.Context, tx storage.Tx, operationID string) (
 	return data, failure.While(json.Unmarshal(payload, &data), "reading the data of operation %s", operationID)
 }
 
-// PreviewRollback returns the versions of the rollback of an upgrade. Errors of kind Invalid say why it cannot be rolled back.
+// PreviewRollback returns the versions of the rollback of an upgrade. If it cannot be rolled back, the error is of kind Invalid
+// and says why.
 func (u Upgrader) PreviewRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string,
 ) (Versions, error) {
 	_, accepted, err := u.resolveRollback(ctx, tx, instance, past, Order{RollsBack: operationID})
@@ -108,7 +109,7 @@ func (u Upgrader) PreviewRollback(ctx context.Context, tx storage.Tx, instance e
 	return accepted.Versions, err
 }
 
-// resolveRollback returns the rollback of an upgrade, and its description for the response.
+// resolveRollback returns the rollback of an upgrade, and a description for the response.
 func (u Upgrader) resolveRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, order Order,
 ) (environment.Upgrade, Accepted, error) {
 	if err := u.checkRollback(ctx, tx, instance, past, order.RollsBack); err != nil {

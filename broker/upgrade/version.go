@@ -9,12 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// kubernetesVersions matches a minor version, of which Gardener chooses the patch version, and a patch version. No number has more
-// than four digits.
+// kubernetesVersions matches a patch version, or a minor version whose patch version Gardener chooses. No number has more than
+// four digits.
 var kubernetesVersions = regexp.MustCompile(`^[1-9][0-9]{0,3}\.(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3}))?$`)
 
-// checkKubernetes returns an error of kind Invalid if the wanted version is no version or lower than the current one. Gardener checks
-// whether it offers the version.
+// checkKubernetes returns an error of kind Invalid if the wanted version is malformed or lower than the current one. Gardener
+// checks whether it offers the version.
 func checkKubernetes(current, wanted string) error {
 	if !kubernetesVersions.MatchString(wanted) {
 		return failure.New(failure.Invalid, "version is not a Kubernetes version. Use a form such as 1.34 or 1.34.2.")
@@ -27,8 +27,8 @@ func checkKubernetes(current, wanted string) error {
 	return nil
 }
 
-// isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. Texts that are no
-// versions are not lower: the Provisioner then decides.
+// isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. A malformed
+// version is not lower; the Provisioner then decides.
 func isLower(version, than string) bool {
 	one, oneErr := semver.NewVersion(version)
 	other, otherErr := semver.NewVersion(than)

@@ -25,31 +25,31 @@ import (
 const (
 	// checkEvery is the interval at which a replica looks for due deliveries.
 	checkEvery = 2 * time.Second
-	// Timeout bounds an attempt.
+	// Timeout limits an attempt.
 	Timeout = 10 * time.Second
 	// calls is the number of concurrent attempts for one webhook.
 	calls = 4
-	// batch is the number of events and deliveries that one query returns. maxPending is the number of deliveries of a webhook above which
-	// further events stay in the log.
+	// batch is the number of events and deliveries that one query returns. A webhook with more than maxPending deliveries gets no
+	// further ones; the events stay in the log.
 	batch      = 100
 	maxPending = 1000
-	// skew is the maximum difference between the clocks of two replicas. leaseMargin is the time for which the lease outlasts a call.
+	// skew is the maximum difference between the clocks of two replicas. leaseMargin is how long the lease outlasts a call.
 	skew        = 2 * time.Second
 	leaseMargin = 15 * time.Second
-	// stopTimeout bounds the return of the leases when a replica stops.
+	// stopTimeout limits how long a stopping replica tries to return the leases.
 	stopTimeout = 2 * time.Second
 
 	reasonGone = "the receiver has responded with status 410 Gone"
 )
 
-// Pauses returns the pauses between the attempts. After the last one, there is one attempt.
+// Pauses returns the pauses between the attempts. One more attempt follows the last pause.
 func Pauses() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
 	}
 }
 
-// errLeaseLost ends the work on a webhook because another replica delivers, or because it was removed or disabled.
+// errLeaseLost ends the work on a webhook because another replica delivers its events, or because it was removed or disabled.
 var errLeaseLost = errors.New("another replica delivers to the webhook")
 
 // Store stores webhooks. webhooks.Store implements it.
@@ -78,9 +78,9 @@ type Options struct {
 	Events Log
 	// Send sends a message. It takes at most Timeout.
 	Send func(ctx context.Context, message webhook.Message) error
-	// Jitter returns a pause that is a little longer or shorter, so that receivers do not get all repetitions at the same time.
+	// Jitter varies a pause a little, so that receivers do not get all repeated messages at the same time.
 	Jitter func(pause time.Duration) time.Duration
-	// PublicURL is the source of the events.
+	// PublicURL becomes the source of the events.
 	PublicURL string
 	Metrics   *Metrics
 	Clock     clock.WithTicker
@@ -95,16 +95,16 @@ type Deliverer struct {
 	running sync.WaitGroup
 
 	mutex sync.Mutex
-	// active has the webhooks that this replica works on.
+	// active contains the IDs of the webhooks that this replica is working on.
 	active map[string]bool
 }
 
-// New returns a deliverer. The service runs its Part.
+// New returns a deliverer. It does nothing until the service runs its Part.
 func New(options Options) *Deliverer {
 	return &Deliverer{Options: options, owner: uuid.NewString(), active: map[string]bool{}}
 }
 
-// Part returns the background part. When it stops, it waits for the attempts, and returns the leases.
+// Part returns the background part. When it stops, it waits for running attempts, and returns the leases.
 func (d *Deliverer) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "webhooks", Every: checkEvery, Work: d.Start, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -115,7 +115,7 @@ func (d *Deliverer) Part() lifecycle.Part {
 	}}
 }
 
-// Start begins to deliver to each webhook that this replica does not work on yet. It does not wait for the deliveries.
+// Start starts delivering to each webhook that this replica is not yet working on. It does not wait for the deliveries.
 func (d *Deliverer) Start(ctx context.Context) error {
 	all, err := d.Store.List(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *Deliverer) Start(ctx context.Context) error {
 // fieldWebhook is the log field with the ID of a webhook.
 const fieldWebhook = "webhook"
 
-// Wait waits until no delivery runs.
+// Wait waits until no delivery is running.
 func (d *Deliverer) Wait() { d.running.Wait() }
 
 func (d *Deliverer) begin(id string) bool {
@@ -195,11 +195,11 @@ type run struct {
 	webhook webhooks.Webhook
 
 	mutex sync.Mutex
-	// heldUntil is the end of the lease.
+	// heldUntil is when the lease ends.
 	heldUntil time.Time
 }
 
-// pass sends the deliveries that are due. It reports whether nothing was due.
+// pass sends the due deliveries. It reports whether nothing was due.
 func (r *run) pass(ctx context.Context) (done bool, err error) {
 	if err := r.hold(ctx); err != nil {
 		return false, err
@@ -225,7 +225,7 @@ func (r *run) pass(ctx context.Context) (done bool, err error) {
 	return false, r.all(ctx, due)
 }
 
-// hold makes sure that this replica has the lease until an attempt that begins now has ended.
+// hold makes sure that this replica keeps the lease until the end of an attempt that starts now.
 func (r *run) hold(ctx context.Context) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -276,7 +276,7 @@ func (r *run) add(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// all makes one attempt for each delivery, at most calls at the same time. After an error, it begins no other one.
+// all makes one attempt for each delivery, at most calls at the same time. After an error, it starts no further attempt.
 func (r *run) all(ctx context.Context, due []webhooks.Delivery) error {
 	return lifecycle.Each(calls, due, func(delivery webhooks.Delivery) error { return r.one(ctx, delivery) })
 }
@@ -302,7 +302,7 @@ func (r *run) one(ctx context.Context, delivery webhooks.Delivery) error {
 		URL: r.webhook.URL, Secrets: Signing(r.webhook.Secrets, now), ID: delivery.Event.ID, At: now, Body: body,
 	})
 
-	if sent != nil && ctx.Err() != nil { // the replica stops; the attempt may have arrived
+	if sent != nil && ctx.Err() != nil { // the replica is stopping, and the attempt may have arrived
 		return sent
 	}
 
@@ -358,7 +358,7 @@ func (r *run) failed(ctx context.Context, delivery webhooks.Delivery, cause erro
 	return errors.Join(r.Store.Disable(ctx, r.webhook.ID, reasonGone, now), errLeaseLost)
 }
 
-// Signing returns the secrets that sign a message at the time.
+// Signing returns the secrets that must sign a message at the given time.
 func Signing(secrets webhooks.Secrets, now time.Time) []secret.String {
 	signing := []secret.String{secrets.Current}
 	if secrets.Previous != "" && now.Before(secrets.PreviousUntil) {

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/jobs"
 )
 
-// Run does everything that is due with the reason of the job, and returns the joined errors. Like a Runner, it continues after an error
-// with the next item.
+// Run processes all due items with the reason of the job, and returns the joined errors. Like a Runner, it continues with the
+// next item after an error.
 func Run(ctx context.Context, job jobs.Job) error {
 	due, err := job.Due(ctx)
 	failed := []error{err}
