@@ -13,8 +13,8 @@ type Account struct {
 	Type string
 	// Tenant is the label tenantName: the label of the tenant that uses the account, or empty.
 	Tenant string
-	// Shared accounts serve several tenants. Internal accounts belong to the operators: the pool neither claims nor releases them.
-	// Dirty accounts wait for their cleanup. EUAccess accounts are restricted to operators in the European Union.
+	// Shared accounts serve several tenants. Internal accounts belong to the operators: the pool neither claims nor releases
+	// them. Dirty accounts wait for their cleanup. EUAccess accounts are restricted to operators in the European Union.
 	Shared, Internal, Dirty, EUAccess bool
 	// Version is the resource version of the binding when it was read.
 	Version string
@@ -41,7 +41,7 @@ func (s Selector) matches(account Account) bool {
 	return account.Type == s.Type && account.Shared == s.Shared && account.EUAccess == s.EUAccess
 }
 
-// String describes the selector in texts for operators.
+// String describes the selector to operators.
 func (s Selector) String() string {
 	text := "hyperscalerType " + s.Type
 	if s.Shared {
@@ -55,7 +55,7 @@ func (s Selector) String() string {
 	return text
 }
 
-// Selector returns the accounts that an instance under the rule may use. provider is the provider of the instance in Gardener.
+// Selector selects the accounts that an instance under the rule may use. provider is the provider of the instance in Gardener.
 func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	accountType := provider
 	if r.ByPlatformRegion {
@@ -69,7 +69,7 @@ func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	return Selector{Type: accountType, Shared: r.Shared, EUAccess: r.EUAccess}
 }
 
-// Garden reads and labels the accounts of a Gardener project. Its errors are of package failure.
+// Garden reads and labels the accounts of a Gardener project. Its errors carry a failure.Kind.
 type Garden interface {
 	// Account returns the account with the name, or an error of kind NotFound.
 	Account(ctx context.Context, name string) (Account, error)
@@ -80,7 +80,7 @@ type Garden interface {
 	// Touch changes the version of the account, so that requests with earlier versions fail. The error is of kind Conflict if the account
 	// has changed since it was read.
 	Touch(ctx context.Context, account Account) error
-	// Shoots returns the names of the Shoots by the name of the account that they use.
+	// Shoots maps the name of each used account to the names of the Shoots that use it.
 	Shoots(ctx context.Context) (map[string][]string, error)
 }
 
@@ -90,7 +90,7 @@ type Claim struct {
 
 	// Account is the name of the account, or empty if none has been found yet.
 	Account string
-	// Releasing reports that the last instance has given the account back, and that the account is about to be marked as dirty.
+	// Releasing reports that the last instance has released the account, which is about to be marked as dirty.
 	Releasing bool
 }
 
@@ -107,7 +107,7 @@ type Use struct {
 	Key
 
 	InstanceID string
-	// Shared reports that the account is shared. Without it, the account is that of the claim with the same key.
+	// Shared reports that the account is shared. Otherwise, the account belongs to the claim with the same key.
 	Shared bool
 	// Account is the name of the account, or empty if none has been found yet.
 	Account string
@@ -118,25 +118,26 @@ type Use struct {
 type Claims interface {
 	Uses
 
-	// Join returns the claim with the key, which it creates if it is missing, and records that the instance uses its account. While
-	// the claim is being released, Join records nothing and returns the claim.
+	// Join records that the instance uses the account of the claim with the key, and creates the claim if it is missing. While
+	// the claim is being released, Join only returns it and records nothing.
 	Join(ctx context.Context, instanceID string, key Key) (Claim, error)
-	// Holds reports whether the instance uses the claim, the claim has this account, and it is not being released.
+	// Holds reports whether the instance uses the claim and the claim, which is not being released, still has this account.
 	Holds(ctx context.Context, instanceID string, claim Claim) (bool, error)
-	// Reserve sets the account of a claim that has none. It reports false if the claim has an account, is being released or no
-	// longer exists, or if another claim has the account.
+	// Reserve sets the account of a claim that has none. It reports false if the claim already has an account, is being released
+	// or no longer exists, or if another claim has the account.
 	Reserve(ctx context.Context, key Key, account string) (bool, error)
-	// Drop removes the account from the claim, unless the claim has another account by now.
+	// Drop removes the account from the claim, unless the claim has another account by then.
 	Drop(ctx context.Context, key Key, account string) error
 	// Reserved returns the accounts of all claims on a type.
 	Reserved(ctx context.Context, accountType string) ([]string, error)
-	// BeginRelease ends the use of the instance. If other instances use the claim, it removes the use and reports false. Otherwise,
-	// it marks the claim as releasing, keeps the use, and reports true. An empty instance ID stands for no instance: the claim is
-	// released if nobody uses it.
+	// BeginRelease ends the use of the instance. If other instances use the claim, it removes the use and reports false.
+	// Otherwise, it marks the claim as releasing, keeps the use, and reports true. With an empty instance ID, it only releases a
+	// claim that nobody uses.
 	BeginRelease(ctx context.Context, instanceID string, key Key) (Claim, bool, error)
-	// EndRelease removes the use of the instance and the claim. With keep, the claim stays, because a cluster still uses its account.
+	// EndRelease removes the use of the instance, and also the claim unless keep is set, because a cluster still uses its
+	// account.
 	EndRelease(ctx context.Context, instanceID string, key Key, keep bool) error
-	// Abandoned returns the IDs of the instances that no longer exist although they use an account, and the claims without a use.
+	// Abandoned returns the IDs of instances that no longer exist but still use an account, and the claims without a use.
 	Abandoned(ctx context.Context) (instanceIDs []string, claims []Claim, err error)
 	// List returns all claims and all uses.
 	List(ctx context.Context) ([]Claim, []Use, error)
@@ -148,7 +149,7 @@ type Uses interface {
 	Use(ctx context.Context, instanceID string) (Use, bool, error)
 	// Share records that the instance uses a shared account.
 	Share(ctx context.Context, use Use) error
-	// SharedUses returns the number of instances by the shared account that they use.
+	// SharedUses maps each shared account to the number of instances that use it.
 	SharedUses(ctx context.Context) (map[string]int, error)
 	// Leave removes the use of an instance without changing a claim.
 	Leave(ctx context.Context, instanceID string) error

@@ -8,10 +8,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// CleanupState is the result of asking whether an account is empty.
+// CleanupState is the response of the cleanup hook for an account.
 type CleanupState string
 
-// The results.
+// The states of a cleanup.
 const (
 	// CleanupClean: the account is empty.
 	CleanupClean CleanupState = "clean"
@@ -19,20 +19,20 @@ const (
 	CleanupPending CleanupState = "pending"
 	// CleanupFailed: the hook cannot empty the account.
 	CleanupFailed CleanupState = "failed"
-	// CleanupUnanswered: the hook has not answered.
+	// CleanupUnanswered: the hook has not responded.
 	CleanupUnanswered CleanupState = "unanswered"
 )
 
 // Cleanup is the record of a dirty account.
 type Cleanup struct {
 	Account, Type string
-	// DirtySince is when the broker has first seen that the account is dirty.
+	// DirtySince is when the broker first saw that the account is dirty.
 	DirtySince time.Time
-	// Attempts is the number of times that the hook was asked. State and Message are the last result; they are empty before the first one.
+	// Attempts is the number of calls to the hook. State and Message are the last result; they are empty before the first call.
 	Attempts int
 	State    CleanupState
 	Message  string
-	// NextAt is when the hook is asked again.
+	// NextAt is when the hook is called again.
 	NextAt time.Time
 }
 
@@ -40,7 +40,7 @@ type Cleanup struct {
 type Cleanups interface {
 	// Track adds records of the accounts that have none, and removes the records of all other accounts.
 	Track(ctx context.Context, dirty []Account, now time.Time) error
-	// Cleanups returns the records, the one that is due first in front.
+	// Cleanups returns the records, those that are due first at the front.
 	Cleanups(ctx context.Context) ([]Cleanup, error)
 	// Answered records a result. It does nothing if the account has no record.
 	Answered(ctx context.Context, cleanup Cleanup) error
@@ -58,8 +58,8 @@ func (p Pool) Dirty(ctx context.Context) ([]Status, error) {
 	return slices.DeleteFunc(all, func(status Status) bool { return status.State != Dirty }), err
 }
 
-// FreeUnchanged is Free for an account that was confirmed to be empty while it had the status. The error is of kind Conflict if the
-// account has changed since then, or if something uses it by now.
+// FreeUnchanged is like Free, but for an account that was confirmed to be empty when it had the given status. The error is of
+// kind Conflict if the account has changed since then, or if something uses it now.
 func (p Pool) FreeUnchanged(ctx context.Context, confirmed Status, allow func(Status) error) error {
 	_, err := p.Free(ctx, confirmed.Name, func(status Status) error {
 		if status.Version != confirmed.Version {

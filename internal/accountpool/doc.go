@@ -1,15 +1,15 @@
 // Package accountpool assigns accounts of cloud providers to tenants. An account is a CredentialsBinding (or a SecretBinding) in
-// the Gardener project of the clusters; its labels say which provider it belongs to, which tenant uses it, and whether it is
-// shared, reserved for the operators, restricted to the European Union, or waits for a cleanup.
+// the Gardener project of the clusters. Its labels say which provider it belongs to, which tenant uses it, and whether it is
+// shared, reserved for the operators, restricted to the European Union, or waiting for a cleanup.
 //
-// Rules decide which accounts an instance may use. A tenant gets one account of its own for each type of account, or uses an
-// account that several tenants share. Pool.Assign assigns an account to an instance, and Pool.Release gives it back after the
-// deletion of the instance. Between the two, the instance keeps its account, even while it is suspended.
+// Rules decide which accounts an instance may use. A tenant gets a separate account for each type of account, or uses an account
+// that several tenants share. Pool.Assign assigns an account to an instance, and Pool.Release releases it after the deletion of
+// the instance. In between, the instance keeps its account, even while it is suspended.
 //
-// Two places record an assignment. The claims in the broker's database come first: their unique rows keep two replicas from
-// choosing the same account, or two accounts for the same tenant. The label tenantName of the binding follows, written under the
-// resource version that was read, so that other programs with access to the project cannot claim the same account unnoticed.
-// Each method may be interrupted after any write; a repeated call completes the work.
+// An assignment is recorded in two places. First come the claims in the broker's database: their unique rows keep two replicas
+// from choosing the same account, or two accounts for the same tenant. Then follows the label tenantName of the binding. It is
+// written under the resource version that was read, so that other programs with access to the project cannot claim the same
+// account unnoticed. Each method may be interrupted after any write; a repeated call completes the work.
 //
-// The package knows neither Kubernetes nor SQL: Garden and Claims are interfaces.
+// The package depends neither on Kubernetes nor on SQL: Garden and Claims are interfaces.
 package accountpool

@@ -15,7 +15,7 @@ type Instances struct {
 	Rules Rules
 }
 
-// Assign returns the name of the account for the instance. The error is of kind Waiting if no account is free. It is permanent if
+// Assign returns the name of the account for the instance. The error is of kind Waiting if no account is free, and permanent if
 // no rule applies to the instance.
 func (i Instances) Assign(ctx context.Context, instance environment.Instance) (string, error) {
 	request, err := i.Request(instance)
@@ -32,7 +32,7 @@ func (i Instances) Assign(ctx context.Context, instance environment.Instance) (s
 }
 
 // Request returns the request for the account of an instance. Instances that are restricted to operators in the European Union
-// get such an account even if the rule does not ask for one.
+// get such an account even if the rule does not require one.
 func (i Instances) Request(instance environment.Instance) (Request, error) {
 	rule, found := i.Rules.Find(instance.PlanName, instance.PlatformRegion, instance.Region)
 	if !found {
@@ -47,7 +47,7 @@ func (i Instances) Request(instance environment.Instance) (Request, error) {
 	return Request{InstanceID: instance.ID, Tenant: tenancy.Label(instance.RuntimeTenant()), Selector: selector}, nil
 }
 
-// Release gives back the account of the instance. The error is of kind Waiting while the cluster of the instance exists.
+// Release releases the account of the instance. The error is of kind Waiting while the cluster of the instance exists.
 func (i Instances) Release(ctx context.Context, instance environment.Instance) error {
 	err := i.Pool.Release(ctx, instance.ID, instance.ShootName)
 	if errors.Is(err, ErrInUse) {

@@ -16,15 +16,15 @@ type State string
 const (
 	// Internal: reserved for the operators.
 	Internal State = "internal"
-	// Releasing: its last instance has released it, and the label is being written.
+	// Releasing: the last instance has released the account, and the label is being written.
 	Releasing State = "releasing"
-	// Dirty: the former tenant has released it, and somebody has to empty it.
+	// Dirty: the former tenant has released the account, and somebody has to empty it.
 	Dirty State = "dirty"
 	// SharedState: several tenants use it.
 	SharedState State = "shared"
 	// Claimed: a tenant uses it.
 	Claimed State = "claimed"
-	// Labeled: it has the label of a tenant that has no claim. The tenant's next instance claims it.
+	// Labeled: the account has the label of a tenant that has no claim. The tenant's next instance claims it.
 	Labeled State = "labeled"
 	// Free: a tenant can claim it.
 	Free State = "free"
@@ -35,7 +35,7 @@ func States() []State {
 	return []State{Internal, Releasing, Dirty, SharedState, Claimed, Labeled, Free}
 }
 
-// Status is an account with what uses it.
+// Status is an account with its uses.
 type Status struct {
 	Account
 
@@ -44,8 +44,8 @@ type Status struct {
 	Instances, Shoots []string
 }
 
-// Overview returns all accounts of the pool with their states, sorted by type and name. The garden and the database are read one after
-// the other, so an account that changes meanwhile may have the former state.
+// Overview returns all accounts of the pool with their states, sorted by type and name. It reads Gardener first and the database
+// afterward, so the state of an account that changes in between may be outdated.
 func (p Pool) Overview(ctx context.Context) ([]Status, error) {
 	accounts, err := p.Garden.Accounts(ctx, "")
 	if err != nil {
@@ -107,8 +107,8 @@ func stateOf(account Account, claim Claim, claimed bool) State {
 }
 
 // Free makes a dirty account free for another tenant, after it was emptied. The function allow is called before the change; if it
-// returns an error, nothing changes. Free returns the status before the change. The error is of kind NotFound if the pool has no such
-// account, and of kind Conflict if the account is not dirty, is still used, or has changed meanwhile.
+// returns an error, nothing changes. Free returns the status before the change. The error is of kind NotFound if the pool has no
+// such account, and of kind Conflict if the account is not dirty, is still used, or has changed in the meantime.
 func (p Pool) Free(ctx context.Context, name string, allow func(Status) error) (Status, error) {
 	all, err := p.Overview(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s Status) releasable() error {
 	}
 }
 
-// Explain returns what the state of the account means, and what an operator can do.
+// Explain says what the state of the account means, and what an operator can do.
 func (s Status) Explain() string {
 	if err := s.releasable(); s.State == Dirty && err != nil {
 		return failure.Of(err).Text

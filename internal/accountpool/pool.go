@@ -9,10 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ErrNoneFree reports that no account of the wanted kind is free, or that the account of the tenant is being released.
+// ErrNoneFree reports that no suitable account is free, or that the account of the tenant is being released.
 var ErrNoneFree = errors.New("no account is free")
 
-// maxRounds limits how often Assign chooses again because another replica or program was faster. The caller then tries later.
+// maxRounds limits how often Assign chooses again after another replica or program was faster. The caller tries again later.
 const maxRounds = 20
 
 // Pool assigns accounts to instances. It is safe for concurrent use, also by several replicas.
@@ -21,7 +21,7 @@ type Pool struct {
 	Claims Claims
 }
 
-// Request asks for an account for an instance.
+// Request is a request for an account for an instance.
 type Request struct {
 	Selector
 
@@ -75,8 +75,8 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 		WithReason(failure.ReasonConflict, failure.ComponentGardenerClient)
 }
 
-// confirm writes the tenant of the claim into the label of its account. It reports false if it has to read the claim again: the
-// account has changed, or it is lost to the tenant and the claim has dropped it.
+// confirm writes the tenant of the claim into the label of its account. It reports false if the caller has to read the claim
+// again, because the account has changed, or because it is no longer available to the tenant and the claim has dropped it.
 func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool, error) {
 	account, err := p.Garden.Account(ctx, claim.Account)
 
@@ -91,8 +91,8 @@ func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool
 		return false, p.Claims.Drop(ctx, claim.Key, claim.Account)
 	}
 
-	// The claim may have been released since it was read, if this replica was frozen for longer than its lease. A release that begins
-	// after this check changes the version of the account, so that the label is not written.
+	// If this replica was frozen for longer than its lease, the claim may have been released since it was read. A release that
+	// begins after this check changes the version of the account, so that writing the label fails.
 	held, err := p.Claims.Holds(ctx, instanceID, claim)
 	if err != nil || !held {
 		return false, err
@@ -122,7 +122,7 @@ func (p Pool) reserve(ctx context.Context, key Key) error {
 			return err
 		}
 
-		// Another replica may have set the account of the same claim. The caller reads it.
+		// Another replica may have set the account of the same claim. The caller reads the claim again.
 		if candidate.Tenant == key.Tenant {
 			return nil
 		}
@@ -131,8 +131,8 @@ func (p Pool) reserve(ctx context.Context, key Key) error {
 	return ErrNoneFree
 }
 
-// candidates returns the accounts that the tenant may claim, in the order of preference. Each tenant starts at another free
-// account, so that many tenants at once rarely try the same one.
+// candidates returns the accounts that the tenant may claim, in order of preference. Each tenant starts at a different free
+// account, so that concurrent tenants rarely try the same one.
 func (p Pool) candidates(ctx context.Context, key Key) ([]Account, error) {
 	accounts, err := p.Garden.Accounts(ctx, key.Type)
 	if err != nil {

@@ -14,9 +14,9 @@ var ErrInUse = errors.New("the cluster still uses the account")
 // Release ends the use of the instance's account. shootName is the name of the instance's Shoot. The error wraps ErrInUse while
 // this Shoot exists.
 //
-// If no other instance of the tenant uses the account and no Shoot refers to it, Release marks the account as dirty: it waits for
-// its cleanup before another tenant can claim it. If Shoots that the broker does not know use the account, the tenant keeps it.
-// Release returns nil if the instance uses no account.
+// If no other instance of the tenant uses the account and no Shoot refers to it, Release marks the account as dirty: it needs a
+// cleanup before another tenant can claim it. If unknown Shoots use the account, the tenant keeps it. Release returns nil if the
+// instance uses no account.
 func (p Pool) Release(ctx context.Context, instanceID, shootName string) error {
 	use, uses, err := p.Claims.Use(ctx, instanceID)
 	if err != nil || !uses {
@@ -41,14 +41,14 @@ func (p Pool) Release(ctx context.Context, instanceID, shootName string) error {
 	return p.release(ctx, instanceID, use.Key)
 }
 
-// release ends the use of an instance, and the claim if it has no other use. An empty instance ID stands for no instance.
+// release ends the use of an instance, and the claim if it has no other use. With an empty instance ID, it only ends the claim.
 func (p Pool) release(ctx context.Context, instanceID string, key Key) error {
 	claim, last, err := p.Claims.BeginRelease(ctx, instanceID, key)
 	if err != nil || !last {
 		return err
 	}
 
-	// From here on, no instance can join the claim, so the Shoots that exist now are the last ones that the broker has ordered.
+	// From here on, no instance can join the claim, so no further Shoots of the broker can appear.
 	keep, err := p.markDirty(ctx, claim)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) 
 	case err != nil:
 		return false, err
 	case account.free():
-		// A frozen replica may still write the tenant. See Pool.confirm.
+		// A frozen replica may still write the tenant; see Pool.confirm.
 		return false, retryConflict(p.Garden.Touch(ctx, account))
 	case account.Dirty, account.Internal, account.Shared, account.Tenant != claim.Tenant:
 		return false, nil
@@ -88,7 +88,7 @@ func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) 
 	return false, retryConflict(p.Garden.SetLabels(ctx, account))
 }
 
-// retryConflict makes the error of an account that has changed since it was read transient: the caller decides again.
+// retryConflict makes the error about an account that has changed since it was read transient, so that the caller decides again.
 func retryConflict(err error) error {
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) {
 		return failure.Wrap(failure.Transient, err, "the account has changed in the meantime").
@@ -98,8 +98,8 @@ func retryConflict(err error) error {
 	return err
 }
 
-// Sweep completes releases that were interrupted or skipped: those of instances that no longer exist, and those of claims without
-// an instance. It continues after errors and returns all of them.
+// Sweep completes interrupted or skipped releases: of instances that no longer exist, and of claims without an instance. It
+// continues after errors and returns all of them.
 func (p Pool) Sweep(ctx context.Context) error {
 	instances, _, err := p.Claims.Abandoned(ctx)
 	if err != nil {

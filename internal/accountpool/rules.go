@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bounds of the rules file. Every instance checks all rules of its plan.
+// Limits of the rules file. Every instance checks all rules of its plan.
 const (
 	maxRulesBytes = 1 << 20
 	maxRules      = 1000
 )
 
-// Rule says which accounts the instances of a plan may use. An empty PlatformRegion or Region matches every value.
+// Rule specifies which accounts the instances of a plan may use. An empty PlatformRegion or Region matches every value.
 type Rule struct {
 	Plan string
 	// PlatformRegion is the attribute PR, the region of the platform. Region is the attribute HR, the region of the cloud provider.
@@ -24,7 +24,7 @@ type Rule struct {
 	// Shared selects accounts that several tenants share. EUAccess selects accounts that only operators in the European Union may
 	// access.
 	Shared, EUAccess bool
-	// ByPlatformRegion and ByRegion select accounts that are reserved for the platform region, or for the region of the provider.
+	// ByPlatformRegion and ByRegion select accounts that are reserved for the platform region or for the region of the provider.
 	ByPlatformRegion, ByRegion bool
 
 	// text is the rule as written, for errors.
@@ -57,8 +57,8 @@ type Rules struct {
 	byPlan map[string][]Rule
 }
 
-// Find returns the rule for an instance: the matching rule that restricts the most attributes. Rules that passed ParseRules and
-// Check never leave two candidates.
+// Find returns the rule for an instance: the matching rule that restricts the most attributes. After ParseRules and Check, there
+// is always only one such rule.
 func (r Rules) Find(plan, platformRegion, region string) (Rule, bool) {
 	var (
 		found   Rule
@@ -129,7 +129,7 @@ func ParseRules(content []byte) (Rules, error) {
 // form is the grammar of a rule.
 var form = regexp.MustCompile(`^\s*([a-z0-9][a-z0-9_-]*)\s*(?:\(([^()]*)\))?\s*(?:->(.*))?$`)
 
-// value is the grammar of a region: the characters of a label of Kubernetes, because regions become parts of labels.
+// value is the grammar of a region: the characters of a Kubernetes label, because regions become parts of labels.
 var value = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
 // parseRule parses one rule.
@@ -213,8 +213,8 @@ func (r *Rule) parseOutputs(text string) error {
 	return nil
 }
 
-// ambiguous returns an error for each two rules that both apply to some instance although neither is more specific: one names the
-// platform region, the other the region of the provider, and no third rule names both.
+// ambiguous returns an error for each pair of rules that apply to the same instance although neither is more specific: one names
+// the platform region, the other the region of the provider, and no third rule names both.
 func (r Rules) ambiguous() []error {
 	var errs []error
 
@@ -236,10 +236,10 @@ func (r Rules) ambiguous() []error {
 	return errs
 }
 
-// Plan is a plan of the catalog, as far as rules depend on it.
+// Plan contains the fields of a catalog plan that rules depend on.
 type Plan struct {
 	Name string
-	// Regions are the regions of the providers in which the plan creates clusters. It is empty for plans whose clusters the tenants
+	// Regions are the provider regions in which the plan creates clusters. It is empty for plans whose clusters the tenants
 	// bring.
 	Regions []string
 	// Offered reports whether new instances can be ordered.
@@ -273,8 +273,8 @@ func (r Rules) Check(plans []Plan) error {
 	return errors.Join(errs...)
 }
 
-// unreachable returns why the rule applies to no instance, or an empty string if it applies to some. others are all rules of its
-// plan.
+// unreachable says why the rule applies to no instance, or returns an empty string if it applies to one. others are all rules of
+// its plan.
 func (r Rule) unreachable(plan Plan, exists bool, others []Rule) string {
 	switch {
 	case !exists:

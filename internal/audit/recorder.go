@@ -89,7 +89,7 @@ func Mark(ctx context.Context, code string) {
 	}
 }
 
-// mark reports what Mark has set.
+// mark contains the values that Mark has set.
 type mark struct {
 	made bool
 	code string

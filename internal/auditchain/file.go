@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// format names the form of a file in its first line.
+// format identifies the file format in the first line.
 const format = "environment-broker audit chain 1"
 
 // maxLine bounds a line of a file, in bytes.
@@ -29,7 +29,7 @@ type Header struct {
 	// Service is broker or provisioner.
 	Service    string `json:"service"`
 	ExportedAt string `json:"exportedAt"`
-	// After is the last record before those of the file. It is zero if the file begins with the first record.
+	// After is the last record before the records of the file. It is zero if the file starts with the first record.
 	After Head `json:"after"`
 }
 
@@ -42,13 +42,13 @@ type End struct {
 	Head Head `json:"head"`
 }
 
-// Writer writes a file. Its errors are those of the underlying writer.
+// Writer writes a file. Its errors come from the underlying writer.
 type Writer struct {
 	encoder *json.Encoder
 	end     End
 }
 
-// NewWriter writes the first line.
+// NewWriter returns a writer, and writes the first line of the file.
 func NewWriter(to io.Writer, service string, now time.Time, after Head) (*Writer, error) {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
@@ -82,7 +82,8 @@ func (w *Writer) End(head Head) error {
 // ErrIncomplete reports a file without its last lines.
 var ErrIncomplete = errors.New("the file is incomplete: its last line is missing, or does not match the number of lines")
 
-// FileVerifier verifies a chain in one or several files, such as the files of an archive and then an export. Use NewFileVerifier.
+// FileVerifier verifies a chain in one or several files, such as the files of an archive followed by an export. Use
+// NewFileVerifier.
 type FileVerifier struct {
 	options  Options
 	verifier *Verifier
@@ -90,11 +91,12 @@ type FileVerifier struct {
 	head Head
 }
 
-// NewFileVerifier returns a verifier. The fields Now and After of the options are set by the files.
+// NewFileVerifier returns a verifier. The files determine the fields Now and After of the options.
 func NewFileVerifier(options Options) *FileVerifier { return &FileVerifier{options: options} }
 
-// Add verifies a file. Each file must continue the one before, or begin with the first record: an export repeats the records of archives.
-// The error reports a file that is damaged, has another format or leaves a gap; Finish reports the problems of the chain.
+// Add verifies a file. Each file must continue the previous one, or start with the first record, because an export repeats the
+// records of archives. The error reports a file that is damaged, has another format or leaves a gap. Finish reports the problems
+// of the chain.
 func (f *FileVerifier) Add(file io.Reader) error {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxLine)
@@ -102,7 +104,7 @@ func (f *FileVerifier) Add(file io.Reader) error {
 	var (
 		end *End
 		got End
-		// repeated is true for a file that begins with the first record although others came before.
+		// repeated reports that a file starts with the first record although another file preceded it.
 		repeated bool
 	)
 
@@ -153,7 +155,7 @@ func (f *FileVerifier) Add(file io.Reader) error {
 	return nil
 }
 
-// begin reads the first line of a file.
+// begin checks the first line of a file.
 func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
 	exported, err := time.Parse(timeLayout, header.ExportedAt)
 	if header.Format != format || err != nil {

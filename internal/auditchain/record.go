@@ -20,7 +20,7 @@ const timeLayout = "2006-01-02T15:04:05.000000Z"
 // saltSize is the size of a salt in bytes.
 const saltSize = 16
 
-// TimeText returns the form of a time in digests and records, or an empty text for the zero time.
+// TimeText formats a time for digests and records. It returns "" for the zero time.
 func TimeText(moment time.Time) string {
 	if moment.IsZero() {
 		return ""
@@ -29,7 +29,7 @@ func TimeText(moment time.Time) string {
 	return moment.UTC().Format(timeLayout)
 }
 
-// Row has the columns of a covered row as texts. Columns that the table does not have are empty.
+// Row contains the columns of a covered row as texts. Columns that the table does not have are empty.
 type Row struct {
 	At            string `json:"at"`
 	Action        string `json:"action"`
@@ -39,12 +39,12 @@ type Row struct {
 	// Status is empty for operations.
 	Status  string `json:"status,omitempty"`
 	Account string `json:"account,omitempty"`
-	// KeepUntil must equal that of the record.
+	// KeepUntil must equal the field of the record.
 	KeepUntil string `json:"keepUntil,omitempty"`
 	// OrderedBy and Entry are the personal fields. Entry is JSON.
 	OrderedBy string `json:"orderedBy,omitempty"`
 	Entry     string `json:"entry,omitempty"`
-	// ErasedBy is the ID of the entry of the erasure that emptied the row, or empty. The digests do not cover it.
+	// ErasedBy is the ID of the audit entry of the erasure that emptied the row, or empty. The digests do not cover it.
 	ErasedBy string `json:"erasedBy,omitempty"`
 }
 
@@ -93,7 +93,7 @@ func (r *Record) content() string {
 	return digest(row.At, row.Action, row.InstanceID, row.OperationID, row.PredecessorID, row.Status, row.Account, r.Personal)
 }
 
-// link returns the hash of the record at a position after the record with the hash previous.
+// link returns the hash of the record if it has the given number and follows the record with the hash previous.
 func (r *Record) link(previous string, number int64) string {
 	return digest(previous, strconv.FormatInt(number, 10), r.Source, r.ID, r.ChainedAt, r.KeepUntil, r.Content)
 }

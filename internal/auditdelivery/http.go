@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// maxResponse is the number of bytes of a response that are read before its connection is closed.
+// maxResponse is the maximum number of bytes that are read from a response before its connection is closed.
 const maxResponse = 64 << 10
 
 // httpCollector sends a batch as the body of a POST request.
@@ -76,7 +76,7 @@ func (c *httpCollector) Send(ctx context.Context, records []auditchain.Record) e
 // CloseIdle closes idle connections.
 func (c *httpCollector) CloseIdle() { c.client.CloseIdleConnections() }
 
-// withoutURL returns the cause of an error of net/http, without the URL, whose query may contain a key.
+// withoutURL returns the cause of an error of net/http. It drops the URL, whose query may contain a key.
 func withoutURL(err error) error {
 	if detailed, is := errors.AsType[*url.Error](err); is {
 		return detailed.Err
@@ -85,7 +85,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// deadline returns the earlier of the deadline of the context and the timeout from now on.
+// deadline returns the deadline of the context, or the end of the timeout if that is earlier.
 func deadline(ctx context.Context, timeout time.Duration) time.Time {
 	end := time.Now().Add(timeout)
 	if earlier, has := ctx.Deadline(); has && earlier.Before(end) {

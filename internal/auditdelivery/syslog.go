@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// priority is the facility 13 (log audit) with the severity 5 (notice).
+	// priority combines facility 13 (log audit) with severity 5 (notice).
 	priority = 13*8 + 5
 	// unknown stands for an absent field of RFC 5424.
 	unknown = "-"
@@ -27,11 +27,11 @@ const (
 // errUnconfirmed reports that a syslog server has not confirmed a batch.
 var errUnconfirmed = errors.New("the syslog server has not confirmed the messages by closing the connection")
 
-// syslogCollector sends each batch over a connection of its own.
+// syslogCollector sends each batch over a separate connection.
 type syslogCollector struct {
 	address, service, host string
 	timeout                time.Duration
-	// transport has the TLS configuration, or is nil for plain TCP.
+	// transport provides the TLS configuration, or is nil for plain TCP.
 	transport *reload.Transport
 }
 
@@ -49,15 +49,15 @@ func newSyslog(target *url.URL, timeout time.Duration, service string, transport
 	return collector
 }
 
-// halfCloser is a connection that can be closed for writing only: TCP and TLS.
+// halfCloser is a connection whose write side can be closed separately: TCP and TLS.
 type halfCloser interface {
 	net.Conn
 
 	CloseWrite() error
 }
 
-// Send implements Collector. After the last message it closes the connection for writing, and waits until the server closes it too. The
-// server has then read all messages: if it ends or fails before, the connection is reset.
+// Send implements Collector. After the last message it closes the connection for writing, and waits until the server closes it,
+// too. By then the server has read all messages: if it stops or fails before, the connection is reset.
 func (c *syslogCollector) Send(ctx context.Context, records []auditchain.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -122,12 +122,12 @@ func (c *syslogCollector) connect(ctx context.Context) (halfCloser, error) {
 
 func (c *syslogCollector) config() *tls.Config {
 	config := c.transport.TLSConfig()
-	config.NextProtos = nil // those of HTTP
+	config.NextProtos = nil // the defaults are for HTTP
 
 	return config
 }
 
-// write writes the message of a record, with its length before it (RFC 6587, octet counting).
+// write writes the message of a record, preceded by its length (RFC 6587, octet counting).
 func (c *syslogCollector) write(to *bufio.Writer, record auditchain.Record) error {
 	text, err := encode(c.service, record)
 	if err != nil {

@@ -160,7 +160,7 @@ func (a *Authorizer) Public(next http.Handler) http.Handler {
 	return a.Guard(a.Limit(next))
 }
 
-// Guard is a middleware that checks origin and host, as Require does, and accepts clients without credentials.
+// Guard is a middleware that checks origin and host like Require, but also accepts clients without credentials.
 func (a *Authorizer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.foreign(w, r) {

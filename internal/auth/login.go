@@ -17,8 +17,8 @@ type DelayedError struct{ Wait time.Duration }
 // Error returns the text for the user.
 func (*DelayedError) Error() string { return textLoginDelayed }
 
-// Password returns the user whose name and password a form has sent with the request. It delays logins after failed ones exactly as Require
-// does, and both count together. The error is a *DelayedError or a *Rejection.
+// Password returns the user whose name and password were sent in a form. It delays logins after failed ones exactly as Require
+// does, and both share the count of failures. The error is a *DelayedError or a *Rejection.
 func (a *Authorizer) Password(r *http.Request, users Users, name, password string) (Identity, error) {
 	attempt := r.Clone(r.Context())
 	attempt.SetBasicAuth(name, password)
@@ -41,15 +41,14 @@ func (a *Authorizer) Password(r *http.Request, users Users, name, password strin
 	return identity, nil
 }
 
-// count counts a rejected request.
 func (a *Authorizer) count(reason string) {
 	if a.Refused != nil {
 		a.Refused(reason)
 	}
 }
 
-// For returns an authenticator for tokens of the same issuer with another audience, such as the client ID of a login in a browser. Both share
-// the keys of the issuer.
+// For returns an authenticator for tokens of the same issuer with another audience, such as the client ID of a browser login.
+// Both share the cached keys of the issuer.
 func (t *Tokens) For(audience string) *Tokens {
 	other := *t
 	other.options.Audiences = []string{audience}
@@ -60,13 +59,13 @@ func (t *Tokens) For(audience string) *Tokens {
 // Roles returns the roles that the rules grant to the claims.
 func (t *Tokens) Roles(claims map[string][]string) []Role { return t.options.Rules.roles(claims) }
 
-// Relevant returns the values of claims that grant roles. Roles returns the same for them as for all claims.
+// Relevant returns the values of claims that grant roles. For these, Roles returns the same result as for all claims.
 func (t *Tokens) Relevant(claims map[string][]string) map[string][]string {
 	return t.options.Rules.relevant(claims)
 }
 
-// Endpoint returns the addresses at which browsers log in and at which the service exchanges codes for tokens. It reads the configuration of
-// the issuer.
+// Endpoint returns the URLs at which browsers log in and at which the service exchanges codes for tokens. It reads them from the
+// configuration of the issuer.
 func (t *Tokens) Endpoint(ctx context.Context) (oauth2.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
@@ -86,8 +85,8 @@ func (t *Tokens) Endpoint(ctx context.Context) (oauth2.Endpoint, error) {
 	return endpoint, nil
 }
 
-// ClientContext returns a context with which oauth2 and oidc reach the issuer. The client limits the duration and the size of responses, and
-// follows no redirects.
+// ClientContext returns a context with the HTTP client for oauth2 and oidc. The client limits the duration and the size of
+// responses, and follows no redirects.
 func (t *Tokens) ClientContext(ctx context.Context) context.Context {
 	client := t.keys.bounded()
 	client.Timeout = keysTimeout

@@ -131,7 +131,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	return t.Identify(r.Context(), strings.TrimSpace(token))
 }
 
-// Identify returns the client that a token identifies. Its errors are those of Authenticate.
+// Identify returns the client that a token identifies. It returns the same errors as Authenticate.
 func (t *Tokens) Identify(ctx context.Context, token string) (Identity, error) {
 	if len(token) > maxToken {
 		return Identity{}, reject(fmt.Sprintf("The token is longer than %d KiB.", maxToken>>10))

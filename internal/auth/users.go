@@ -102,7 +102,7 @@ func sameRoles(one, other Identity) bool {
 	return within(one.Roles, other.Roles) && within(other.Roles, one.Roles)
 }
 
-// And returns the users of both lists. A name that is in both lists is one user with several passwords.
+// And returns the users of both lists. A name in both lists is one user with several passwords.
 func (u Users) And(others Users) (Users, error) {
 	both := Users{entries: slices.Clone(u.entries)}
 
@@ -184,8 +184,8 @@ func (u Users) Find(name, password string) (Identity, bool) {
 	return found, matched
 }
 
-// Proof returns a value that depends on the password of a user and on the session. A session stores it instead of the password: Proven
-// then reports whether the password is still valid. It does not check the password.
+// Proof returns a value that depends on the password of a user and on the session. A session stores it instead of the password,
+// so that Proven can report whether the password is still valid. Proof does not check the password.
 func Proof(password, session string) []byte {
 	digest := sha256.Sum256([]byte(password))
 

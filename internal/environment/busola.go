@@ -2,7 +2,7 @@ package environment
 
 import "github.com/environment-broker/environment-broker/internal/secret"
 
-// busolaMigrator is the component of Kyma that leads users of the former console to Busola.
+// busolaMigrator is the component of Kyma that redirects users of the former console to Busola.
 const busolaMigrator = "busola-migrator"
 
 // OverrideBusola sets the values of the component busola-migrator in the installation of Kyma. Without an installation, or without this

@@ -46,10 +46,10 @@ type Cluster struct {
 	Kyma *Kyma `json:"kyma,omitempty"`
 	// Own is set for a cluster that the tenant provides. All other fields except ServiceManager are then zero.
 	Own *OwnCluster `json:"own,omitempty"`
-	// TargetSecret is the name of the Gardener credentials of this instance, which replace those that the configuration would choose,
-	// or empty. Adopted instances have it, so that a new runtime is created in the same account.
+	// TargetSecret is the name of the Gardener credentials of this instance, or empty. It overrides the configured choice.
+	// Adopted instances have it, so that a new runtime is created in the same account.
 	TargetSecret string `json:"targetSecret,omitempty"`
-	// ServiceManager contains the credentials that the SAP BTP service operator in the cluster uses, or is nil without them.
+	// ServiceManager contains the credentials of the SAP BTP service operator in the cluster, or is nil if there are none.
 	ServiceManager *ServiceManager `json:"serviceManager,omitempty"`
 }
 

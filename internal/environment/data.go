@@ -29,18 +29,18 @@ type Data struct {
 	EarlierSecrets []string `json:"earlierSecrets,omitempty"`
 	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
 	Provisioning string `json:"provisioning,omitempty"`
-	// KymaChosenBy is the ID of the operation that has chosen the version of Kyma in Instance. A retry chooses again.
+	// KymaChosenBy is the ID of the operation that chose the version of Kyma in Instance. A retry chooses again.
 	KymaChosenBy string `json:"kymaChosenBy,omitempty"`
 	// ConsoleSince is when the operation first asked for the console of the runtime without success, or zero.
 	ConsoleSince time.Time `json:"consoleSince,omitzero"`
-	// Unanswered is the number of requests for an evaluation in AvS in a row whose responses were lost.
+	// Unanswered counts consecutive requests for an evaluation in AvS whose responses were lost.
 	Unanswered int `json:"unanswered,omitempty"`
 	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash
 	// cannot leave an unknown runtime behind.
 	Ordered bool `json:"ordered,omitempty"`
-	// ProvisionerOperationID is the ID of the Provisioner operation that this operation waits for.
+	// ProvisionerOperationID is the ID of the Provisioner's operation that this operation waits for.
 	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
-	// ConfigurationVersion is the version of the configuration of Kyma in the Reconciler that the operation waits for.
+	// ConfigurationVersion is the version of the Kyma configuration in the Reconciler that the operation waits for.
 	ConfigurationVersion int64 `json:"configurationVersion,omitempty"`
 	// RuntimeKnown reports that the Provisioner has confirmed, after the removal started, that the runtime exists. If the
 	// Provisioner later reports the runtime as unknown, the runtime has been removed.

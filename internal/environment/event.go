@@ -5,15 +5,15 @@ import "time"
 // SystemBTPOperator is the system of events about the Secret of the SAP BTP service operator in a runtime.
 const SystemBTPOperator = "btp-operator"
 
-// Event is something that the broker has done to an instance besides its operations. Equal events of a system that follow each other
-// are one event, which counts them.
+// Event is an action of the broker on an instance outside of its operations. Consecutive equal events of a system are stored as
+// one event with a count.
 type Event struct {
 	InstanceID string
-	// System is that of an OutsideObject, or SystemBTPOperator.
+	// System is a system of OutsideObjects, or SystemBTPOperator.
 	System string
 	// Result is renewed, restored, current, repaired or failed.
 	Result string
-	// Message is a text of the broker without secrets.
+	// Message is a text by the broker and contains no secrets.
 	Message string
 	Count   int
 	// FirstAt and LastAt are the times of the first and the newest occurrence.

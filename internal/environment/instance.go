@@ -138,8 +138,8 @@ type Request struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Initial contains the original order if an update has changed it, otherwise nil. It is used to detect repeated orders.
 	Initial *InitialOrder `json:"order,omitempty"`
-	// Adopted reports that the order is not fully known, because Kyma Environment Broker accepted it: it stored neither the organization
-	// and the space nor unknown parameters.
+	// Adopted reports that the order is not completely known, because Kyma Environment Broker accepted it and stored neither the
+	// organization, the space nor unknown parameters.
 	Adopted bool `json:"adopted,omitempty"`
 	// User is the user who ordered the instance. This user also administers the runtime, unless the parameters name administrators.
 	User string `json:"user,omitempty"`

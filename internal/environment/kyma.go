@@ -9,7 +9,7 @@ import (
 
 // Kyma describes the Kyma of a runtime. Its JSON form is stored with instances and operations.
 type Kyma struct {
-	// Version is the installed version. It is empty until the creation has chosen it, unless the order contains a version.
+	// Version is the installed version. Until the creation has chosen it, it is empty, unless the order contains a version.
 	Version string `json:"version,omitempty"`
 	// Ordered reports that the order contains the version.
 	Ordered bool `json:"ordered,omitempty"`
@@ -18,8 +18,8 @@ type Kyma struct {
 	Installer KymaInstaller `json:"installer,omitempty"`
 	// Modules are the names of the modules that the user has chosen, in the order of the plan.
 	Modules []string `json:"modules"`
-	// Installation lists the components of these modules. It can contain secrets, so it is never stored: the step that
-	// sends it and the step that completes it belong to one stage.
+	// Installation lists the components of these modules. It can contain secrets, so it is never stored: the step that completes
+	// it and the step that sends it belong to one stage.
 	Installation *KymaInstallation `json:"-"`
 }
 
@@ -67,11 +67,11 @@ type KymaComponent struct {
 type KymaEntry struct {
 	Key   string
 	Value secret.String
-	// Secret reports that the installer must seal the value and never return it.
+	// Secret means that the installer must seal the value and never return it.
 	Secret bool
 }
 
-// Add adds a component, unless the installation contains it.
+// Add adds a component, unless the installation already contains it.
 func (i *KymaInstallation) Add(component KymaComponent) {
 	if !slices.ContainsFunc(i.Components, func(other KymaComponent) bool { return other.Name == component.Name }) {
 		i.Components = append(i.Components, component)

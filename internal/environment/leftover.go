@@ -12,19 +12,19 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Leftover is a deleted instance whose deletion has steps that were not completed, or the former runtime of a suspended instance
-// whose suspension has such steps. It exists until a cleanup has completed the steps, or until an operator confirms that nothing is
-// left. A new instance with the same ID does not affect it.
+// Leftover is a deleted instance, or the former runtime of a suspended instance, whose deletion or suspension has uncompleted
+// steps. It exists until a cleanup has completed the steps, or until an operator confirms that nothing is left. A new instance
+// with the same ID does not affect it.
 type Leftover struct {
-	// ID is the ID of the deletion or suspension that was not completed. Kind is its kind.
+	// ID is the ID of the incomplete deletion or suspension. Kind is its kind.
 	ID   string
 	Kind string
-	// Instance is the instance as it was, without its request.
+	// Instance is the instance at the time of the deletion or suspension, without its request.
 	Instance Instance
 	// Steps are the names of the steps that were not completed.
 	Steps []string
-	// DataID is the ID of the operation whose data is the input of the next cleanup: the newest one that succeeded. NewestID is the ID
-	// of the newest cleanup, or that of the operation that left it.
+	// DataID is the ID of the operation whose data is the input of the next cleanup: the newest one that succeeded. NewestID is
+	// the ID of the newest cleanup, or of the original operation if there was no cleanup.
 	DataID, NewestID string
 	// DeletedAt is when the deletion or suspension ended. RetryAt is when the next cleanup starts.
 	DeletedAt, RetryAt time.Time
@@ -33,7 +33,7 @@ type Leftover struct {
 // CleanupInterval is the time between two cleanups of a leftover.
 const CleanupInterval = 24 * time.Hour
 
-// NewLeftover returns the leftover of an operation on the instance that has ended at the given time without completing the steps.
+// NewLeftover returns the leftover of an operation on the instance that ended at the given time without completing the steps.
 func NewLeftover(operation process.Record, instance Instance, steps []string, at time.Time) Leftover {
 	instance.Request = Request{}
 
@@ -66,15 +66,15 @@ func LeftoverOf(key string) (instanceID, leftoverID string, ok bool) {
 	return instanceID, leftoverID, err == nil
 }
 
-// NewCleanup returns a new operation that runs the steps of the leftover again. payload is the encoded data of the operation
-// leftover.DataID, and finished lists the stages that do not run. The caller adds the requester.
+// NewCleanup returns a new operation that repeats the steps of the leftover. payload is the encoded data of the operation
+// leftover.DataID, and finished lists the stages to skip. The caller adds the requester.
 func NewCleanup(leftover Leftover, payload json.RawMessage, finished []string, at time.Time) (process.New, error) {
 	var data Data
 	if err := data.UnmarshalJSON(payload); err != nil {
 		return process.New{}, err
 	}
 
-	// The IDs of calls and waits belong to the former operation.
+	// These values belong to the former operation.
 	data.ProvisionerOperationID, data.UnknownSince = "", time.Time{}
 
 	return newOperation(process.New{

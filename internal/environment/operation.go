@@ -27,9 +27,9 @@ const (
 	// KindBind and KindUnbind have a separate queue for each binding, so they run concurrently with the operations on the instance.
 	KindBind   = "bind"
 	KindUnbind = "unbind"
-	// KindCleanup runs the steps that a deletion or suspension has not completed. Each Leftover has its own queue.
+	// KindCleanup repeats the steps that a deletion or suspension has not completed. Each Leftover has a separate queue.
 	KindCleanup = "cleanup"
-	// KindOrchestrate upgrades many instances by operations of the UpgradeKinds. Its object is an Orchestration.
+	// KindOrchestrate starts operations of the UpgradeKinds for many instances. Its object is an Orchestration.
 	KindOrchestrate = "orchestrate"
 )
 
@@ -67,7 +67,7 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	}, data)
 }
 
-// OfDeletedSubaccount returns the deletion with the note that the subaccount of its instance was deleted.
+// OfDeletedSubaccount returns the deletion, marked with the reason that the subaccount of its instance was deleted.
 func OfDeletedSubaccount(deletion process.New) (process.New, error) {
 	var data Data
 	if err := json.Unmarshal(deletion.Payload, &data); err != nil {

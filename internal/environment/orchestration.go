@@ -11,22 +11,23 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// orchestrationPath begins the key of an orchestration, see OrchestrationKey.
+// orchestrationPath is the prefix of the key of an orchestration; see OrchestrationKey.
 const orchestrationPath = "/orchestrations/"
 
 // OrchestrationState is the state of an orchestration. The states are stored and part of the operator API.
 type OrchestrationState string
 
-// Orchestrations start as OrchestrationPending. Canceled, succeeded and failed orchestrations have ended, but targets that failed can be
-// retried; the orchestration is then OrchestrationRetrying until an upgrade starts.
+// Orchestrations start as OrchestrationPending. Canceled, succeeded and failed orchestrations have ended. If operators retry
+// failed targets, the orchestration is OrchestrationRetrying until an upgrade starts.
 const (
 	OrchestrationPending    OrchestrationState = "pending"
 	OrchestrationInProgress OrchestrationState = "in progress"
 	OrchestrationRetrying   OrchestrationState = "retrying"
-	// OrchestrationPaused starts no more upgrades until an operator resumes it. OrchestrationGated is the same, after too many failures.
+	// OrchestrationPaused starts no more upgrades until an operator resumes it. OrchestrationGated is like OrchestrationPaused,
+	// but was caused by too many failures.
 	OrchestrationPaused OrchestrationState = "paused"
 	OrchestrationGated  OrchestrationState = "gated"
-	// OrchestrationCanceling starts no more upgrades. It ends when those in progress have ended.
+	// OrchestrationCanceling starts no more upgrades. It ends when the upgrades in progress have ended.
 	OrchestrationCanceling OrchestrationState = "canceling"
 	OrchestrationCanceled  OrchestrationState = "canceled"
 	OrchestrationSucceeded OrchestrationState = "succeeded"
@@ -51,7 +52,7 @@ type Orchestration struct {
 	// Kind is one of the UpgradeKinds.
 	Kind  string
 	State OrchestrationState
-	// Description is a status for operators.
+	// Description is a status text for operators.
 	Description string
 	Parameters  fleet.Parameters
 	// OrderedBy is the name of the user who ordered it.
@@ -59,11 +60,12 @@ type Orchestration struct {
 	CreatedAt, UpdatedAt time.Time
 	// Undoes is the ID of the orchestration whose upgrades this one rolls back, or empty.
 	Undoes string
-	// AppliedBy is the name of the user who applied the plan, at AppliedAt. Both are zero for plans that were not applied, and for
-	// orchestrations without a plan.
+	// AppliedBy is the name of the user who applied the plan at AppliedAt. Both are zero if the plan was not applied or there is
+	// no plan.
 	AppliedBy string
 	AppliedAt time.Time
-	// Wave is the wave that runs, from 1. SoakUntil is when the next one begins, or zero while upgrades of this one are unfinished.
+	// Wave is the number of the running wave, from 1. SoakUntil is when the next wave begins, or zero while upgrades of this one
+	// are unfinished.
 	Wave      int
 	SoakUntil time.Time
 }
@@ -90,43 +92,43 @@ const (
 // Target is an instance of an orchestration.
 type Target struct {
 	OrchestrationID, InstanceID string
-	// OperationID is the ID of the upgrade, which exists once the target is in progress. A retry gets another ID.
+	// OperationID is the ID of the upgrade, or empty before the target is in progress. A retry gets another ID.
 	OperationID string
 	// FormerID is the ID of the upgrade that a retry repeats, or empty.
 	FormerID string
 	State    TargetState
-	// Description is the reason for which the target was left out or canceled, or waits.
+	// Description says why the target was left out, was canceled, or is waiting.
 	Description string
-	// Provider and Region are those of the instance when it was selected.
+	// Provider and Region are the values of the instance when it was selected.
 	Provider, Region string
-	// NotBefore is the earliest start of the upgrade. NotAfter is when it must have started, or else waits for the next occurrence of
-	// Window; zero means no end.
+	// NotBefore is the earliest start of the upgrade. NotAfter is the latest start, or zero if there is none; an upgrade that has
+	// not started by then waits for the next occurrence of Window.
 	NotBefore, NotAfter time.Time
 	// Window is the maintenance window of the instance in the form of fleet.Window.String, or empty.
 	Window string
-	// ChosenAt is the time before the deadline that the owner has chosen for the upgrade, or zero. ChosenBy is the user who did it. The
-	// upgrade then needs no maintenance window, and later waves do not wait for it.
+	// ChosenAt is the time before the deadline that the owner has chosen for the upgrade, or zero. ChosenBy is the user who chose
+	// it. The upgrade then needs no maintenance window, and later waves do not wait for it.
 	ChosenAt time.Time
 	ChosenBy string
-	// FromVersion and ToVersion are the versions before and after the upgrade, as planned. ToVersion is empty if the upgrade chooses the
-	// version. Both are empty for targets that were left out.
+	// FromVersion and ToVersion are the planned versions before and after the upgrade. ToVersion is empty if the upgrade chooses
+	// the version. Both are empty for targets that were left out.
 	FromVersion, ToVersion string
-	// Wave is the wave of the target, from 1. That of targets that were left out has no meaning.
+	// Wave is the wave of the target, from 1. It is meaningless for targets that were left out.
 	Wave int
-	// ShootName is that of the instance. Only lists of failed targets have it, unless the instance was deleted.
+	// ShootName is the Shoot name of the instance. Only lists of failed targets contain it, unless the instance was deleted.
 	ShootName string
 }
 
 // OrchestrationKey returns the process.Record.InstanceID of the conductor of an orchestration.
 func OrchestrationKey(orchestrationID string) string { return orchestrationPath + orchestrationID }
 
-// OrchestrationOf returns the ID of the orchestration of a key that OrchestrationKey returned. It returns false for other keys.
+// OrchestrationOf returns the ID in a key that OrchestrationKey returned. It returns false for other keys.
 func OrchestrationOf(key string) (orchestrationID string, ok bool) {
 	return strings.CutPrefix(key, orchestrationPath)
 }
 
-// NewConductor returns a new operation that conducts the orchestration. An orchestration that has ended gets another one if operators
-// retry its targets.
+// NewConductor returns a new operation that conducts the orchestration. If operators retry targets of an orchestration that has
+// ended, it gets another conductor.
 func NewConductor(orchestrationID string, at time.Time) (process.New, error) {
 	return newOperation(process.New{ID: uuid.NewString(), Kind: KindOrchestrate, InstanceID: OrchestrationKey(orchestrationID), At: at}, Data{})
 }

@@ -6,39 +6,41 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// OutsideObject is an object that an instance has in another system. It is recorded before the call that creates it.
+// OutsideObject is an object of an instance in another system. It is recorded before the call that creates it.
 type OutsideObject struct {
 	InstanceID string
 	// System is the name of the system, such as edp. Kind distinguishes the objects of an instance in the system.
 	System, Kind string
-	// Key is the name or ID of the object in the system. It is empty if the system assigns an ID that has not arrived.
+	// Key is the name or ID of the object in the system. It is empty if the system assigns the ID and the ID has not arrived.
 	Key       string
 	State     OutsideState
 	UpdatedAt time.Time
 	// Credential describes the kubeconfig of the runtime that the object contains. It is empty if the object has none, or if the
 	// kubeconfig was never renewed.
 	Credential Credential
-	// Configuration is what a call has just created the object with or changed it to, or empty. Records that are read lack it.
+	// Configuration is set by a call that has just created or changed the object with it, and empty otherwise. Records that are
+	// read lack it.
 	Configuration secret.String
 }
 
-// Credential is when a kubeconfig of a runtime in another system is valid, and when the broker renews it. The kubeconfig itself is stored
-// nowhere.
+// Credential describes a runtime's kubeconfig in another system: when it is valid, and when the broker renews it. The kubeconfig
+// itself is not stored.
 type Credential struct {
 	IssuedAt, ExpiresAt time.Time
 	// RenewAt is when the broker renews it.
 	RenewAt time.Time
-	// RenewingUntil is the time until which a renewal can be in progress, or zero. Operations that change the object wait until then.
+	// RenewingUntil is the time until which a renewal may be in progress, or zero. Operations that change the object wait until
+	// then.
 	RenewingUntil time.Time
-	// Problem is why the newest renewal has failed, for operators.
+	// Problem says why the newest renewal failed, for operators.
 	Problem string
 }
 
-// unknownValidity is assumed of a kubeconfig that does not show its expiry.
+// unknownValidity is the assumed validity of a kubeconfig that does not contain its expiry.
 const unknownValidity = 4 * time.Hour
 
-// NewCredential returns the credential that was issued at the given time and expires at until, or at an unknown time if until is zero.
-// It is renewed after half of its validity, so that half is left for retries.
+// NewCredential returns the credential that was issued at the given time and expires at until; zero means that the expiry is
+// unknown. It is renewed after half of its validity, so that half is left for retries.
 func NewCredential(issued, until time.Time) Credential {
 	if until.IsZero() {
 		until = issued.Add(unknownValidity)
@@ -57,14 +59,14 @@ const (
 	OutsideCreated  OutsideState = "created"
 	// OutsideRemoving: the object is being removed and may be gone.
 	OutsideRemoving OutsideState = "removing"
-	// OutsideLeftOver: the removal was given up, and the object may still exist.
+	// OutsideLeftOver: the removal was abandoned, and the object may still exist.
 	OutsideLeftOver OutsideState = "left over"
-	// OutsideUncertain: the system has not responded to a request that creates an object, and it recognizes no repeated requests. So
-	// there may be an object in addition to the one that another record names.
+	// OutsideUncertain: the system has not responded to a request that creates an object, and does not recognize repeated
+	// requests. There may therefore be an object in addition to the one that another record names.
 	OutsideUncertain OutsideState = "may exist twice"
 )
 
-// The systems of OutsideObjects with their kinds.
+// The systems of OutsideObjects and the kinds of objects in them.
 const (
 	SystemEDP = "edp"
 	// KindDataTenant is the registration of the instance's subaccount, which all instances of the subaccount share.
@@ -90,9 +92,9 @@ const (
 	KindCluster = "cluster"
 )
 
-// KindWithoutID returns the kind of the record of objects whose IDs never arrived. Its key is the number of requests that may have
-// created one.
+// KindWithoutID returns the kind of the record for objects whose IDs never arrived. Its key is the number of requests that may
+// have created one.
 func KindWithoutID(kind string) string { return kind + " without ID" }
 
-// KindMaintenance returns the kind of the record of an object in maintenance. Its key is the former state of the object.
+// KindMaintenance returns the kind of the record for an object in maintenance. Its key is the former state of the object.
 func KindMaintenance(kind string) string { return kind + " in maintenance" }

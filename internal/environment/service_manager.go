@@ -12,12 +12,12 @@ import (
 type ServiceManager struct {
 	ClientID     secret.Stored `json:"clientID"`
 	ClientSecret secret.Stored `json:"clientSecret"`
-	// URL is the address of Service Manager, and TokenURL the address that issues tokens for it.
+	// URL is the URL of Service Manager. TokenURL is the URL of the token endpoint for it.
 	URL      string `json:"url"`
 	TokenURL string `json:"tokenURL"`
 }
 
-// serviceManagerClusters is the namespace of the UUIDs that ServiceManagerClusterID returns. It never changes.
+// serviceManagerClusters is the UUID namespace of the IDs that ServiceManagerClusterID returns. It never changes.
 var serviceManagerClusters = uuid.MustParse("6d1d1d0e-6a0b-4f0b-8f5c-2b6f1c0a9e77") //nolint:gochecknoglobals // a constant
 
 // ServiceManagerClusterID returns the ID under which the runtime of the instance registers with Service Manager. Service Manager

@@ -9,14 +9,14 @@ type Upgrade struct {
 	Version string `json:"version,omitempty"`
 	// MaintenanceVersion is Instance.MaintenanceVersion after the upgrade of a cluster. It is empty if the upgrade keeps it.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
-	// NotAfter is when the operation must have started: the end of a maintenance window or a deadline. Zero means no limit.
+	// NotAfter is the latest start of the operation: the end of a maintenance window, or a deadline. Zero means no limit.
 	NotAfter time.Time `json:"notAfter,omitzero"`
-	// RollsBack is the ID of the upgrade of Kyma that the operation rolls back, or empty. Former is then the Kyma before that upgrade, and
-	// Version is its version.
+	// RollsBack is the ID of the Kyma upgrade that the operation rolls back, or empty. Former is then the Kyma before that
+	// upgrade, and Version is its version.
 	RollsBack string `json:"rollsBack,omitempty"`
 	Former    *Kyma  `json:"former,omitempty"`
 	// DryRun reports that the operation only describes the upgrade.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Preempted reports that the operation has ended early, because the runtime of the instance is being removed or was removed.
+	// Preempted reports that the operation ended early, because the runtime of the instance is being removed or was removed.
 	Preempted bool `json:"preempted,omitempty"`
 }

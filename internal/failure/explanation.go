@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Users of a platform never read the words of another system, because that system, or a program that answers in its place,
-// determines them. Explanation replaces the words with texts of this file, for the reasons, codes and fields that it knows.
+// Users of a platform never see the words of another system, because that system, or a program that responds in its place,
+// determines them. Explanation replaces these words with texts of this file, for the reasons, codes and fields that it knows.
 
-// Reported returns an error with the report of an upstream. Its text is the failed action, which may be empty, and the
+// Reported returns an error that carries the report of an upstream. Its text is the failed action, which may be empty, and the
 // explanation. Its detail is the report.
 func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	text, known := explanation(component, reason, reported)
@@ -25,15 +25,15 @@ func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	return (&Error{Kind: kind, Text: text}).WithReason(reason, component).WithDetail(reported)
 }
 
-// Explanation returns a clause for users about an error of another system. It selects its words by the component, the reason and
-// what it recognizes in the reported text, and quotes none of the three.
+// Explanation returns a clause for users about an error of another system. It selects the words by the component, the reason and
+// known phrases in the reported text, and quotes none of the three.
 func Explanation(component, reason, reported string) string {
 	text, _ := explanation(component, reason, reported)
 
 	return text
 }
 
-// explanation is Explanation, and reports whether the text says more than that there is an error.
+// explanation returns the text of Explanation. known reports whether the text contains more than the fact that there is an error.
 func explanation(component, reason, reported string) (text string, known bool) {
 	reported = Shorten(reported, maxScanned)
 
@@ -89,7 +89,7 @@ func meaningOf(name, reason, reported string) string {
 const (
 	// maxScanned is how many characters of a reported text are examined.
 	maxScanned = 10_000
-	// seeTimeline is the end of an explanation that does not name the cause.
+	// seeTimeline is the end of an explanation that does not contain the cause.
 	seeTimeline = "; operators find the details in the timeline of the operation"
 
 	// Reasons that only the Provisioner sets.
@@ -110,7 +110,7 @@ const (
 	kubernetesServiceUnavailable    = "ServiceUnavailable"
 )
 
-// titles returns the names of the components in texts for users.
+// titles returns the names of the components for users.
 func titles() map[string]string {
 	return map[string]string{
 		ComponentBroker: "the broker", ComponentBrokerDatabase: "the broker's database",
@@ -144,10 +144,10 @@ func componentIn(reported string) string {
 	return "component " + reported[found[4]:found[5]] + " (" + reported[found[2]:found[3]] + "): " + cause + seeTimeline
 }
 
-// componentCause is a text of our Provisioner or bundle provisioner, and what users read about it.
+// componentCause is a phrase in errors of our Provisioner or the bundle provisioner, and its translation for users.
 type componentCause struct{ in, says string }
 
-// componentCauses returns the known causes. The first one in a text counts.
+// componentCauses returns the known causes. If a text contains several, the first one counts.
 func componentCauses() []componentCause {
 	return []componentCause{
 		{"exists already and", "one of its objects exists already and was installed by somebody else"},
@@ -159,10 +159,11 @@ func componentCauses() []componentCause {
 	}
 }
 
-// phrase is a text of Gardener's API server that identifies a problem better than the reason does, and what users read about it.
+// phrase is a pattern in errors of Gardener's API server that is more specific than the reason, and its translation for users.
 type phrase struct {
 	in *regexp.Regexp
-	// forbidden is the kind of an error with this text and the HTTP status 403, or empty if the status means what it usually does.
+	// forbidden is the kind of an error with this phrase and the HTTP status 403. If it is empty, the status has its usual
+	// meaning.
 	forbidden Kind
 	says      string
 }
@@ -170,7 +171,7 @@ type phrase struct {
 //nolint:gochecknoglobals // compiled once, because errors can come at a high rate
 var phrases = []phrase{
 	{
-		// Admission plugins make requests of their own, and forbid a request if one of theirs fails for lack of capacity.
+		// Admission plugins send requests too, and forbid the original request if one of theirs fails for lack of capacity.
 		regexp.MustCompile(`(?is)is forbidden: .*(?:client rate limiter Wait returned an error|the server has received too many requests|` +
 			`etcdserver: too many requests|etcdserver: request timed out|context deadline exceeded)`),
 		Transient, "Gardener is overloaded and does not process the request at the moment",
@@ -184,7 +185,7 @@ var phrases = []phrase{
 		Transient, "the credentials of the service lack a permission in Gardener: an operator must grant it",
 	},
 	{
-		// An API server that is starting forbids every request until it has read its authorization rules.
+		// While an API server starts, it forbids every request until it has read its authorization rules.
 		regexp.MustCompile(`(?i)not yet ready to handle request`), Transient, "Gardener is not ready yet",
 	},
 	{
@@ -208,9 +209,10 @@ func phraseIn(reported string) phrase {
 	return phrase{}
 }
 
-// Forbidden returns the cause for which Gardener's API server forbids a request (HTTP status 403), as the kind of the error and a
-// clause for users. It recognizes the cause in the reported text: overload, an exhausted quota, a missing permission, or a server that
-// is starting. It reports false if it recognizes none, because admission plugins also forbid invalid objects in words of their own.
+// Forbidden returns why Gardener's API server forbids a request (HTTP status 403), as the kind of the error and a clause for
+// users. It recognizes the cause by phrases in the reported text: overload, an exhausted quota, a missing permission, or a server
+// that is starting. known is false if it recognizes none, because admission plugins also forbid invalid objects in their own
+// words.
 func Forbidden(reported string) (kind Kind, text string, known bool) {
 	found := phraseIn(Shorten(reported, maxScanned))
 
@@ -250,7 +252,7 @@ func RemedyOf(code string) string {
 
 var codes = regexp.MustCompile(`\bERR_[A-Z_]+\b`)
 
-// codesIn returns the known codes of Gardener in the text, each once and with its remedy, or an empty string.
+// codesIn returns the known Gardener codes in the text, each once and with its remedy, or an empty string.
 func codesIn(text string) string {
 	var found []string
 
@@ -265,7 +267,7 @@ func codesIn(text string) string {
 	return strings.Join(slices.Compact(found), "; ")
 }
 
-// fields names the fields of a Shoot and of an order at the Provisioner in the words of an order at the broker.
+// fields maps fields of a Shoot and of an order to the Provisioner to the names that users of the broker know.
 func fields() map[string]string {
 	return map[string]string{
 		"metadata.name":                      "the name of the cluster",
@@ -298,14 +300,14 @@ func fields() map[string]string {
 	}
 }
 
-// paths matches a path of fields, and positions an index or a key in it.
+// paths matches a path of fields. positions matches an index or a key in it.
 var (
 	paths     = regexp.MustCompile(`\b(?:spec|metadata|gardenerConfig)(?:\.[A-Za-z]+(?:\[[^\]]{0,100}\])?)+`)
 	positions = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// fieldsIn returns the words for the fields whose paths the text contains, each once, or an empty string. A field without words of
-// its own has those of the closest field around it.
+// fieldsIn returns the names of the fields whose paths the text contains, each once, or an empty string. A field without a name
+// gets the name of the closest enclosing field.
 func fieldsIn(text string) string {
 	var found []string
 

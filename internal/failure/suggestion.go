@@ -8,8 +8,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// errorsIn returns the number of missing, additional and wrong letters in given, compared with word. If the only difference is
-// two swapped letters, it returns 1.
+// errorsIn returns the number of missing, additional and wrong letters in given, compared with word. It returns 1 if two letters
+// are swapped and nothing else differs.
 func errorsIn(given, word string) int {
 	const exchanged = 2
 

@@ -18,35 +18,35 @@ const (
 
 	// StrategyParallel is the only strategy.
 	StrategyParallel = "parallel"
-	// ScheduleImmediate and ScheduleNow start upgrades at once.
+	// ScheduleImmediate and ScheduleNow start upgrades immediately.
 	ScheduleImmediate = "immediate"
-	// ScheduleNow is the same as ScheduleImmediate.
+	// ScheduleNow has the same effect as ScheduleImmediate.
 	ScheduleNow = "now"
 )
 
-// Parameters is the order of an orchestration. Its JSON is that of Kyma Environment Broker, and it is stored.
+// Parameters is the order of an orchestration. Its JSON format is that of Kyma Environment Broker, and is stored.
 type Parameters struct {
 	Targets  Targets  `json:"targets"`
 	Strategy Strategy `json:"strategy,omitzero"`
 	// DryRun makes all upgrades dry runs: they describe what they would do and call no other system.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Kyma has the version of an upgrade of Kyma. Kubernetes has the version of an upgrade of clusters. Nil means the defaults.
+	// Kyma contains the version for upgrades of Kyma, and Kubernetes the version for upgrades of clusters. Nil means the default.
 	Kyma       *Kyma       `json:"kyma,omitempty"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 
-	// Clients of Kyma Environment Broker send these fields, which it sets itself. They are ignored.
+	// Clients of Kyma Environment Broker send back these fields, which it sets in responses. They are ignored.
 	RetryOperation    json.RawMessage `json:"retryoperation,omitempty"`
 	NotificationState json.RawMessage `json:"notificationstate,omitempty"`
 	Notification      bool            `json:"notification,omitempty"`
 }
 
-// Kyma has the version of Kyma after the upgrade. Empty means the version of each account, or else the default.
+// Kyma contains the version of Kyma after the upgrade. Empty means the version of each account, or else the default.
 type Kyma struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Kubernetes has the version of Kubernetes after the upgrade. Empty means the version of each plan. The plan determines the machine
-// image, so the other fields must be empty.
+// Kubernetes contains the version of Kubernetes after the upgrade. Empty means the version of each plan. The plan determines the
+// machine image, so the other fields must be empty.
 type Kubernetes struct {
 	KubernetesVersion   string `json:"kubernetesVersion,omitempty"`
 	MachineImage        string `json:"machineImage,omitempty"`
@@ -61,18 +61,18 @@ type Strategy struct {
 	// ScheduleImmediate.
 	Schedule     string    `json:"schedule,omitempty"`
 	ScheduleTime time.Time `json:"scheduleTime,omitzero"`
-	// MaintenanceWindow starts upgrades only in the maintenance windows of their instances.
+	// MaintenanceWindow means that upgrades start only in the maintenance windows of their instances.
 	MaintenanceWindow bool `json:"maintenanceWindow,omitempty"`
-	// Deadline is when all upgrades must have started: the others are canceled. Zero means none.
+	// Deadline is the time by which all upgrades must have started; the others are canceled. Zero means no deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Parallel *Parallel `json:"parallel,omitempty"`
-	// Waves divide the targets. Without waves, all targets are in one.
+	// Waves divide the targets. Without waves, all targets are in a single one.
 	Waves []Wave `json:"waves,omitempty"`
-	// FailureGate stops the orchestration after failures. Nil means never.
+	// FailureGate stops the orchestration after failures. Nil means that failures do not stop it.
 	FailureGate *FailureGate `json:"failureGate,omitempty"`
 }
 
-// Parallel bounds the number of upgrades of an orchestration that run at the same time.
+// Parallel limits the number of upgrades of an orchestration that run at the same time.
 type Parallel struct {
 	// Workers is the maximum number of upgrades overall.
 	Workers int `json:"workers"`

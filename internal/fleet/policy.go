@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// Policy determines the maintenance windows of instances. Its JSON is that of the maintenance policy of Kyma Environment Broker. The zero
-// value takes windows from plans and Shoots.
+// Policy determines the maintenance windows of instances. Its JSON format is that of the maintenance policy of Kyma Environment
+// Broker. The zero value uses the windows of plans and Shoots.
 type Policy struct {
 	// Rules are tried in order; the first one that matches applies.
 	Rules []PolicyRule `json:"rules,omitempty"`
@@ -14,15 +14,15 @@ type Policy struct {
 	Default WindowTimes `json:"default,omitzero"`
 }
 
-// PolicyRule is a window for some instances. Without times, it only restricts the days of the window of the Shoot.
+// PolicyRule sets the window of some instances. Without times, it only restricts the days of the Shoot's window.
 type PolicyRule struct {
 	WindowTimes
 
 	Match PolicyMatch `json:"match"`
 }
 
-// PolicyMatch matches instances by all its fields that are not empty. All are regular expressions in the syntax of RE2, which match a
-// part of the value.
+// PolicyMatch matches an instance if all fields that are not empty match. The fields are regular expressions in the syntax of
+// RE2, and match a part of the value.
 type PolicyMatch struct {
 	GlobalAccountID string `json:"globalAccountID,omitempty"`
 	Plan            string `json:"plan,omitempty"`
@@ -42,7 +42,7 @@ type compiledRule struct {
 	times WindowTimes
 }
 
-// Compile checks the policy. The error is of type ValidationError, and begins with the path of the field.
+// Compile checks the policy. The error is of type ValidationError, and starts with the path of the field.
 func (p Policy) Compile() (Windows, error) {
 	windows := Windows{other: p.Default}
 
@@ -77,7 +77,7 @@ func (p Policy) Compile() (Windows, error) {
 	return windows, nil
 }
 
-// Validate checks times that can be incomplete: days without times restrict the window of the Shoot.
+// Validate checks times that can be incomplete: days without times restrict the Shoot's window.
 func (t WindowTimes) Validate() error {
 	if t.Begin != "" || t.End != "" {
 		_, err := t.Window()
@@ -94,9 +94,9 @@ func (t WindowTimes) Validate() error {
 	return err
 }
 
-// Of returns the window of an instance. plan and shoot are the windows of its plan and of its Shoot, which can be zero. Days and times come
-// each from the first that has them: the first rule that matches, the plan, the default of the policy, the Shoot. The window is zero if
-// no times are known.
+// Of returns the window of an instance. plan and shoot are the windows of its plan and of its Shoot, which can be zero. Of takes
+// the days and the times separately, each from the first source that has them: the first rule that matches, the plan, the default
+// of the policy, the Shoot. The window is zero if no times are known.
 func (w Windows) Of(candidate Candidate, plan, shoot WindowTimes) (Window, error) {
 	sources := []WindowTimes{plan, w.other, shoot}
 

@@ -11,21 +11,23 @@ import (
 )
 
 const (
-	// maxWaves is the maximum number of waves that an order names.
+	// maxWaves is the maximum number of waves in an order.
 	maxWaves = 20
 	// maxSoak is the maximum time between two waves.
 	maxSoak = 30 * 24 * time.Hour
 )
 
-// Wave is a part of the targets. A wave begins when all upgrades of the waves before it have ended and have soaked. It takes the targets
-// of one of its fields from those that no earlier wave has; the targets of no wave form a last one.
+// Wave is a part of the targets. A wave begins when all upgrades of earlier waves have ended and the soak time has passed. One of
+// its fields selects the targets, from those that no earlier wave contains. Targets that no wave selects form an additional last
+// wave.
 type Wave struct {
-	// Number is a number of targets. Percentage is a part of all targets, from 1 to 100, and at least one target. Chance decides which.
+	// Number is the number of targets. Percentage is a share of all targets, from 1 to 100, and selects at least one. The targets
+	// are chosen at random.
 	Number     int `json:"number,omitempty"`
 	Percentage int `json:"percentage,omitempty"`
 	// Labels selects targets by a selector in the syntax of labels.Parse.
 	Labels string `json:"labels,omitempty"`
-	// Soak is the time between the end of the wave and the next one, such as 2h30m. Empty means none.
+	// Soak is the time between the end of the wave and the next wave, such as 2h30m. Empty means none.
 	Soak string `json:"soak,omitempty"`
 }
 
@@ -65,16 +67,16 @@ func (w Wave) problem() string {
 	return ""
 }
 
-// FailureGate stops an orchestration when too many upgrades have failed. It counts the targets of the waves that have begun. Failures
-// before the last resumption do not count.
+// FailureGate stops an orchestration when too many upgrades have failed. It considers the targets of the waves that have begun.
+// Failures before the last resumption do not count.
 type FailureGate struct {
 	// Failures is the number of failed upgrades that stops the orchestration. 0 means no limit.
 	Failures int `json:"failures,omitempty"`
-	// Percentage is the part of the targets whose failure stops the orchestration, from 1 to 100. 0 means no limit.
+	// Percentage is the share of failed targets that stops the orchestration, from 1 to 100. 0 means no limit.
 	Percentage int `json:"percentage,omitempty"`
 }
 
-// Closed reports whether so many failed targets stop the orchestration.
+// Closed reports whether this number of failed targets stops the orchestration.
 func (g FailureGate) Closed(failed, targets int) bool {
 	return failed > 0 && (g.Failures > 0 && failed >= g.Failures || g.Percentage > 0 && failed*maxPercentage >= g.Percentage*targets)
 }
@@ -104,7 +106,7 @@ type Member struct {
 	Labels     map[string]string
 }
 
-// Assign returns the wave of each member, from 1. The orchestration decides which members chance selects.
+// Assign returns the wave of each member, from 1. The ID of the orchestration determines the random choice.
 func Assign(waves []Wave, orchestrationID string, members []Member) []int {
 	assigned, order := make([]int, len(members)), make([]int, len(members))
 	for i := range order {
@@ -119,7 +121,7 @@ func Assign(waves []Wave, orchestrationID string, members []Member) []int {
 	for number, wave := range waves {
 		conditions, _ := labels.Parse(wave.Labels)
 
-		limit := len(members) // of a wave with labels
+		limit := len(members) // no limit in a wave that selects by labels
 		if wave.Labels == "" {
 			limit = cmp.Or(wave.Number, (wave.Percentage*len(members)+maxPercentage-1)/maxPercentage)
 		}
@@ -140,7 +142,7 @@ func Assign(waves []Wave, orchestrationID string, members []Member) []int {
 	return assigned
 }
 
-// ByLabel reports whether a wave selects targets by labels. Members must have them only then.
+// ByLabel reports whether a wave selects targets by labels. Only then must members contain them.
 func (s Strategy) ByLabel() bool {
 	return slices.ContainsFunc(s.Waves, func(wave Wave) bool { return wave.Labels != "" })
 }

@@ -12,18 +12,18 @@ const (
 	week = 7
 	// dayNames are the names of the days in files and in Window.String.
 	dayNames = "Sun Mon Tue Wed Thu Fri Sat"
-	// shootTime is the format of times in Shoots and in policies of Kyma Environment Broker. wallTime and shortTime are those of times
-	// with a time zone of their own.
+	// shootTime is the format of times in Shoots and in policies of Kyma Environment Broker. wallTime and shortTime are the
+	// formats of times with a separate time zone.
 	shootTime = "150405-0700"
 	wallTime  = "15:04:05"
 	shortTime = "15:04"
 )
 
-// Window is a maintenance window that repeats on days of the week. Begin and End are times of day in Location; the time since midnight. A
-// window whose end is not after its begin ends on the next day. The zero value is no window.
+// Window is a maintenance window that repeats on days of the week. Begin and End are times of day in Location, as the time since
+// midnight. If End is not after Begin, the window ends on the next day. The zero value is no window.
 //
-// A time belongs to the window if the clocks of Location show it so. When clocks go forward, the part that they skip is missing from the
-// window. When they go back, the hour that repeats belongs to a window once, so that windows do not become longer.
+// A time belongs to the window if the clocks of Location show a time in it. When clocks go forward, the window lacks the part
+// that they skip. When they go back, the window contains the repeated hour only once, so that windows do not become longer.
 type Window struct {
 	// Days are the days on which the window begins, from Sunday. Empty means all.
 	Days       []time.Weekday
@@ -34,7 +34,8 @@ type Window struct {
 // IsZero reports whether there is no window.
 func (w Window) IsZero() bool { return w.Location == nil }
 
-// Next returns the first occurrence that ends after the time. It can have begun before. Both times are zero if there is none.
+// Next returns the first occurrence that ends after the given time. It may have begun before. Both times are zero if there is
+// none.
 func (w Window) Next(after time.Time) (begin, end time.Time) {
 	if w.IsZero() {
 		return time.Time{}, time.Time{}
@@ -42,7 +43,8 @@ func (w Window) Next(after time.Time) (begin, end time.Time) {
 
 	local := after.In(w.Location)
 
-	// A window that begins yesterday can last until today. In the second week, no occurrence is skipped by a change of clocks.
+	// A window that began yesterday can last until today. If a change of clocks skips an occurrence, there is another one in the
+	// second week.
 	for offset := -1; offset <= 2*week; offset++ {
 		date := time.Date(local.Year(), local.Month(), local.Day()+offset, 0, 0, 0, 0, time.UTC)
 		if len(w.Days) > 0 && !slices.Contains(w.Days, date.Weekday()) {
@@ -58,8 +60,8 @@ func (w Window) Next(after time.Time) (begin, end time.Time) {
 	return time.Time{}, time.Time{}
 }
 
-// occurrence returns the window that begins on the date, which is given as midnight in UTC. The end is not after the begin if clocks skip
-// the whole window.
+// occurrence returns the window that begins on the date, which is given as midnight in UTC. If clocks skip the whole window, the
+// end is not after the begin.
 func (w Window) occurrence(date time.Time) (begin, end time.Time) {
 	last := date
 	if w.End <= w.Begin {
@@ -76,8 +78,8 @@ func (w Window) occurrence(date time.Time) (begin, end time.Time) {
 	return begin, end
 }
 
-// instants returns when the clocks of the location show the time, which is given as if it were UTC: twice if clocks go back over it, or when
-// they go forward if they skip it.
+// instants returns when the clocks of the location show the given time, which is expressed in UTC. There are two instants if
+// clocks go back over the time. If clocks skip the time, the result is the instant of the change.
 func (w Window) instants(shown time.Time) []time.Time {
 	var found []time.Time
 
@@ -91,7 +93,7 @@ func (w Window) instants(shown time.Time) []time.Time {
 		}
 	}
 
-	if len(found) == 0 { // with the former offset, the time is after the change
+	if len(found) == 0 { // with the former offset, the time would be after the change
 		change, _ := shown.Add(-time.Duration(before) * time.Second).In(w.Location).ZoneBounds()
 		found = append(found, change)
 	}
@@ -99,8 +101,8 @@ func (w Window) instants(shown time.Time) []time.Time {
 	return found
 }
 
-// String returns the window in the form that ParseWindow reads, such as "Sat,Sun 22:00:00-02:00:00 Europe/Berlin". Without a window it is
-// empty.
+// String returns the window in the form that ParseWindow reads, such as "Sat,Sun 22:00:00-02:00:00 Europe/Berlin", or "" if there
+// is no window.
 func (w Window) String() string {
 	if w.IsZero() {
 		return ""
@@ -121,7 +123,7 @@ func (w Window) String() string {
 	return fmt.Sprintf("%s %s-%s %s", days, midnight.Add(w.Begin).Format(wallTime), midnight.Add(w.End).Format(wallTime), w.Location)
 }
 
-// ParseWindow reads the result of Window.String. The text is limited to what Window.String returns.
+// ParseWindow parses a result of Window.String. It accepts no other forms.
 func ParseWindow(text string) (Window, error) {
 	if text == "" {
 		return Window{}, nil
@@ -142,16 +144,16 @@ func ParseWindow(text string) (Window, error) {
 	return WindowTimes{Days: days, Begin: begin, End: end, TimeZone: fields[2]}.Window()
 }
 
-// WindowTimes is a maintenance window in files. Its JSON is that of the maintenance policy of Kyma Environment Broker, with TimeZone in
-// addition.
+// WindowTimes is a maintenance window in files. Its JSON format is that of the maintenance policy of Kyma Environment Broker,
+// with the additional field TimeZone.
 type WindowTimes struct {
 	// Days are Mon, Tue, Wed, Thu, Fri, Sat and Sun. Empty means all.
 	Days []string `json:"days,omitempty"`
 	// Begin and End have the form 220000+0100 or, with TimeZone, 22:00 or 22:00:00.
 	Begin string `json:"timeBegin,omitempty"`
 	End   string `json:"timeEnd,omitempty"`
-	// TimeZone is a name of the IANA time zone database, such as Europe/Berlin, whose changes of clocks the window follows, or an offset
-	// such as +01:00.
+	// TimeZone is a name in the IANA time zone database, such as Europe/Berlin, whose clock changes the window follows, or an
+	// offset such as +01:00.
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
@@ -176,7 +178,7 @@ func (t WindowTimes) Window() (window Window, err error) {
 	}
 
 	window.Begin, window.Location = begin, zone
-	// Times with different offsets mean the same zone: that of the begin.
+	// If the offsets differ, both times are converted to the time zone of the begin.
 	window.End = (end + offsetOf(zone) - offsetOf(endZone) + 2*day) % day //nolint:mnd // offsets differ by less than two days
 
 	return window, nil
@@ -200,7 +202,7 @@ func (t WindowTimes) days() ([]time.Weekday, error) {
 	return slices.Compact(days), nil
 }
 
-// time returns the time since midnight, and the time zone.
+// time parses a time of day. It returns the time since midnight, and the time zone.
 func (t WindowTimes) time(name, value string) (time.Duration, *time.Location, error) {
 	for _, format := range []string{shootTime, wallTime, shortTime} {
 		parsed, err := time.Parse(format, value)
@@ -239,7 +241,7 @@ func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
 	return time.FixedZone(of.Format("-07:00"), offset), nil
 }
 
-// offsetOf returns the offset of a location with only one, and 0 for others, whose times have none.
+// offsetOf returns the offset of a location with a fixed offset. It returns 0 for others, because their times contain no offset.
 func offsetOf(location *time.Location) time.Duration {
 	if _, err := time.Parse("-07:00", location.String()); err != nil {
 		return 0

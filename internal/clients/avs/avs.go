@@ -34,8 +34,8 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe reports whether AvS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.api) }
 
-// CreateInternal creates the internal evaluation of the cluster and returns its ID. Repeating it creates another one, see
-// restclient.NotExecuted.
+// CreateInternal creates the internal evaluation of the cluster and returns its ID. Each call creates another one.
+// restclient.NotExecuted reports whether a failed call has certainly created none.
 func (c *Client) CreateInternal(ctx context.Context, cluster Cluster) (id string, err error) {
 	definition := c.definition(cluster.name("int"), cluster, c.config.Internal)
 	if c.trial(cluster.PlanName) {
@@ -45,8 +45,8 @@ func (c *Client) CreateInternal(ctx context.Context, cluster Cluster) (id string
 	return c.create(ctx, definition)
 }
 
-// CreateExternal creates the external evaluation of the cluster and returns its ID. Repeating it creates another one, see
-// restclient.NotExecuted.
+// CreateExternal creates the external evaluation of the cluster and returns its ID. Like CreateInternal, each call creates
+// another one.
 func (c *Client) CreateExternal(ctx context.Context, cluster Cluster) (id string, err error) {
 	definition := c.definition(cluster.name("ext"), cluster, c.config.External)
 	definition.CheckType, definition.URL = "HTTPSGET", "https://healthz."+cluster.Domain+"/healthz/ready"
@@ -63,7 +63,7 @@ func (c *Client) Find(ctx context.Context, id string) (Evaluation, error) {
 	return found, err
 }
 
-// Tag adds the tags to the evaluation, except those that it has.
+// Tag adds the tags to the evaluation, except those that it already has.
 func (c *Client) Tag(ctx context.Context, id string, tags []Tag) error {
 	evaluation, err := c.Find(ctx, id)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) SetLifecycle(ctx context.Context, id string, lifecycle Lifecycl
 	})
 }
 
-// Remove removes the evaluation of an instance of the plan. What does not exist counts as removed.
+// Remove removes the evaluation of an instance of the plan. It succeeds if the evaluation does not exist.
 func (c *Client) Remove(ctx context.Context, id, planName string, internal bool) error {
 	parent := c.config.ParentID
 	if internal && c.trial(planName) {
@@ -137,11 +137,11 @@ func (c *Client) trial(planName string) bool {
 	return (planName == "trial" || planName == "free") && trial.AccessID != 0 && trial.GroupID != 0 && trial.ParentID != 0
 }
 
-// address returns the address of an evaluation.
+// address returns the URL of an evaluation.
 func (c *Client) address(id string) string { return c.api + "/" + url.PathEscape(id) }
 
-// isNoChild reports whether AvS rejected a removal because the evaluation does not belong to its parent. The removal may have been
-// repeated.
+// isNoChild reports whether AvS rejected a removal because the evaluation does not belong to its parent, as it does when a
+// removal is repeated.
 func isNoChild(err error) bool {
 	status, is := errors.AsType[*restclient.StatusError](err)
 

@@ -42,7 +42,8 @@ type Evaluation struct {
 	Tags   []Tag     `json:"tags"`
 }
 
-// has reports whether the evaluation has a tag with the class and content. AvS adds the names of classes.
+// has reports whether the evaluation has a tag with the same class and content. Names of classes are ignored, because AvS adds
+// them.
 func (e Evaluation) has(tag Tag) bool {
 	for _, own := range e.Tags {
 		if own.ClassID == tag.ClassID && own.Content == tag.Content {
@@ -82,7 +83,7 @@ type Cluster struct {
 	Provider string
 	// PlanName is the plan of the instance.
 	PlanName string
-	// Domain is the domain of the cluster. It is needed for the external evaluation only.
+	// Domain is the domain of the cluster. Only the external evaluation needs it.
 	Domain string
 }
 
@@ -92,7 +93,8 @@ const (
 	maxDescription = 255
 )
 
-// name returns the name of an evaluation, to find it in AvS. kind is int or ext. The Kyma Environment Broker chose the form.
+// name returns the name of an evaluation, which helps to find it in AvS. kind is int or ext. The Kyma Environment Broker
+// introduced the format.
 func (c Cluster) name(kind string) string {
 	providers := map[string]string{"aws": "AWS", "azure": "AZR", "gcp": "GCP"}
 
@@ -120,7 +122,7 @@ func cut(text string, characters int) string {
 
 // definition returns the definition that both kinds of evaluations share.
 func (c *Client) definition(name string, cluster Cluster, tester Tester) Definition {
-	tags, _ := parseTags(tester.Tags) // Check has reported invalid tags
+	tags, _ := parseTags(tester.Tags) // Config.Check rejects invalid tags
 
 	return Definition{
 		DefinitionType: "BASIC", Name: name, Description: cluster.description(), Service: tester.Service, Interval: 60,

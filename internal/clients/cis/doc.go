@@ -1,2 +1,2 @@
-// Package cis reads events of SAP Cloud Management (CIS, version 2): which subaccounts were deleted.
+// Package cis reads the events about deleted subaccounts from SAP Cloud Management (CIS, version 2).
 package cis

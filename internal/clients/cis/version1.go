@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// eventType1 is the type of the events about deleted subaccounts in version 1.0.
+	// eventType1 is the type of events about deleted subaccounts in version 1.0.
 	eventType1 = "MASTER_SUBACCOUNT_DELETION"
-	// pageSize1 is the number of events of a page, and maxPages1 bounds the pages of a read.
+	// pageSize1 is the number of events in a page, and maxPages1 the maximum number of pages in a read.
 	pageSize1 = 1000
 	maxPages1 = 1500
 )
@@ -30,8 +30,8 @@ type page1 struct {
 	} `json:"events"`
 }
 
-// deletedInVersion1 returns all deletions of subaccounts. Their events have no times, so each read covers the whole history. An event that
-// moves to another page meanwhile can be missing; the next read finds it.
+// deletedInVersion1 returns all deletions of subaccounts. Their events have no times, so each read covers the whole history. If
+// an event moves to another page during the read, it can be missing; the next read finds it.
 func (c *Client) deletedInVersion1(ctx context.Context) ([]Event, error) {
 	var found []Event
 

@@ -21,13 +21,13 @@ import (
 // probeTimeout bounds a session with a runtime. A session is either a probe or the creation or removal of an account.
 const probeTimeout = 15 * time.Second
 
-// Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors are of package failure. The kind is
-// Waiting if the cluster does not exist yet.
+// Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors carry a failure.Kind. The kind is Waiting
+// if the cluster does not exist yet.
 type Kubeconfigs interface {
 	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
 }
 
-// Endpoints records the addresses of runtimes. Errors are of package failure.
+// Endpoints records the addresses of runtimes. Errors carry a failure.Kind.
 type Endpoints interface {
 	Record(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint) error
 }
@@ -59,8 +59,8 @@ func (a Access) Allowing(allowed networks.Networks) Access {
 	return a
 }
 
-// connections returns the transport for the instance's runtime. To a tenant's own cluster, it connects only if the address is
-// permitted.
+// connections returns the transport for the instance's runtime. For a tenant's own cluster, it connects only to permitted
+// addresses.
 func (a Access) connections(instance environment.Instance) *http.Transport {
 	if instance.Request.Cluster.Own != nil {
 		return a.networks.Transport(probeTimeout)
@@ -69,10 +69,10 @@ func (a Access) connections(instance environment.Instance) *http.Transport {
 	return trusted()
 }
 
-// AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store it in the database; the Secret for
-// Lifecycle Manager is the only other place. If the
-// instance has no runtime, the error is failure.NotFound. If the address in the kubeconfig cannot be recorded, AdminKubeconfig
-// returns an error, because an instance must not become ready without a recorded address.
+// AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store it in the database; the only
+// other place where it may be stored is the Secret for Lifecycle Manager. If the instance has no runtime, the error is of kind
+// failure.NotFound. If the address in the kubeconfig cannot be recorded, AdminKubeconfig returns an error, because an instance
+// must not become ready without a recorded address.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	kubeconfig, _, err := a.adminKubeconfig(ctx, instance)
 

@@ -5,6 +5,6 @@
 // and caches nothing.
 //
 // Runtimes belong to tenants, so the package limits the time and size of every response, does not follow redirects, and quotes no
-// kubeconfig in an error. Errors are of package failure. To add an action in a runtime, add a method of Access that calls
+// kubeconfig in an error. Errors carry a failure.Kind. To add an action in a runtime, add a method of Access that calls
 // inSession.
 package clusterclient

@@ -24,12 +24,12 @@ const (
 	maxServiceObjects = 200
 )
 
-// RemoveServiceInstances deletes the service bindings of the SAP BTP service operator in the instance's runtime and, once there are
-// none, the service instances. The operator then deletes them in Service Manager. left is how many objects still exist, so that the
-// caller can repeat the call until it is 0. A runtime without these custom resources has none.
+// RemoveServiceInstances deletes the service bindings of the SAP BTP service operator in the instance's runtime and, once there
+// are none, the service instances. The operator then deletes them in Service Manager. left is the number of remaining objects;
+// the caller repeats the call until it is 0. A runtime without these custom resources has no such objects.
 //
-// If abandon is set, the call also removes the finalizers, so that the objects disappear even if the operator does not respond. They can
-// then stay in Service Manager.
+// If abandon is set, the call also removes the finalizers, so that the objects disappear even if the operator does not respond.
+// They may then remain in Service Manager.
 func (a Access) RemoveServiceInstances(ctx context.Context, instance environment.Instance, abandon bool) (left int, err error) {
 	err = a.inRuntime(ctx, instance, func(ctx context.Context, client *rest.RESTClient) error {
 		for _, resource := range []string{serviceBindings, serviceInstances} {
@@ -65,7 +65,7 @@ func removeObjects(ctx context.Context, client *rest.RESTClient, resource string
 	return len(found), err
 }
 
-// removeObject deletes an object unless that was done before. If abandon is set, it also removes its finalizers.
+// removeObject deletes an object unless it is already being deleted. If abandon is set, it also removes the object's finalizers.
 func removeObject(ctx context.Context, client *rest.RESTClient, resource string, object metav1.PartialObjectMetadata, abandon bool) error {
 	path := []string{serviceOperatorAPI, "namespaces", object.Namespace, resource, object.Name}
 
@@ -82,13 +82,14 @@ func removeObject(ctx context.Context, client *rest.RESTClient, resource string,
 	return client.Patch(types.MergePatchType).AbsPath(path...).Body([]byte(`{"metadata":{"finalizers":null}}`)).Do(ctx).Error()
 }
 
-// listObjects returns the metadata of at most maxServiceObjects objects of a resource, and none if the resource is not installed.
+// listObjects returns the metadata of at most maxServiceObjects objects of a resource. If the resource is not installed, it
+// returns none.
 func listObjects(ctx context.Context, client *rest.RESTClient, resource string) ([]metav1.PartialObjectMetadata, error) {
 	result := client.Get().AbsPath(serviceOperatorAPI, resource).Param("limit", strconv.Itoa(maxServiceObjects)).Do(ctx)
 	if err := result.Error(); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, err // unlike the error of Raw, with the message of the API server
+		return nil, err // unlike the error of Raw, it contains the message of the API server
 	}
 
 	raw, err := result.Raw()

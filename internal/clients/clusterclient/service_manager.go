@@ -34,9 +34,9 @@ const (
 // fieldManager owns the fields of the Secret in server-side apply.
 const fieldManager = managedBy
 
-// ApplyServiceManager writes the credentials to the Secret of the SAP BTP service operator in the instance's runtime, and creates its
-// namespace if it is missing. A repeated call changes nothing. If the Secret has a cluster ID already, it keeps this ID, because
-// Service Manager knows the runtime's service instances under it. The other values are overwritten, even those of other clients.
+// ApplyServiceManager writes the credentials to the Secret of the SAP BTP service operator in the instance's runtime, and creates
+// its namespace if it is missing. It is idempotent. If the Secret already has a cluster ID, it keeps this ID, because Service
+// Manager stores the runtime's service instances under it. The other values are overwritten, even if other clients have set them.
 func (a Access) ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error {
 	return a.inRuntime(ctx, instance, func(ctx context.Context, client *rest.RESTClient) error {
 		_, wanted, err := serviceManagerData(ctx, client, instance, credentials)
@@ -48,8 +48,8 @@ func (a Access) ApplyServiceManager(ctx context.Context, instance environment.In
 	})
 }
 
-// RepairServiceManager is ApplyServiceManager for a Secret that may have been changed or deleted: it only writes if a value differs, and
-// reports whether it has written. It calls begin before the first write, and returns its error.
+// RepairServiceManager is like ApplyServiceManager, for a Secret that may have been changed or deleted: it writes only if a value
+// differs, and reports whether it has written. It calls begin before the first write, and writes nothing if begin fails.
 func (a Access) RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager,
 	begin func(context.Context) error,
 ) (repaired bool, err error) {
@@ -77,8 +77,8 @@ func (a Access) RepairServiceManager(ctx context.Context, instance environment.I
 	return repaired && err == nil, err
 }
 
-// serviceManagerData returns the values in the Secret, which are nil without a Secret, and the wanted values. The wanted cluster ID is the
-// present one, or else that of the instance.
+// serviceManagerData returns the values in the Secret and the wanted values. The former are nil if there is no Secret. The wanted
+// cluster ID is the present one, or else the ID of the instance.
 func serviceManagerData(ctx context.Context, client *rest.RESTClient, instance environment.Instance, credentials environment.ServiceManager,
 ) (present, wanted map[string][]byte, err error) {
 	stored := &corev1.Secret{}

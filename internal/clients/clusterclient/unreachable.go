@@ -65,7 +65,7 @@ func causeOf(err error) string {
 	}
 }
 
-// reported returns the message of an API server in the error, or an empty string if the error is of the transport.
+// reported returns the message of an API server in the error, or an empty string if the error comes from the transport.
 func reported(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Message

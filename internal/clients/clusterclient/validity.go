@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Validity returns when the client certificate of the kubeconfig's current user begins and ceases to be valid. Both are zero if the
-// kubeconfig has none.
+// Validity returns the start and the end of the validity of the client certificate of the kubeconfig's current user. Both are
+// zero if there is no certificate.
 func Validity(kubeconfig secret.String) (from, until time.Time) {
 	config, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {

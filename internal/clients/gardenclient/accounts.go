@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// The labels of the account pool. Kyma Environment Broker uses the same ones.
+// The labels of the account pool. They are the same as in the Kyma Environment Broker.
 const (
 	LabelType     = "hyperscalerType"
 	LabelTenant   = "tenantName"
@@ -24,13 +24,13 @@ const (
 	LabelEUAccess = "euAccess"
 )
 
-// AnnotationReleased is the version of an account when its claim was released before the label of the tenant was written.
+// AnnotationReleased contains the version of an account whose claim was released before the label of the tenant was written.
 const AnnotationReleased = "broker.environment-broker.io/released-version"
 
 // labelTrue is the value of labels that are set. All other values count as not set.
 const labelTrue = "true"
 
-// object contains the fields that the client reads of bindings and Shoots.
+// object contains the fields of bindings and Shoots that the client reads.
 type object struct {
 	Metadata struct {
 		Name            string            `json:"name"`
@@ -78,7 +78,8 @@ func (c *Client) list(ctx context.Context, of resource, selector, limit, next st
 	return page, read(ctx, request, &page)
 }
 
-// read sends the request and decodes the response. Only Error decodes the status in an error of the API server.
+// read sends the request and decodes the response. It calls Error, because only that decodes the status in an error of the API
+// server.
 func read(ctx context.Context, request *rest.Request, into any) error {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -160,7 +161,7 @@ func (c *Client) SetLabels(ctx context.Context, account accountpool.Account) err
 	return explain(c.patch(ctx, account, "labels", changed), "labeling the account %q", account.Name)
 }
 
-// Touch implements accountpool.Garden. It sets AnnotationReleased to the current version, which is never its value already.
+// Touch implements accountpool.Garden. It sets AnnotationReleased to the current version, which always changes the annotation.
 func (c *Client) Touch(ctx context.Context, account accountpool.Account) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -170,7 +171,7 @@ func (c *Client) Touch(ctx context.Context, account accountpool.Account) error {
 	return explain(err, "annotating the account %q", account.Name)
 }
 
-// patch changes a field of the metadata. The API server rejects the patch if the account has another version by now.
+// patch changes a field of the metadata. The API server rejects the patch if the account has changed since it was read.
 func (c *Client) patch(ctx context.Context, account accountpool.Account, field string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": account.Version, field: value}})
 	if err != nil {

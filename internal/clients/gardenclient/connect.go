@@ -36,7 +36,7 @@ const (
 	SecretBinding Kind = "SecretBinding"
 )
 
-// resource is where the API server serves a kind.
+// resource is the API path of a kind: its group, version and resource name.
 type resource struct {
 	schema.GroupVersion
 
@@ -51,7 +51,7 @@ func (k Kind) resource() resource {
 	return resource{schema.GroupVersion{Group: "security.gardener.cloud", Version: "v1alpha1"}, "credentialsbindings"}
 }
 
-// core returns the group of Shoots.
+// core returns the API group and version of Shoots.
 func core() schema.GroupVersion {
 	return schema.GroupVersion{Group: "core.gardener.cloud", Version: "v1beta1"}
 }
@@ -61,11 +61,11 @@ type Options struct {
 	// Namespace is the namespace of the Gardener project.
 	Namespace string
 	Kind      Kind
-	// System guards the calls. It can be nil in tests.
+	// System is the circuit breaker for the calls. It can be nil in tests.
 	System *upstream.System
 }
 
-// Client reads and labels the accounts of a Gardener project. It is safe for concurrent use. Errors are of package failure.
+// Client reads and labels the accounts of a Gardener project. It is safe for concurrent use. Errors carry a failure.Kind.
 type Client struct {
 	options Options
 	// api returns the current connection, which Follow replaces when the kubeconfig changes.
@@ -103,7 +103,7 @@ func Follow(kubeconfigPath string, files *reload.Watcher, options Options) (*Cli
 	return &Client{options: options, api: connections.Get}, nil
 }
 
-// connect returns a connection that bounds responses and passes the guard.
+// connect returns a connection that limits responses and uses the circuit breaker.
 func connect(config *rest.Config, options Options) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})

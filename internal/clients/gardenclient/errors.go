@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// explain converts an error from Gardener's API to a failure.Error, and nil to nil. doing and args describe the failed action.
+// explain converts an error from Gardener's API to a failure.Error. It returns nil for nil. doing and args describe the failed
+// action.
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
@@ -46,7 +47,8 @@ func explain(err error, doing string, args ...any) error {
 func classify(err error) (failure.Kind, string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// The server is no API server of Gardener, or does not serve the kind. Its 404 does not mean that an account is missing.
+		// The server is not an API server of Gardener, or does not serve the kind. Its 404 does not mean that an account is
+		// missing.
 		return failure.Transient, "Gardener does not serve the request; check APP_GARDENER_KUBECONFIG_PATH and APP_ACCOUNT_POOL_BINDING_KIND"
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
@@ -63,8 +65,8 @@ func classify(err error) (failure.Kind, string) {
 	}
 }
 
-// forbidden returns the cause of HTTP 403. A cause that is unknown is transient, too: a label can only be forbidden by rules of the
-// landscape, which its operators can change.
+// forbidden returns the cause of HTTP 403. An unknown cause is transient, too: only rules of the landscape can forbid a label,
+// and its operators can change them.
 func forbidden(err error) (failure.Kind, string) {
 	if kind, said, known := failure.Forbidden(err.Error()); known {
 		return kind, said

@@ -21,17 +21,17 @@ const (
 	contentMerge = "application/merge-patch+json"
 	// keyKubeconfig is the key of the kubeconfig in the Secret.
 	keyKubeconfig = "config"
-	// annotationExpiry is when the kubeconfig in the Secret expires. It is missing if that is unknown.
+	// annotationExpiry is when the kubeconfig in the Secret expires. The annotation is missing if the expiry is unknown.
 	annotationExpiry = "environment-broker.io/kubeconfig-expires-at"
-	// host is the host in the addresses of requests. The transport replaces it by that of the control plane.
+	// host is the host in the URLs of requests. The transport replaces it with the host of the control plane.
 	host = "http://control-plane"
 )
 
 // Client applies and deletes the objects of runtimes in the control plane. It is safe for concurrent use.
 type Client struct{ rest *restclient.Client }
 
-// New returns a client that sends its requests through the transport, which replaces the host of each request by the address of the
-// control plane, and authenticates it. timeout limits each call.
+// New returns a client that sends its requests through the transport. The transport replaces the host of each request with that
+// of the control plane, and adds credentials. timeout limits each call.
 func New(transport http.RoundTripper, timeout time.Duration) *Client {
 	return &Client{restclient.New(restclient.Options{
 		Title: "the control plane", Component: failure.ComponentControlPlane,
@@ -46,8 +46,8 @@ func (c *Client) ApplySecret(ctx context.Context, objects Objects, kubeconfig se
 		"write the Secret with the kubeconfig of the runtime")
 }
 
-// RenewSecret replaces the kubeconfig in an existing Secret. If there is none, the error is failure.NotFound: unlike ApplySecret, it never
-// creates a Secret that an operation has just deleted.
+// RenewSecret replaces the kubeconfig in an existing Secret. If there is none, the error is of kind failure.NotFound. Unlike
+// ApplySecret, RenewSecret never creates a Secret that an operation has just deleted.
 func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.String) error {
 	return c.rest.Do(ctx, restclient.Request{
 		Method: http.MethodPatch, URL: host + ref.path(), ContentType: contentMerge, Action: "renew the kubeconfig of the runtime",
@@ -59,7 +59,7 @@ func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.Str
 	})
 }
 
-// expiryOf returns the annotation with the expiry of the kubeconfig, if it is known.
+// expiryOf returns the annotation with the expiry of the kubeconfig, or none if the expiry is unknown.
 func expiryOf(kubeconfig secret.String) map[string]string {
 	annotations := map[string]string{}
 	if _, until := clusterclient.Validity(kubeconfig); !until.IsZero() {
@@ -69,7 +69,7 @@ func expiryOf(kubeconfig secret.String) map[string]string {
 	return annotations
 }
 
-// ApplyKyma creates or replaces the Kyma resource of the runtime. Fields that only others have set stay.
+// ApplyKyma creates or replaces the Kyma resource of the runtime. It keeps fields that only other clients have set.
 func (c *Client) ApplyKyma(ctx context.Context, objects Objects) error {
 	return c.apply(ctx, objects.Kyma, objects.kymaObject(), "apply the Kyma resource of the runtime")
 }
@@ -107,7 +107,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref) error {
 	return err
 }
 
-// Status returns the status of the Kyma resource. If it does not exist, the error is failure.NotFound.
+// Status returns the status of the Kyma resource. If it does not exist, the error is of kind failure.NotFound.
 func (c *Client) Status(ctx context.Context, kyma Ref) (Status, error) {
 	var raw json.RawMessage
 

@@ -15,8 +15,8 @@ type Ref struct {
 	Namespace, Name string
 }
 
-// String returns the reference as text, such as kymas.v1beta2.operator.kyma-project.io/kcp-system/r-1. It is the key of records in the
-// database, so its form never changes. ParseRef reverses it.
+// String returns the reference as text, such as kymas.v1beta2.operator.kyma-project.io/kcp-system/r-1. Records in the database
+// use it as their key, so its form never changes. ParseRef reverses it.
 func (r Ref) String() string {
 	resource := r.Resource.Resource + "." + r.Resource.Version
 	if r.Resource.Group != "" {
@@ -26,7 +26,7 @@ func (r Ref) String() string {
 	return resource + "/" + r.Namespace + "/" + r.Name
 }
 
-// ParseRef returns the reference with the text.
+// ParseRef parses the text form of a reference.
 func ParseRef(text string) (Ref, error) {
 	parts := strings.Split(text, "/")
 	resource := strings.SplitN(parts[0], ".", 3) //nolint:mnd // resource, version and group

@@ -40,9 +40,9 @@ const defaultTemplate = "apiVersion: operator.kyma-project.io/v1beta2\nkind: Kym
 
 // Settings configure the Kyma resource of the runtimes of a plan.
 type Settings struct {
-	// Template is a Kyma resource as YAML; empty for an empty resource of version v1beta2.
+	// Template is a Kyma resource as YAML. Empty means an empty resource of version v1beta2.
 	Template string
-	// Channel is the release channel. If it is empty, that of the template applies.
+	// Channel is the release channel. If it is empty, the channel of the template applies.
 	Channel string
 	// Modules replace the modules of the template. Nil keeps them.
 	Modules []Module
@@ -58,7 +58,7 @@ type Module struct {
 // Objects are the two objects of a runtime in the control plane.
 type Objects struct {
 	Secret, Kyma Ref
-	// labels are those of both objects. kyma is the Kyma resource without the labels.
+	// labels are the labels of both objects. kyma is the Kyma resource without these labels.
 	labels map[string]string
 	kyma   unstructured.Unstructured
 }
@@ -70,7 +70,8 @@ func (o Objects) Channel() string {
 	return channel
 }
 
-// ParseTemplate returns the Kyma resource in a template. The text of its error follows a subject.
+// ParseTemplate returns the Kyma resource in a template. The text of its error is a predicate, so callers put a subject before
+// it.
 func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal([]byte(text), &object); err != nil || object == nil {
@@ -120,8 +121,8 @@ func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	return template, nil
 }
 
-// ObjectsOf returns the objects of the instance's runtime. They are in the namespace of the template, or else in the given one. The
-// instance must have a runtime. shootDomain is the domain below which clusters have theirs, or empty.
+// ObjectsOf returns the objects of the instance's runtime. Their namespace is that of the template, or else the given one. The
+// instance must have a runtime. shootDomain is the parent domain of the clusters' domains, or empty.
 func ObjectsOf(instance environment.Instance, settings Settings, namespace, shootDomain string) (Objects, error) {
 	text := settings.Template
 	if text == "" {
@@ -217,7 +218,7 @@ func labelsOf(instance environment.Instance, kymaName string) map[string]string 
 	return labels
 }
 
-// secretObject returns the Secret with the kubeconfig. It keeps the text of the kubeconfig out of every error.
+// secretObject returns the Secret with the kubeconfig. No error quotes the kubeconfig.
 func (o Objects) secretObject(content map[string][]byte, annotations map[string]string) *corev1.Secret {
 	secret := &corev1.Secret{Data: content, Type: corev1.SecretTypeOpaque}
 	secret.APIVersion, secret.Kind = "v1", "Secret"

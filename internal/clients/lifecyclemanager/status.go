@@ -11,23 +11,23 @@ import (
 // State is the state of a Kyma resource or of a module, as Lifecycle Manager reports it.
 type State string
 
-// The states of Lifecycle Manager. A new resource has none.
+// The states of Lifecycle Manager. A new resource has no state.
 const (
 	Ready      State = "Ready"
 	Processing State = "Processing"
-	// Warning means that the modules are installed, but need the attention of the user.
+	// Warning means that the modules are installed but need the attention of the user.
 	Warning State = "Warning"
 	// Error means that Lifecycle Manager failed and tries again.
 	Error    State = "Error"
 	Deleting State = "Deleting"
-	// Unmanaged means that Lifecycle Manager does not touch the modules any more, because a user has asked for that.
+	// Unmanaged means that Lifecycle Manager no longer touches the modules, because a user has requested that.
 	Unmanaged State = "Unmanaged"
 )
 
 // Status is the status of a Kyma resource.
 type Status struct {
 	State State
-	// Current reports that the state describes the newest change of the resource.
+	// Current reports whether the state includes the newest change of the resource.
 	Current bool
 	// Report names the modules that are not ready, with the messages of Lifecycle Manager. It is for operators.
 	Report string
@@ -56,7 +56,7 @@ func (s Status) Describe() string {
 	return text
 }
 
-// maxReported bounds the modules in a report.
+// maxReported limits the number of modules in a report.
 const maxReported = 10
 
 // wireKyma is the part of a Kyma resource that the broker reads, in its wire format.
@@ -80,8 +80,8 @@ type wireKyma struct {
 	} `json:"status"`
 }
 
-// decodeStatus returns the status in the JSON of a Kyma resource. A version of Lifecycle Manager that reports no observed generation is
-// assumed to have seen the newest change.
+// decodeStatus returns the status in the JSON of a Kyma resource. If Lifecycle Manager does not report an observed generation,
+// the status is assumed to be current.
 func decodeStatus(raw json.RawMessage) (Status, error) {
 	var kyma wireKyma
 	if json.Unmarshal(raw, &kyma) != nil {

@@ -17,10 +17,10 @@ const (
 	PathCancel = "/cancelMaintenanceEvent"
 )
 
-// TimeLayout is the form of times, which are in UTC.
+// TimeLayout is the format of times. All times are in UTC.
 const TimeLayout = "2006-01-02 15:04:05"
 
-// Type is the subject of a maintenance.
+// Type is the subject of the maintenance.
 type Type string
 
 // The types of events.
@@ -41,13 +41,13 @@ const (
 
 // Event is the body of all calls, in its wire format. Updates have no type, and cancellations only an ID.
 type Event struct {
-	// ID identifies the event. A repeated call has the same ID.
+	// ID identifies the event. Repeated calls have the same ID.
 	ID      string   `json:"orchestrationId"`
 	Type    Type     `json:"eventType,omitempty"`
 	Tenants []Tenant `json:"tenants,omitempty"`
 }
 
-// Tenant is the maintenance of an instance, in its wire format. The times have the form TimeLayout.
+// Tenant is the maintenance of an instance, in its wire format. Times have the format TimeLayout.
 type Tenant struct {
 	InstanceID string `json:"instanceId"`
 	Start      string `json:"startDateTime,omitempty"`
@@ -79,7 +79,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe reports whether the service responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
-// Create creates an event. It succeeds if the event exists, because an earlier call may have created it.
+// Create creates an event. It succeeds if the event already exists, because an earlier call may have created it.
 func (c *Client) Create(ctx context.Context, event Event) error {
 	err := c.call(ctx, http.MethodPost, PathCreate, "create the maintenance event", event)
 	if failure.Is(err, failure.Conflict) {
@@ -89,7 +89,7 @@ func (c *Client) Create(ctx context.Context, event Event) error {
 	return err
 }
 
-// Update changes the maintenance of tenants of an event.
+// Update changes the maintenance of some tenants of an event.
 func (c *Client) Update(ctx context.Context, event Event) error {
 	return c.call(ctx, http.MethodPatch, PathUpdate, "update the maintenance event", event)
 }
@@ -130,7 +130,7 @@ type Message struct {
 	At time.Time
 }
 
-// Send makes the call that the message describes. A repeated call has the same content.
+// Send makes the call that the message describes. Repeated calls have the same content.
 func (c *Client) Send(ctx context.Context, message Message) error {
 	at := message.At.UTC().Format(TimeLayout)
 	update := func(tenant Tenant) error { return c.Update(ctx, Event{ID: message.EventID, Tenants: []Tenant{tenant}}) }

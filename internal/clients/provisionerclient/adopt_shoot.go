@@ -14,30 +14,30 @@ import (
 
 // ShootAdoption is the order to take over a Shoot for an instance.
 type ShootAdoption struct {
-	// Instance needs an ID, a name and the name of the Shoot. Its cluster has the administrators.
+	// Instance needs an ID, a name and the name of the Shoot. Its cluster contains the administrators.
 	Instance environment.Instance
-	// CredentialsBinding replaces a SecretBinding of the Shoot. Empty means the same name.
+	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. Empty means the same name.
 	CredentialsBinding string
-	// Generation is that of a dry run, or 0 for any.
+	// Generation is the generation of the Shoot in a dry run, or 0 to accept any.
 	Generation int
 	DryRun     bool
 }
 
-// AdoptedShoot is a Shoot that was taken over, or would be.
+// AdoptedShoot is a Shoot that was adopted, or would be.
 type AdoptedShoot struct {
 	Adopted
 
 	RuntimeID  string
 	Generation int
-	// Earlier reports that the Shoot already was the runtime of the instance.
+	// Earlier reports that the Shoot was already the runtime of the instance.
 	Earlier bool
 	// Changes and NotInOrder are described in the schema of the Provisioner.
 	Changes    []takeover.Change
 	NotInOrder []string
 }
 
-// AdoptShoot takes over a Shoot as the runtime of the instance. It can be repeated. A Shoot that cannot be adopted is failure.Conflict with
-// the reason.
+// AdoptShoot adopts a Shoot as the runtime of the instance. It is idempotent. If the Shoot cannot be adopted, the error is of
+// kind failure.Conflict and contains the reason.
 func (c *Client) AdoptShoot(ctx context.Context, caller Caller, order ShootAdoption) (AdoptedShoot, error) {
 	input := &wire.AdoptShootInput{
 		ShootName: order.Instance.ShootName, InstanceID: &order.Instance.ID, Name: unlessZero(order.Instance.Name),

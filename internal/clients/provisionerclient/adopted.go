@@ -13,9 +13,10 @@ import (
 
 // Adopted is a runtime that the broker takes over from Kyma Environment Broker.
 type Adopted struct {
-	// ShootName, Provider and Region are those of the runtime.
+	// ShootName, Provider and Region describe the runtime.
 	ShootName, Provider, Region string
-	// Cluster has the fields that the Provisioner stores. Administrators are not among them: the Provisioner does not return them.
+	// Cluster contains the fields that the Provisioner stores. It lacks the administrators, because the Provisioner does not
+	// return them.
 	Cluster environment.Cluster
 }
 

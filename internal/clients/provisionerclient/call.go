@@ -35,8 +35,8 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// MakeRequest sends the request and decodes the data of the response. Its errors are of package failure:
-// refused classifies an error in the response; a missing or malformed response is failure.Transient.
+// MakeRequest sends the request and decodes the data of the response. Its errors carry a failure.Kind: refused classifies an
+// error in the response; a missing or malformed response is failure.Transient.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	answer, err := c.send(ctx, request)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return c.malformed(err)
 }
 
-// send sends the request and returns the response without decoding it. Its errors are of package failure.
+// send sends the request and returns the response without decoding it. Its errors carry a failure.Kind.
 func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclient.Answer, error) {
 	body, err := encode(request)
 	if err != nil {

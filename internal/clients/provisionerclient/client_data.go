@@ -11,7 +11,7 @@ import (
 )
 
 // clientData returns the instance in the form that the Provisioner stores with its runtime, so that the broker can restore a lost
-// row of the instance; see ParseClientData. It omits the context of the request, which platforms may fill with credentials. It
+// row of the instance; see ParseClientData. It omits the context of the request, because platforms may put credentials there. It
 // returns nil if the instance is too large, or if the Provisioner does not support client data.
 func (c *Client) clientData(instance environment.Instance) *string {
 	if c.noClientData.Load() {
@@ -22,14 +22,14 @@ func (c *Client) clientData(instance environment.Instance) *string {
 
 	encoded, err := json.Marshal(instance)
 	if err != nil || utf8.RuneCount(encoded) > bounds.ClientData {
-		return nil // the order matters more
+		return nil // the order is more important than the client data
 	}
 
 	return new(string(encoded))
 }
 
-// ParseClientData returns the instance in the client data of a runtime. It has no context and, if the runtime has not changed since
-// its order, no RuntimeID. The error is failure.NotFound if there is no data.
+// ParseClientData returns the instance in the client data of a runtime. The instance has no context and, if the runtime has not
+// changed since its order, no RuntimeID. If there is no data, the error is of kind failure.NotFound.
 func ParseClientData(text string) (environment.Instance, error) {
 	if text == "" {
 		return environment.Instance{}, failure.New(failure.NotFound,
@@ -45,7 +45,7 @@ func ParseClientData(text string) (environment.Instance, error) {
 }
 
 // withoutUnknown sends an order with the client data. If the Provisioner does not understand the order, it sends the order again
-// without the data, and remembers that the Provisioner does not support it if that succeeds.
+// without the data. If that succeeds, it remembers that the Provisioner does not support client data.
 func (c *Client) withoutUnknown(clientData *string, send func(clientData *string) (Operation, error)) (Operation, error) {
 	ordered, err := send(clientData)
 	if clientData == nil || !errors.Is(err, ErrNotUnderstood) {

@@ -8,9 +8,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/fleet"
 )
 
-// Cluster is the part of a runtime's configuration that describes its place. Fields that the Provisioner does not know are empty.
+// Cluster is the part of a runtime's configuration that describes its location. Fields that the Provisioner does not know are
+// empty.
 type Cluster struct {
-	// Name is the name of the Shoot. Seed is the cluster with its control plane.
+	// Name is the name of the Shoot. Seed is the name of the cluster that hosts its control plane.
 	Name, Seed, Region string
 }
 
@@ -32,7 +33,7 @@ func (c *Client) Cluster(ctx context.Context, tenant, runtimeID string) (Cluster
 	return Cluster{Name: valueOf(config.Name), Seed: valueOf(config.Seed), Region: valueOf(config.Region)}, nil
 }
 
-// Console returns the address of the console that Director has of the runtime, or an empty text. The Kyma Provisioner does not support
+// Console returns the URL of the runtime's console in Director, or "" if there is none. The Kyma Provisioner does not support
 // this call.
 func (c *Client) Console(ctx context.Context, tenant, runtimeID string) (string, error) {
 	call := c.call("report the console of the runtime", Caller{Tenant: tenant})

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// UpgradeKyma orders the installation of exactly the components in the changed instance, with exactly their values. It can be
-// repeated with the same IdempotencyKey, like UpgradeShoot, but the key must differ from that of other orders.
+// UpgradeKyma orders the installation of exactly the components and values in the changed instance. Like UpgradeShoot, it can be
+// repeated with the same IdempotencyKey, but the key must differ from those of other orders.
 func (c *Client) UpgradeKyma(ctx context.Context, caller Caller, changed environment.Instance) (Operation, error) {
 	input := kymaInput(changed.Request.Cluster.Kyma)
 	if input == nil {
@@ -41,7 +41,7 @@ func (c *Client) UpgradeKyma(ctx context.Context, caller Caller, changed environ
 	})
 }
 
-// kymaInput converts Kyma to the Provisioner's input. It returns nil without an installation.
+// kymaInput converts Kyma to the Provisioner's input. It returns nil if there is no installation.
 func kymaInput(kyma *environment.Kyma) *wire.KymaConfigInput {
 	if kyma == nil || kyma.Installation == nil {
 		return nil

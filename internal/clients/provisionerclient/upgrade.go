@@ -19,7 +19,8 @@ func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance, ch
 	})
 }
 
-// UpgradeOf returns what UpgradeRuntime sends, without the client data. Its JSON form has the names of the Provisioner.
+// UpgradeOf returns the input that UpgradeRuntime sends, without the client data. Its JSON form has the field names of the
+// Provisioner.
 func UpgradeOf(instance, changed environment.Instance) any {
 	return newUpgrade(instance.Request.Cluster, changed.Request.Cluster)
 }

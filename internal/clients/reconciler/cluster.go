@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Cluster is a runtime with its configuration of Kyma, in its wire format. It contains secrets and must not be logged, or stored in clear.
+// Cluster is a runtime with its Kyma configuration, in its wire format. It contains secrets and must not be logged or stored in
+// plain text.
 type Cluster struct {
 	RuntimeID  string     `json:"runtimeID"`
 	Runtime    Runtime    `json:"runtimeInput"`
@@ -17,13 +18,13 @@ type Cluster struct {
 	Kubeconfig string     `json:"kubeconfig"`
 }
 
-// Runtime describes the cluster. The Reconciler takes over a new kubeconfig only if this description or the metadata differ.
+// Runtime describes the cluster. The Reconciler accepts a new kubeconfig only if this description or the metadata also change.
 type Runtime struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
 
-// KymaConfig is a configuration of Kyma. The Reconciler compares it in the order of its lists.
+// KymaConfig is a configuration of Kyma. The order of its lists matters when the Reconciler compares configurations.
 type KymaConfig struct {
 	Version        string      `json:"version"`
 	Profile        string      `json:"profile"`
@@ -31,7 +32,8 @@ type KymaConfig struct {
 	Components     []Component `json:"components"`
 }
 
-// Component is a component of Kyma with its values. An empty URL means the one of the release, an empty version that of Kyma.
+// Component is a component of Kyma with its values. An empty URL means the URL of the release, and an empty version means the
+// version of Kyma.
 type Component struct {
 	Component     string  `json:"component"`
 	Namespace     string  `json:"namespace"`
@@ -40,7 +42,7 @@ type Component struct {
 	Configuration []Entry `json:"configuration"`
 }
 
-// Entry is a value of a component: a text or a Boolean.
+// Entry is a value of a component: a string or a Boolean.
 type Entry struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
@@ -59,10 +61,10 @@ type Metadata struct {
 	Region          string `json:"region"`
 }
 
-// keyDomain is the key of the domain of the runtime, which every component gets.
+// keyDomain is the key of the runtime's domain, which every component gets.
 const keyDomain = "global.domainName"
 
-// NewCluster returns the cluster of an instance whose Kyma has an installation. The domain is that of the runtime, or empty if it is
+// NewCluster returns the cluster of an instance whose Kyma has an installation. domain is the runtime's domain, or empty if it is
 // unknown. description distinguishes clusters with different kubeconfigs.
 func NewCluster(instance environment.Instance, kubeconfig secret.String, domain, description string) Cluster {
 	installation := instance.Request.Cluster.Kyma.Installation
@@ -109,7 +111,7 @@ func (c Cluster) Encode() (secret.String, error) {
 	return secret.String(encoded), nil
 }
 
-// Decode returns the cluster that Encode has encoded, with another kubeconfig and description.
+// Decode decodes a result of Encode, and sets another kubeconfig and description.
 func Decode(encoded, kubeconfig secret.String, description string) (Cluster, error) {
 	var cluster Cluster
 	if err := json.Unmarshal([]byte(encoded.Reveal()), &cluster); err != nil {
@@ -121,7 +123,8 @@ func Decode(encoded, kubeconfig secret.String, description string) (Cluster, err
 	return cluster, nil
 }
 
-// entries returns the values for all components and those of one component. The latter take precedence.
+// entries returns the values of one component, including the shared values for all components. The component's own values take
+// precedence.
 func entries(shared, own []environment.KymaEntry) []Entry {
 	merged := environment.KymaInstallation{Configuration: shared}
 	merged.Set("", own...)

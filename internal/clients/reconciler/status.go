@@ -28,7 +28,7 @@ const (
 // State is the state of a configuration of a cluster, in its wire format.
 type State struct {
 	Cluster string `json:"cluster"`
-	// ClusterVersion and ConfigurationVersion are assigned by the Reconciler.
+	// The Reconciler assigns ClusterVersion and ConfigurationVersion.
 	ClusterVersion       int64     `json:"clusterVersion"`
 	ConfigurationVersion int64     `json:"configurationVersion"`
 	Status               Status    `json:"status"`
@@ -36,7 +36,7 @@ type State struct {
 	Failures             []Failure `json:"failures"`
 }
 
-// Failure is a component that the Reconciler could not install or remove. The reason is a text of the Reconciler for operators.
+// Failure is a component that the Reconciler could not install or remove. The reason is a text by the Reconciler, for operators.
 type Failure struct {
 	Component string `json:"component"`
 	Reason    string `json:"reason"`
@@ -45,7 +45,7 @@ type Failure struct {
 // maxFailures is the maximum number of failed components in a text.
 const maxFailures = 20
 
-// componentName matches names of components. Names are shown to users, so other texts of the Reconciler are not.
+// componentName matches valid component names. Only valid names are shown to users, because the Reconciler determines the text.
 var componentName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 
 // Failed returns the names of the failed components, comma-separated, or an empty text if there are none.

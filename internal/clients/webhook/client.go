@@ -25,14 +25,14 @@ const (
 )
 
 const (
-	// maxBody is the number of bytes that are read of a response, so that its connection can be used again.
+	// maxBody is the maximum number of bytes that are read from a response, so that its connection can be reused.
 	maxBody = 4 << 10
-	// maxHeader bounds the header of a response, in bytes.
+	// maxHeader is the maximum size of a response header, in bytes.
 	maxHeader = 16 << 10
-	// maxIdle and idleTimeout bound the connections that are kept.
+	// maxIdle and idleTimeout limit the connections that are kept open.
 	maxIdle     = 2
 	idleTimeout = 30 * time.Second
-	// maxRetryAfter is the longest pause that a receiver can demand.
+	// maxRetryAfter is the longest pause that a receiver can request.
 	maxRetryAfter = 24 * time.Hour
 	// maxURL is the maximum length of a URL in bytes.
 	maxURL = 2 << 10
@@ -54,7 +54,7 @@ type Message struct {
 type Error struct {
 	// Status is the HTTP status, or 0 without a response.
 	Status int
-	// RetryAfter is the pause that the receiver demands, or 0.
+	// RetryAfter is the pause that the receiver requests, or 0.
 	RetryAfter time.Duration
 
 	text string
@@ -69,8 +69,8 @@ type Client struct {
 	timeout     time.Duration
 }
 
-// New returns a client that connects to public addresses and to allowed networks. Without TLS, it connects to allowed networks only. Each
-// attempt takes at most the timeout.
+// New returns a client that connects to public addresses and to the allowed networks. Without TLS, it connects only to the
+// allowed networks. Each attempt takes at most the timeout.
 func New(allowed networks.Networks, timeout time.Duration) *Client {
 	build := func(permitted networks.Networks) *http.Client {
 		transport := permitted.Transport(timeout)
@@ -82,7 +82,7 @@ func New(allowed networks.Networks, timeout time.Duration) *Client {
 
 		return &http.Client{
 			Transport: transport, Timeout: timeout,
-			// A redirect could lead to another receiver, which must not get the message.
+			// A redirect could lead to another server, which must not get the message.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
@@ -90,7 +90,7 @@ func New(allowed networks.Networks, timeout time.Duration) *Client {
 	return &Client{https: build(allowed), http: build(allowed.Only()), timeout: timeout}
 }
 
-// CheckURL rejects URLs to which no message can be sent.
+// CheckURL rejects a URL that messages cannot be sent to.
 func CheckURL(text string) error {
 	parsed, err := url.Parse(text)
 
@@ -110,7 +110,8 @@ func CheckURL(text string) error {
 	}
 }
 
-// Send sends the message. The receiver has confirmed it if Send returns nil. Otherwise the error is an *Error, unless a secret is invalid.
+// Send sends the message. It returns nil if the receiver has confirmed the message. Otherwise the error is an *Error, unless a
+// secret is invalid.
 func (c *Client) Send(ctx context.Context, message Message) error {
 	request, err := build(ctx, message)
 	if err != nil {
@@ -158,7 +159,7 @@ func build(ctx context.Context, message Message) (*http.Request, error) {
 		return nil, &Error{text: "the URL is invalid"} // the cause quotes it
 	}
 
-	// Standard Webhooks writes the names in lower case. HTTP does not distinguish.
+	// Standard Webhooks writes header names in lower case. HTTP ignores case.
 	request.Header.Set(headerID, message.ID)
 	request.Header.Set(headerTimestamp, strconv.FormatInt(message.At.Unix(), 10))
 	request.Header.Set(headerSignature, strings.Join(signatures, " "))
@@ -168,7 +169,8 @@ func build(ctx context.Context, message Message) (*http.Request, error) {
 	return request, nil
 }
 
-// unreachable returns the error of an attempt without a response. Only its kind is shown: the cause of http.Client quotes the URL.
+// unreachable returns the error for an attempt without a response. It shows only the kind of the cause, because errors of
+// http.Client quote the URL.
 func (c *Client) unreachable(err error) *Error {
 	var (
 		timeout net.Error
@@ -189,7 +191,7 @@ func (c *Client) unreachable(err error) *Error {
 	}
 }
 
-// retryAfter returns the pause of the header Retry-After, in seconds or until a date, or 0.
+// retryAfter returns the pause in the header Retry-After, which contains seconds or a date, or 0.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// secretPrefix precedes the base64 form of a secret. secretBytes is the length of new ones; the specification allows 24 to 64.
+	// secretPrefix is the prefix of the base64 form of a secret. secretBytes is the length of new secrets; the specification
+	// allows 24 to 64 bytes.
 	secretPrefix = "whsec_"
 	secretBytes  = 32
 )
