@@ -67,8 +67,8 @@ func readPassword() (string, error) {
 	return string(password), err
 }
 
-// keys switches standard input to raw mode, so that each key arrives at once and is not echoed. The goroutine that reads them ends with the
-// process, because a read of a terminal cannot be interrupted.
+// keys switches standard input to raw mode, so that each key arrives immediately and is not echoed. The goroutine that reads the
+// keys ends with the process, because a read from a terminal cannot be interrupted.
 func keys() (<-chan byte, func(), error) {
 	input := int(os.Stdin.Fd())
 

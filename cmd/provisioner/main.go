@@ -1,5 +1,6 @@
-// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through
-// Gardener, or with the argument adopt takes over the runtimes of Kyma Provisioner. It reads its configuration from environment variables (docs/operator/configuration.md).
+// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener. With the
+// argument adopt, it instead takes over the runtimes of Kyma Provisioner. It reads its configuration from environment variables
+// (docs/operator/configuration.md).
 package main
 
 import (

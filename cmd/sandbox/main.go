@@ -1,5 +1,4 @@
-// Command sandbox runs the broker, the Provisioner and a garden on one machine, for a first look and for
-// development.
+// Command sandbox runs the broker, the Provisioner and the fake garden on one machine, to try them out and for development.
 package main
 
 import (

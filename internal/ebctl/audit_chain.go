@@ -87,7 +87,7 @@ func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// readChain reads all pages of the chain, and returns its head at the time of the first page.
+// readChain reads all pages of the chain. It returns the head of the chain at the time of the first page.
 func readChain(ctx context.Context, client *brokerclient.Client, record func(auditchain.Record) error,
 	unchained func(auditchain.Unchained) error,
 ) (auditchain.Head, error) {
@@ -184,11 +184,11 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	return command
 }
 
-// verifyAttempts is how often verifyChain reads a chain that grows meanwhile.
+// verifyAttempts is the maximum number of times that verifyChain reads a growing chain.
 const verifyAttempts = 3
 
-// verifyChain verifies the chain of the service. If it finds a problem and the chain has grown meanwhile, it reads the chain again: the
-// entry of an erasure that gets its record between two pages is on neither of them.
+// verifyChain verifies the chain of the service. If it finds a problem and the chain has grown during the verification, it reads
+// the chain again: if the entry of an erasure gets its record between two requests, no page contains it.
 func (s *session) verifyChain(ctx context.Context, options auditchain.Options) (auditchain.Report, error) {
 	client, err := s.client()
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *session) verifyChain(ctx context.Context, options auditchain.Options) (
 	}
 }
 
-// verifyFiles verifies files in their order, as of the time at which they were written.
+// verifyFiles verifies files in the given order. Their end counts as the time of the verification.
 func verifyFiles(paths []string, options auditchain.Options) (auditchain.Report, error) {
 	verifier := auditchain.NewFileVerifier(options)
 
@@ -259,7 +259,7 @@ func reportFields(report auditchain.Report) output.Fields {
 	}
 
 	if report.Older > 0 {
-		// Records are chained after the commit of their rows, so the first rows of a new log count, too.
+		// A row is chained only after its commit, so the first rows of a new log count as older, too.
 		fields = append(fields, output.Field{
 			Name: "Older", Value: fmt.Sprintf("rows written before the chain began: %d; changes before that time are not detected", report.Older),
 		})
@@ -279,7 +279,7 @@ func reportFields(report auditchain.Report) output.Fields {
 
 	for _, erasure := range report.Erasures {
 		text := fmt.Sprintf("operations: %d, entries: %d, erasure %s", erasure.Operations, erasure.Entries, erasure.EntryID)
-		if erasure.At != "" { // else its entry is not chained yet
+		if erasure.At != "" { // otherwise the entry is not chained yet
 			text += fmt.Sprintf(" of account %s at %s by %s", erasure.Account, erasure.At, erasure.By)
 		}
 

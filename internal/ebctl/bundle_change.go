@@ -15,7 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBundleSuspendCommand returns the command that stops changes of a cluster, and newBundleResumeCommand the one that permits them again.
+// newBundleSuspendCommand returns the command that suspends changes of a cluster. newBundleResumeCommand returns the command that
+// permits them again.
 func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "suspend NAME",
@@ -44,12 +45,12 @@ func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	return command
 }
 
-// addBundleWait adds the flags --wait and --wait-timeout of commands that install a Bundle.
+// addBundleWait adds the flags --wait and --wait-timeout to a command that installs a Bundle.
 func addBundleWait(command *cobra.Command, waiting *waiting) {
 	addWaitFor(command, waiting, "wait until the Bundle is installed")
 }
 
-// suspendBundle sets spec.suspend, waits if wanted, and prints the state.
+// suspendBundle sets spec.suspend, waits if the user wants that, and prints the state.
 func (s *session) suspendBundle(ctx context.Context, cluster clusterFlags, name string, suspend bool, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *session) suspendBundle(ctx context.Context, cluster clusterFlags, name 
 	return s.finishBundle(ctx, client, name, waiting)
 }
 
-// finishBundle waits for a created or changed BundleDeployment if wanted, and prints its state.
+// finishBundle waits for a created or changed BundleDeployment if the user wants that, and prints its state.
 func (s *session) finishBundle(ctx context.Context, client bundleClient, name string, waiting waiting) error {
 	var waitErr error
 	if waiting.wanted {
@@ -94,8 +95,8 @@ func (s *session) finishBundle(ctx context.Context, client bundleClient, name st
 	return waitErr
 }
 
-// change reads a BundleDeployment, changes it with a merge patch, and returns it as it is stored. Fields that ebctl does not know stay. If
-// somebody else has changed the object meanwhile, it is edited again.
+// change reads a BundleDeployment, changes it with a merge patch, and returns the stored object. It keeps fields that ebctl does
+// not know. If somebody else has changed the object in the meantime, it reads and edits the object again.
 func (c bundleClient) change(ctx context.Context, name string, edit func(*v1alpha1.BundleDeployment) error) (v1alpha1.BundleDeployment, error) {
 	var changed v1alpha1.BundleDeployment
 
@@ -128,7 +129,8 @@ func (c bundleClient) change(ctx context.Context, name string, edit func(*v1alph
 	return shownDeployment(changed), err
 }
 
-// mergePatch returns the patch between two versions of an object, which fails if the object has changed since. It is nil if they are equal.
+// mergePatch returns the patch between two versions of an object, or nil if they are equal. Applying the patch fails if the
+// object has changed since it was read.
 func mergePatch(former, wanted *v1alpha1.BundleDeployment) ([]byte, error) {
 	before, err := json.Marshal(former)
 	if err != nil {
@@ -186,7 +188,7 @@ type deletedBundle struct {
 	Gone bool `json:"gone"`
 }
 
-// deleteBundle deletes a BundleDeployment after a confirmation, and waits if wanted.
+// deleteBundle deletes a BundleDeployment after a confirmation, and waits if the user wants that.
 func (s *session) deleteBundle(ctx context.Context, cluster clusterFlags, name string, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {

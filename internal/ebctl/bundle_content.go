@@ -59,7 +59,7 @@ func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Com
 	return command
 }
 
-// bundleContent fetches the content of a Bundle and lists or keeps it.
+// bundleContent fetches the content of a Bundle and lists or stores it.
 func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, server contentFlags, name, file string) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, serve
 		folder = filepath.Dir(file)
 	}
 
-	// The archive is complete and checked before it gets its name.
+	// Write to a temporary file, so that the file gets its final name only once the archive is complete and verified.
 	stored, err := os.CreateTemp(folder, ".bundle-*.tgz")
 	if err != nil {
 		return fmt.Errorf("storing the content: %w", err)
@@ -117,8 +117,8 @@ func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, serve
 	return s.print(bundleContent{name, digest, files}, table)
 }
 
-// download writes the archive of a Bundle to a file and returns its digest, which must be that of the status. Bundles of other
-// provisioners have none.
+// download writes the archive of a Bundle to a file and returns its digest. The digest must equal the one in the status, unless
+// another provisioner has made the Bundle and the status has none.
 func (s *session) download(ctx context.Context, cluster clusterFlags, server contentFlags, bundle v1alpha1.Bundle, into io.Writer) (string, error) {
 	body, err := s.callContent(ctx, cluster, server, bundle.Status.ContentURL, nil)
 	if err != nil {

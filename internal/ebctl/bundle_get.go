@@ -19,11 +19,11 @@ import (
 // bundleState is the JSON output of 'bundle get' and 'bundle create'.
 type bundleState struct {
 	Deployment v1alpha1.BundleDeployment `json:"bundleDeployment"`
-	// Bundles are those that the BundleDeployment has made, the newest first.
+	// Bundles are the Bundles of the BundleDeployment, the newest first.
 	Bundles []v1alpha1.Bundle `json:"bundles"`
 }
 
-// bundleList is the JSON output of 'bundle list'. A Bundle that no BundleDeployment has made is also in it.
+// bundleList is the JSON output of 'bundle list'. It also contains Bundles without a BundleDeployment.
 type bundleList struct {
 	Deployments []v1alpha1.BundleDeployment `json:"bundleDeployments"`
 	Bundles     []v1alpha1.Bundle           `json:"bundles"`
@@ -95,7 +95,7 @@ func (c bundleClient) state(ctx context.Context, name string) (bundleState, erro
 	return bundleState{deployment, ownedBy(deployment, found)}, nil
 }
 
-// ownedBy returns the Bundles that a BundleDeployment has made, the newest first.
+// ownedBy returns the Bundles that a BundleDeployment owns, the newest first.
 func ownedBy(deployment v1alpha1.BundleDeployment, all []v1alpha1.Bundle) []v1alpha1.Bundle {
 	owned := []v1alpha1.Bundle{}
 
@@ -173,7 +173,7 @@ func (s *session) printBundleState(state bundleState) error {
 	return s.print(state, output.WithID{Text: paragraphs{fields, conditions, made}, ID: deployment.Name})
 }
 
-// sourceText describes a source in a line.
+// sourceText describes a source in one line.
 func sourceText(source v1alpha1.BundleSource) string {
 	switch {
 	case source.Image != nil:

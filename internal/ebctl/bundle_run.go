@@ -16,7 +16,7 @@ import (
 // bundleRun contains the flags of 'bundle run'.
 type bundleRun struct {
 	class, bundleClass, targetSecret, server string
-	// targetKubeconfig is a file, whose content is stored in a Secret in the namespace.
+	// targetKubeconfig is the path of a file whose content is stored in a Secret in the namespace.
 	targetKubeconfig, namespace string
 
 	credentials contentFlags
@@ -58,7 +58,7 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 	return command
 }
 
-// runBundle packs a folder, stores the BundleDeployment, uploads the archive, waits if wanted, and prints the state.
+// runBundle packs a folder, stores the BundleDeployment, uploads the archive, waits if the user wants that, and prints the state.
 func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, folder string, order bundleRun) error {
 	archive, err := pack(ctx, folder)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, fol
 		return err
 	}
 
-	// Without credentials for the upload, nothing changes.
+	// Check the credentials for the upload first, so that nothing changes without them.
 	if _, err := s.contentConfig(cluster, order.credentials); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func newDeployment(name, class, targetSecret string, source v1alpha1.BundleSourc
 	return deployment
 }
 
-// uploadTo waits for the Bundle of a template and uploads its content, unless it has it already.
+// uploadTo waits for the Bundle of a template and uploads its content, unless the Bundle already has it.
 func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bundleClient, deployment v1alpha1.BundleDeployment, archive *packed,
 	order bundleRun,
 ) error {
@@ -196,7 +196,7 @@ func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bun
 	return nil
 }
 
-// uploadAddress returns the address for an upload at a content server.
+// uploadAddress returns the URL for an upload at a content server.
 func uploadAddress(server, bundle string) (string, error) {
 	address, err := url.JoinPath(server, "uploads", url.PathEscape(bundle)+".tgz")
 	if err != nil {
@@ -206,7 +206,7 @@ func uploadAddress(server, bundle string) (string, error) {
 	return address, nil
 }
 
-// uploadable returns the Bundle of a template. Done means that it accepts an upload, or has its content.
+// uploadable returns the Bundle of a template. done reports whether it accepts an upload or already has its content.
 func (c bundleClient) uploadable(ctx context.Context, deployment v1alpha1.BundleDeployment, addressKnown bool) (bundle v1alpha1.Bundle, done bool, err error) {
 	state, err := c.state(ctx, deployment.Name)
 	if err != nil {

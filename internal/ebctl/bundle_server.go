@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// transferTimeout bounds a download or upload.
+	// transferTimeout limits a download or upload.
 	transferTimeout = 10 * time.Minute
-	// transferAttempts is the number of requests after which ebctl gives up if the server is not ready, and transferPause the time
-	// between them.
+	// transferAttempts is the maximum number of requests while the server is not ready. transferPause is the time between two of
+	// them.
 	transferAttempts = 5
 	transferPause    = 2 * time.Second
 )
 
-// contentFlags select the credentials for the content server of a bundle provisioner.
+// contentFlags contains the credentials for the content server of a bundle provisioner.
 type contentFlags struct{ token, caFile string }
 
-// add adds the flags. The flag --token replaces the global one: a token for the broker is never sent to another server.
+// add adds the flags. The flag --token hides the global one: a token for the broker is never sent to another server.
 func (f *contentFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.token, "token", "", "a bearer token for the content server (default the token of the kubeconfig)")
 	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the authorities of the content server (default those of the system)")
 }
 
-// contentError is a response of a content server that is no success.
+// contentError is an error response of a content server.
 type contentError struct {
 	status int
 	text   string
@@ -55,8 +55,8 @@ func contentStatus(statuses ...int) func(error) bool {
 	}
 }
 
-// callContent gets the content at an address, or puts the upload there unless it is nil. It returns the body of the response. Replicas
-// without the content, or that accept no uploads, respond 503: it repeats the request.
+// callContent fetches the content at a URL, or uploads upload unless it is nil, and returns the body of the response. Replicas
+// that have no content or accept no uploads respond with 503; callContent then repeats the request.
 func (s *session) callContent(ctx context.Context, cluster clusterFlags, server contentFlags, address string, upload *os.File) (io.ReadCloser, error) {
 	target, err := url.Parse(address)
 	if err != nil || target.Scheme != "https" || target.Host == "" {

@@ -20,7 +20,7 @@ import (
 const (
 	// provisionerNamespace is the default namespace of the bundle provisioner.
 	provisionerNamespace = "bundle-system"
-	// maxKubeconfig bounds the size of a kubeconfig in bytes.
+	// maxKubeconfig is the maximum size of a kubeconfig in bytes.
 	maxKubeconfig = 512 << 10
 )
 
@@ -44,7 +44,8 @@ func (s *session) provisionerNamespace(cluster clusterFlags, given string) strin
 	return provisionerNamespace
 }
 
-// targetKubeconfig reads a kubeconfig. The provisioner accepts only one that contains its credentials itself, so that is checked first.
+// targetKubeconfig reads a kubeconfig. It checks that the kubeconfig contains all credentials, because the provisioner accepts no
+// other ones.
 func targetKubeconfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -64,7 +65,7 @@ func targetKubeconfig(path string) ([]byte, error) {
 	return text, checkTargetKubeconfig(path, text)
 }
 
-// checkTargetKubeconfig rejects a kubeconfig that is malformed, or that refers to programs or files. The error quotes only the path.
+// checkTargetKubeconfig rejects a kubeconfig that is malformed or refers to programs or files. The error quotes only the path.
 func checkTargetKubeconfig(path string, text []byte) error {
 	// The error of the parser may quote credentials.
 	parsed, err := clientcmd.Load(text)
@@ -81,7 +82,7 @@ func checkTargetKubeconfig(path string, text []byte) error {
 	return nil
 }
 
-// storeKubeconfig stores the kubeconfig of the target of a BundleDeployment, which owns the Secret.
+// storeKubeconfig stores the kubeconfig of the target in a Secret that the BundleDeployment owns.
 func (c bundleClient) storeKubeconfig(ctx context.Context, namespace string, deployment v1alpha1.BundleDeployment, kubeconfig []byte) error {
 	name := deployment.Spec.Target.KubeconfigSecretRef.Name
 

@@ -39,8 +39,8 @@ func (s *session) waitForBundle(ctx context.Context, client bundleClient, name s
 	return s.pollBundle(ctx, name, limit, func(ctx context.Context) (string, bool, error) { return client.progress(ctx, name) })
 }
 
-// pollBundle calls look until it is done. It prints the progress to standard error. Requests that fail for a reason that may pass are
-// repeated.
+// pollBundle calls look until it is done, and prints the progress to standard error. It repeats requests that fail with a
+// temporary error.
 func (s *session) pollBundle(ctx context.Context, name string, limit time.Duration, look func(context.Context) (text string, done bool, err error)) error {
 	start, shown := s.Clock.Now(), ""
 
@@ -74,9 +74,10 @@ func (s *session) pollBundle(ctx context.Context, name string, limit time.Durati
 	}
 }
 
-// progress describes what a BundleDeployment waits for, and reports whether the Bundle of the current template is installed. While
-// the provisioner changes from one Bundle to the next, the condition Installed stays true, so the content of the active Bundle
-// counts. The labels with the hash of the template are not compared: other provisioners compute it in another way.
+// progress describes what a BundleDeployment waits for, and reports whether the Bundle of the current template is installed.
+// While the provisioner changes from one Bundle to the next, the condition Installed stays true, so progress compares the content
+// of the active Bundle with the template. It does not compare the labels with the hash of the template, because other
+// provisioners compute the hash differently.
 func (c bundleClient) progress(ctx context.Context, name string) (text string, done bool, err error) {
 	deployment, err := c.deployment(ctx, name)
 	if err != nil {
@@ -129,8 +130,8 @@ func current(deployment v1alpha1.BundleDeployment, kind string) metav1.Condition
 	return *condition
 }
 
-// hasFailed reports whether a condition has a reason that ends a wait. The provisioner may try again, for example after an object in
-// the way was removed.
+// hasFailed reports whether a condition has a reason that ends the wait. The provisioner may still try again, for example after a
+// conflicting object was removed.
 func hasFailed(condition metav1.Condition) bool {
 	switch condition.Reason {
 	case v1alpha1.ReasonUnpackFailed, v1alpha1.ReasonBundleLoadFailed, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonUpgradeFailed:
@@ -156,7 +157,7 @@ func made(bundle v1alpha1.Bundle, template v1alpha1.BundleTemplate) bool {
 		contains(bundle.Labels, template.Metadata.Labels) && contains(bundle.Annotations, template.Metadata.Annotations)
 }
 
-// contains reports whether the map has all entries of another one.
+// contains reports whether all contains every entry of some.
 func contains(all, some map[string]string) bool {
 	for key, value := range some {
 		if found, ok := all[key]; !ok || found != value {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newCloudAccountCleanupCommand returns the command that asks the cleanup hook about dirty accounts now.
+// newCloudAccountCleanupCommand returns the command that calls the cleanup hook for dirty accounts now.
 func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 	var (
 		dryRun bool
@@ -55,7 +55,8 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 	return command
 }
 
-// chooseDirtyAccounts returns the dirty accounts with the names, or without names all dirty accounts that nothing uses.
+// chooseDirtyAccounts returns the dirty accounts with the given names. Without names, it returns all dirty accounts that nothing
+// uses.
 func chooseDirtyAccounts(ctx context.Context, client *brokerclient.Client, names []string) ([]operatorapi.CloudAccount, error) {
 	list, err := client.ListCloudAccounts(ctx)
 	if err != nil {
@@ -76,7 +77,8 @@ func chooseDirtyAccounts(ctx context.Context, client *brokerclient.Client, names
 	return dirty, nil
 }
 
-// cleanUpAccounts asks the hook about each account and prints the answers. A dry run prints the last answers. It stops at the first error.
+// cleanUpAccounts calls the hook for each account and prints the responses. A dry run prints the previous responses. It stops at
+// the first error.
 func (s *session) cleanUpAccounts(ctx context.Context, client *brokerclient.Client, accounts []operatorapi.CloudAccount, dryRun bool, reason string) error {
 	answers := operatorapi.CloudAccountCleanupList{Data: []operatorapi.CloudAccountCleanup{}}
 	table := output.Rows{

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newCredentialsCommand returns the group of commands about the kubeconfigs that other systems have.
+// newCredentialsCommand returns the group of commands about the runtime kubeconfigs in other systems.
 func newCredentialsCommand(session *session) *cobra.Command {
 	return group("credentials", "Show and renew the kubeconfigs that Lifecycle Manager and the Reconciler have",
 		newCredentialsListCommand(session),

@@ -32,7 +32,7 @@ func newEventCommand(session *session) *cobra.Command {
 	return command
 }
 
-// eventFlags are the flags of both commands.
+// eventFlags contains the flags of both commands.
 type eventFlags struct {
 	params   operatorapi.ListEventsParams
 	instance string
@@ -51,7 +51,8 @@ func (f *eventFlags) add(session *session, command *cobra.Command, after int64, 
 	return command
 }
 
-// client returns a client, with the instance as an ID. A deleted instance has events, too, so any text that names no instance is used as an ID.
+// client returns a client, and resolves the instance to its ID. Deleted instances also have events, so a text that matches no
+// instance is used as an ID.
 func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err != nil {
@@ -109,11 +110,11 @@ func newEventListCommand(session *session) *cobra.Command {
 	return given.add(session, command, -1, "by default, the list begins with the oldest event")
 }
 
-// list returns at most limit events from as many pages as needed.
+// list returns at most limit events from as many pages as necessary.
 func (f *eventFlags) list(ctx context.Context, client *brokerclient.Client, limit int) (operatorapi.CloudEventList, error) {
 	all, params := operatorapi.CloudEventList{Data: []operatorapi.CloudEvent{}, More: true}, f.params
 
-	// Position 0 is that of a log without events; without a position, the list begins with the oldest event.
+	// Without a position, the list starts with the oldest event, which follows position 0.
 	params.After = max(f.after, 0)
 
 	for all.More && len(all.Data) < limit {
@@ -163,7 +164,7 @@ func newEventWatchCommand(session *session) *cobra.Command {
 
 // watchEvents prints events until the context ends, which is not an error.
 func (s *session) watchEvents(ctx context.Context, client *brokerclient.Client, given eventFlags) error {
-	// The widths of the columns for usual values.
+	// The widths of the columns for typical values.
 	widths := []int{8, 20, 22, 36, 14, 24} //nolint:mnd // see above
 
 	headless, after := false, given.after
@@ -224,7 +225,7 @@ func eventRows(events []operatorapi.CloudEvent) output.Rows {
 	return rows
 }
 
-// typePrefix precedes the types of events in CloudEvents.
+// typePrefix is the prefix of event types in CloudEvents.
 const typePrefix = "io.github.environment-broker."
 
 // eventDetail returns the fields that only some types have.

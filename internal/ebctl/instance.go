@@ -87,7 +87,7 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 	return append(fields, parameterFields("Resolved", shown.Resolved)...)
 }
 
-// maxEvents is the number of events in the text of an instance. JSON and YAML contain all.
+// maxEvents is the number of events that the text output of an instance shows. JSON and YAML contain all events.
 const maxEvents = 10
 
 // eventFields returns a line for each of the newest events.

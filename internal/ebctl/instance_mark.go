@@ -71,7 +71,8 @@ func onOrOff(on bool) string {
 	return "off"
 }
 
-// newInstanceLabelCommand returns the command that changes the labels of an instance. Its arguments are those of kubectl label.
+// newInstanceLabelCommand returns the command that changes the labels of an instance. Its arguments have the syntax of kubectl
+// label.
 func newInstanceLabelCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "label ID_OR_NAME NAME=VALUE|NAME-...",

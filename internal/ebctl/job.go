@@ -140,7 +140,7 @@ func resultText(items string, run operatorapi.JobRun) string {
 	return text
 }
 
-// itemsText lists the items of a run. The response has only the first ones.
+// itemsText lists the items of a run. The response contains only the first ones.
 func itemsText(run operatorapi.JobRun) string {
 	text := strings.Join(run.Items, ", ")
 	if more := run.Due - len(run.Items); more > 0 && len(run.Items) > 0 {

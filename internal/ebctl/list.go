@@ -20,7 +20,7 @@ import (
 // listCommand is the name of commands that list objects.
 const listCommand = "list"
 
-// headState and headInstance are the heads of the columns with states and with IDs of instances.
+// headState and headInstance are the headers of the columns with states and instance IDs.
 const (
 	headState    = "STATE"
 	headInstance = "INSTANCE"
@@ -45,7 +45,7 @@ type lister[L, E any] struct {
 	// table is the table without its rows; row returns the cells of an entry.
 	table output.Rows
 	row   func(entry E) []string
-	// columns are the fields of an entry in the output format csv, as paths of its JSON form.
+	// columns are the fields of an entry in the output format csv, as paths in its JSON form.
 	columns []string
 	// layout replaces table and row if flags select another table. It may be nil, and it may return false.
 	layout func() (output.Rows, func(entry E) []string, bool)

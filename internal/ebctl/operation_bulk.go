@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// bulkSeed makes the condition percentage select the same instances each time, so that a dry run shows what follows.
+	// bulkSeed makes the condition percentage select the same instances each time, so that a dry run shows the effect of the real
+	// run.
 	bulkSeed = "ebctl"
 	// bulkPage is the largest page of the operator API.
 	bulkPage = 100
@@ -39,7 +40,7 @@ func (s *session) helpSelector() string {
 		"the result of each operation, and fails if one failed."
 }
 
-// bulkFlags are the flags of an intervention in many operations.
+// bulkFlags contains the flags of an intervention in many operations.
 type bulkFlags struct {
 	selectors, excluded []string
 	kind                string
@@ -59,7 +60,8 @@ func (f *bulkFlags) add(session *session, command *cobra.Command) {
 	complete(command, "kind", session.operationKinds()...)
 }
 
-// wanted reports whether the command intervenes in many operations. It returns an error if flags and arguments do not fit.
+// wanted reports whether the command intervenes in many operations. It returns an error for flags and arguments that exclude each
+// other.
 func (f *bulkFlags) wanted(args []string, one waiting) (bool, error) {
 	switch {
 	case len(f.selectors) == 0 && (len(f.excluded) > 0 || f.kind != "" || f.dryRun):
@@ -133,7 +135,7 @@ type bulkResult struct {
 	Data   []bulkEntry `json:"data"`
 }
 
-// bulkError reports that interventions in some of many operations failed, or were not sent because of the cause.
+// bulkError reports that interventions failed, or were not sent because of the cause, in some of many operations.
 type bulkError struct {
 	doing           string
 	failed, notSent int
@@ -273,8 +275,8 @@ func candidateOf(runtime operatorapi.Runtime) fleet.Candidate {
 	}
 }
 
-// applies reports whether the state of the operation allows the intervention. Operations at another step than that of the intervention
-// do not.
+// applies reports whether the state of the operation allows the intervention. An operation at a different step than the
+// intervention does not.
 func (i intervention) applies(operation operatorapi.Operation) bool {
 	states := map[string][]operatorapi.OperationState{
 		"cancel": {operatorapi.OperationStatePending, operatorapi.OperationStateInProgress},
@@ -285,8 +287,8 @@ func (i intervention) applies(operation operatorapi.Operation) bool {
 	return slices.Contains(states[i.verb], operation.State) && (i.Step == "" || i.Step == operation.Step)
 }
 
-// sendAll sends an intervention for each entry and sets the results. It stops if the context ends, or after an error that all further
-// requests would have too, which it returns.
+// sendAll sends an intervention for each entry and sets the results. It stops when the context ends, and at an error that would
+// also affect all further requests; it returns this error.
 func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEntry, wanted intervention, concurrency int) error {
 	group, stop := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
@@ -298,10 +300,10 @@ func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEnt
 	for i := range entries {
 		group.Go(func() error {
 			if stop.Err() != nil {
-				return nil //nolint:nilerr // the error is that of another request
+				return nil //nolint:nilerr // another request has failed
 			}
 
-			// A request that has been sent is not canceled when another one fails, because its result would be unknown.
+			// If another request fails, a request that was already sent is not canceled, because its result would be unknown.
 			operation, err := wanted.send(client, ctx, entries[i].OperationID, wanted.Intervention)
 			if err == nil {
 				entries[i].Result = bulkAccepted
@@ -315,7 +317,7 @@ func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEnt
 			entries[i].Result, entries[i].Error = bulkFailed, err.Error()
 
 			if !is[*brokerclient.UnreachableError](err) && !answered(http.StatusUnauthorized, http.StatusForbidden)(err) && ctx.Err() == nil {
-				err = nil // it concerns this operation only
+				err = nil // it concerns only this operation
 			}
 
 			return err

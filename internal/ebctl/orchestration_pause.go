@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newOrchestrationExplainCommand returns the command that explains what an orchestration does.
+// newOrchestrationExplainCommand returns the command that explains the state of an orchestration.
 func newOrchestrationExplainCommand(session *session) *cobra.Command {
 	return session.onOrchestration(&cobra.Command{
 		Use:   "explain ORCHESTRATION",

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// orchestrationFlags are the flags of an order. They override the fields of the file.
+// orchestrationFlags contains the flags of an order. They override the fields of the file.
 type orchestrationFlags struct {
 	file, schedule, version, fromVersion          string
 	target                                        fleet.Target
@@ -30,7 +30,7 @@ type orchestrationFlags struct {
 	deadline                                      string
 }
 
-// helpSelection explains the flags of an order.
+// helpSelection explains the flags that select instances.
 const helpSelection = "The flags --account, --subaccount, --region, --plan, --state, --from-version and --label select the instances that match all of them, " +
 	"and --percentage a part of these; --instance and --runtime add instances. " +
 	"--parameters reads the whole order, with all fields of the operator API, and flags override its fields. "
@@ -155,7 +155,7 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 	return parameters, f.addWaves(&parameters.Strategy)
 }
 
-// addTargets adds the targets of the flags.
+// addTargets adds the targets that the flags select.
 func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	if f.all {
 		targets.Include = append(targets.Include, fleet.Target{Target: "all"})
@@ -182,7 +182,7 @@ func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	}
 }
 
-// addWaves sets the waves and the failure gate of flags that are set.
+// addWaves sets the waves and the failure gate from the flags that are set.
 func (f *orchestrationFlags) addWaves(strategy *fleet.Strategy) error {
 	if len(f.waves) > 0 {
 		strategy.Waves = nil
@@ -218,7 +218,7 @@ func (f *orchestrationFlags) addWaves(strategy *fleet.Strategy) error {
 	return nil
 }
 
-// amount reads a positive number or a percentage. Both are 0 if the text begins with no digit.
+// amount parses a positive number or a percentage. It returns 0 for both if the text does not start with a digit.
 func amount(text string) (number, percentage int, err error) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, 0, nil
@@ -238,7 +238,7 @@ func amount(text string) (number, percentage int, err error) {
 	return number, 0, nil
 }
 
-// override sets the fields of flags that are set.
+// override sets the fields whose flags are set.
 func (f *orchestrationFlags) override(parameters *fleet.Parameters, kind string) {
 	parameters.DryRun = parameters.DryRun || f.dryRun
 	parameters.Strategy.MaintenanceWindow = parameters.Strategy.MaintenanceWindow || f.windows

@@ -26,7 +26,7 @@ func (e *orchestrationTimeoutError) Error() string {
 	return fmt.Sprintf("timed out waiting for orchestration %s after %s; the orchestration continues", e.id, e.after)
 }
 
-// orchestrationEndedError reports that an orchestration has ended without success, or does not continue by itself.
+// orchestrationEndedError reports that an orchestration has ended without success, or waits for an operator.
 type orchestrationEndedError struct{ orchestration operatorapi.Orchestration }
 
 // Error returns a message with the state and the description of the orchestration.
@@ -34,9 +34,9 @@ func (e *orchestrationEndedError) Error() string {
 	return fmt.Sprintf("orchestration %s is %s: %s", e.orchestration.OrchestrationID, e.orchestration.State, e.orchestration.Description)
 }
 
-// waitForOrchestration waits until the orchestration has ended, and shows its progress on standard error. It always returns the last known
-// state. The error is an orchestrationEndedError unless the orchestration succeeded, and an orchestrationTimeoutError after the limit;
-// 0 means none. Requests that fail for a reason that may pass are repeated.
+// waitForOrchestration waits until the orchestration has ended, and shows its progress on standard error. It always returns the
+// last known state. The error is an orchestrationEndedError unless the orchestration succeeded, and an orchestrationTimeoutError
+// after the limit; 0 means no limit. Requests that fail with a temporary error are repeated.
 func (s *session) waitForOrchestration(ctx context.Context, client *brokerclient.Client, id string, limit time.Duration) (operatorapi.Orchestration, error) {
 	var (
 		last  operatorapi.Orchestration
@@ -74,8 +74,8 @@ func (s *session) waitForOrchestration(ctx context.Context, client *brokerclient
 	}
 }
 
-// orchestrationView returns a function that shows an orchestration, or the error of the last request: bars that are redrawn on a terminal, or
-// a line for each change elsewhere.
+// orchestrationView returns a function that shows an orchestration or the error of the last request. On a terminal, it redraws
+// bars; elsewhere, it prints a line for each change.
 func (s *session) orchestrationView() func(shown operatorapi.Orchestration, err error) {
 	if _, found := s.Terminal(); !found {
 		last := ""
@@ -100,7 +100,7 @@ func (s *session) orchestrationView() func(shown operatorapi.Orchestration, err 
 	}
 }
 
-// orchestrationLine returns the state and the numbers of targets. The expected end is left out, because it changes all the time.
+// orchestrationLine returns the state and the numbers of targets. It omits the expected end, which changes all the time.
 func orchestrationLine(shown operatorapi.Orchestration, err error) string {
 	switch {
 	case err != nil:

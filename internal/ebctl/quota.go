@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newQuotaListCommand returns the command that lists the quotas and how much of them is used.
+// newQuotaListCommand returns the command that lists the quotas and their usage.
 func newQuotaListCommand(session *session) *cobra.Command {
 	var query operatorapi.ListQuotasParams
 
@@ -46,7 +46,7 @@ func newQuotaListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// quotaTable has a row for each group, and one for each quota without groups.
+// quotaTable returns a table with a row for each group, and one row for each quota without groups.
 func quotaTable(list operatorapi.QuotaList) output.Rows {
 	table := output.Rows{Head: []string{"QUOTA", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", "USED", "LIMIT"}, IDs: []string{}}
 
@@ -80,7 +80,7 @@ func quotaTable(list operatorapi.QuotaList) output.Rows {
 	return table
 }
 
-// limitText returns the limit, where -1 means none.
+// limitText formats a limit. The limit -1 means no limit.
 func limitText(limit int) string {
 	if limit < 0 {
 		return "none"

@@ -96,7 +96,8 @@ func (b *bundleCollector) general(ctx context.Context) {
 	b.Add(ctx, "ebctl/doctor.json", "the checks of 'ebctl doctor'", func(ctx context.Context) (any, error) { return b.session.diagnose(ctx) })
 }
 
-// shared adds what both services have. The instance selects the entries of the audit log, unless it is empty.
+// shared adds the documents that both services have. If instanceID is not empty, the bundle contains only the audit entries of
+// this instance.
 func (b *bundleCollector) shared(ctx context.Context, instanceID string) {
 	collect(ctx, b, "status.json", "the version, and the systems that the service calls", b.client.GetStatus)
 	b.listed(ctx, "stuck.json", "stuck operations", operatorapi.ListOperationsParams{
@@ -157,7 +158,7 @@ func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
 	b.listed(ctx, "operations.json", "its newest operations", operatorapi.ListOperationsParams{InstanceID: subject.instanceID}, bundleOperations)
 }
 
-// listed adds a page of operations, and the first of them with their timelines and explanations.
+// listed adds a page of operations, and adds the first of these with their timelines and explanations.
 func (b *bundleCollector) listed(ctx context.Context, name, content string, params operatorapi.ListOperationsParams, explained int) {
 	var list operatorapi.OperationList
 
@@ -174,7 +175,7 @@ func (b *bundleCollector) listed(ctx context.Context, name, content string, para
 	}
 }
 
-// operation adds an operation with its timeline, and its explanation, unless the bundle has them.
+// operation adds an operation with its timeline and its explanation, unless the bundle already contains them.
 func (b *bundleCollector) operation(ctx context.Context, id string) {
 	name := "operations/" + strings.NewReplacer("/", "_", "..", "_").Replace(id)
 	if b.Has(b.folder + "/" + name + ".json") {
@@ -202,8 +203,8 @@ func (b *bundleCollector) operation(ctx context.Context, id string) {
 	})
 }
 
-// newestEvents returns the newest events, or those of an instance. Pages begin with the oldest event. Positions have no gaps, so without an
-// instance the last page is the second request.
+// newestEvents returns the newest events, or those of an instance. Pages start with the oldest event. Positions have no gaps, so
+// without an instance, a second request suffices to read the last page.
 func newestEvents(ctx context.Context, client *brokerclient.Client, instanceID string) (operatorapi.CloudEventList, error) {
 	params := operatorapi.ListEventsParams{InstanceID: instanceID, PageSize: eventPage}
 

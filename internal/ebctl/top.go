@@ -19,10 +19,10 @@ const (
 	defaultTopInterval = 5 * time.Second
 	minTopInterval     = time.Second
 
-	// topOperations is the maximum number of operations that are read in each state.
+	// topOperations is the maximum number of operations that are read for each state.
 	topOperations = 100
 
-	// topHour and topMinutes are the times over which accepted and ended operations are counted.
+	// topHour and topMinutes are the periods for which operations are counted.
 	topHour    = time.Hour
 	topMinutes = 5 * time.Minute
 )
@@ -38,9 +38,9 @@ type overview struct {
 	Canceling  int `json:"canceling"`
 	Stuck      int `json:"stuck"`
 
-	// LastHour counts the operations that were accepted within the last hour by their present state.
+	// LastHour counts the operations that were accepted within the last hour, by their current state.
 	LastHour topCounts `json:"lastHour"`
-	// PerMinute is the number of operations accepted per minute within the last five minutes.
+	// PerMinute is the average number of operations that were accepted per minute in the last five minutes.
 	PerMinute float64 `json:"acceptedPerMinute"`
 
 	Systems []operatorapi.System `json:"systems"`
@@ -134,7 +134,7 @@ func (s *session) overview(ctx context.Context, client *brokerclient.Client) (ov
 		stuck[operation.ID] = true
 	}
 
-	// Stuck operations come first. They are in the list of operations in progress, too, unless it is too long.
+	// Stuck operations come first. The list of operations in progress contains them again, unless it is too long.
 	seen := map[string]bool{}
 	add := func(operations []operatorapi.Operation) {
 		for _, operation := range operations {
@@ -193,7 +193,7 @@ func (s *session) countRecent(ctx context.Context, client *brokerclient.Client, 
 	return nil
 }
 
-// counted returns the first operations of a list, and stores the number of all in count.
+// counted returns the first operations of a list, and stores the total number in count.
 func (s *session) counted(ctx context.Context, client *brokerclient.Client, params operatorapi.ListOperationsParams, size int, count *int,
 ) ([]operatorapi.Operation, error) {
 	params.PageSize, params.Total = size, true
@@ -211,7 +211,7 @@ func (s *session) counted(ctx context.Context, client *brokerclient.Client, para
 	return list.Data, nil
 }
 
-// Orders of the operations. Stuck operations always come first.
+// The sort orders of the operations. Stuck operations always come first.
 const (
 	orderAge      = "age"
 	orderKind     = "kind"
@@ -221,7 +221,7 @@ const (
 
 func topOrders() []string { return []string{orderAge, orderKind, orderState, orderInstance} }
 
-// sorted returns the operations in the order, stuck ones first, and then the oldest first.
+// sorted returns the operations in the given order, but with stuck ones first. Equal ones are sorted by age, oldest first.
 func sorted(operations []topOperation, order string) []topOperation {
 	key := func(operation topOperation) string {
 		switch order {

@@ -17,17 +17,18 @@ import (
 )
 
 const (
-	// maxEventLine is the maximum length of a line of a stream. An event is much shorter.
+	// maxEventLine is the maximum length of a line in a stream. An event is much shorter.
 	maxEventLine = 64 << 10
-	// silence is how long a stream may be silent. The broker sends heartbeats every 15 seconds.
+	// silence is how long a stream may send nothing. The broker sends heartbeats every 15 seconds.
 	silence = 45 * time.Second
 )
 
 // errSilent is the error of a stream without heartbeats.
 var errSilent = errors.New("the stream is silent")
 
-// FollowEvents calls handle for each event after a position, and for new ones, until the context ends or the stream breaks. It returns the
-// position from which the caller resumes. With a negative position, it begins with new events. Errors of a broken stream are temporary.
+// FollowEvents calls handle for each event after a position, including new ones, until the context ends or the stream breaks. It
+// returns the position at which the caller can resume. With a negative position, it starts with new events. Errors of a broken
+// stream are temporary.
 func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEventsParams, after int64, handle func(operatorapi.CloudEvent) error) (int64, error) {
 	query := url.Values{}
 	set(query, "types", params.Types)
@@ -71,7 +72,7 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 
 	after, err = readEvents(response.Body, after, func() { timer.Reset(silence) }, handle)
 	if err == nil {
-		err = io.ErrUnexpectedEOF // streams end only if the server stops
+		err = io.ErrUnexpectedEOF // a stream ends only if the server stops
 	}
 
 	if invalid, is := errors.AsType[*eventError](err); is {
@@ -81,7 +82,7 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 	return after, c.unreachable(ctx, err)
 }
 
-// eventError is an error of the content of a stream, or of the function that handles its events.
+// eventError is an error in the content of a stream, or an error of the function that handles its events.
 type eventError struct{ cause error }
 
 // Error implements error.

@@ -22,8 +22,8 @@ func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 // percentStep is the change of the percentage after which Lines prints a line again.
 const percentStep = 10
 
-// Show prints a line if the state, place or problem of the operation has changed since the last line, or its percentage by percentStep.
-// The line starts with the age of the operation.
+// Show prints a line if the state, place or problem of the operation has changed since the last line, or if its percentage has
+// changed by percentStep. The line starts with the age of the operation.
 func (l *Lines) Show(moment Moment) {
 	explained := explain.Of(moment.Operation, moment.Now)
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// ErrNoRows reports that a result is no table and cannot be printed in the format CSV.
+// ErrNoRows reports that a result is not a table and cannot be printed in the format CSV.
 var ErrNoRows = errors.New("the result is no list: use an output format other than csv")
 
-// zeroTime is the JSON form of a time that is not set. CSV has an empty cell instead.
+// zeroTime is the JSON form of an unset time. In CSV, the cell is empty.
 const zeroTime = "0001-01-01T00:00:00Z"
 
 // writeCSV writes the table with its header and all columns.
@@ -61,8 +61,8 @@ func flush(writer *csv.Writer) error {
 	return nil
 }
 
-// safeCell prevents that spreadsheets execute the text as a formula: users choose names of instances. A text that begins like a
-// formula gets an apostrophe in front.
+// safeCell prevents spreadsheets from executing a text as a formula, because users choose the names of instances. It puts an
+// apostrophe before a text that starts like a formula.
 func safeCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
 		return "'" + text
@@ -71,7 +71,7 @@ func safeCell(text string) string {
 	return text
 }
 
-// cellOf returns the value at a path of decoded JSON, such as status.state, as text. Objects and lists are JSON.
+// cellOf returns the value at a path of decoded JSON, such as status.state, as text. It returns objects and lists as JSON.
 func cellOf(decoded any, path string) string {
 	for name := range strings.SplitSeq(path, ".") {
 		fields, _ := decoded.(map[string]any)

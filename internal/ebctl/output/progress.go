@@ -5,7 +5,7 @@ import "strings"
 // barWidth is the number of characters of a bar.
 const barWidth = 40
 
-// Bar returns a bar of which the percentage is filled.
+// Bar returns a bar that is filled to the percentage.
 func Bar(percent int) string {
 	filled := min(max(percent, 0), 100) * barWidth / 100 //nolint:mnd // percent
 

@@ -19,11 +19,11 @@ type Stream struct {
 	count   int
 }
 
-// Streams reports whether lists can be written entry by entry in the format. Tables cannot, because columns are as wide as their widest
-// cell, and expressions need the whole list.
+// Streams reports whether lists can be written entry by entry in the format. This is impossible for tables, whose columns are as
+// wide as their widest cell, and for expressions, which need the whole list.
 func (f Format) Streams() bool { return f == JSON || f == YAML || f == CSV || f == Name }
 
-// NewStream begins a list. The columns are paths of JSON fields, for the format CSV. If noHead is true, CSV has no header.
+// NewStream starts a list. The columns are paths of JSON fields, for the format CSV. If noHead is true, CSV has no header.
 func (f Format) NewStream(w io.Writer, columns []string, noHead bool) (*Stream, error) {
 	stream := &Stream{format: f, columns: columns, w: w, csv: csv.NewWriter(w)}
 
@@ -37,7 +37,7 @@ func (f Format) NewStream(w io.Writer, columns []string, noHead bool) (*Stream, 
 	}
 }
 
-// Write writes an entry. The ID is that of the entry, for the format Name.
+// Write writes an entry. The format Name prints the ID.
 func (s *Stream) Write(entry any, id string) error {
 	s.count++
 
@@ -77,7 +77,7 @@ func (s *Stream) Write(entry any, id string) error {
 	}
 }
 
-// Close ends the list. JSON and YAML have the number of entries at the end: a list without it is incomplete.
+// Close ends the list. JSON and YAML contain the number of entries at the end, so a list without this number is incomplete.
 func (s *Stream) Close() error {
 	var end strings.Builder
 
@@ -104,5 +104,5 @@ func (s *Stream) Close() error {
 	return flush(s.csv)
 }
 
-// Count is the number of entries that were written.
+// Count returns the number of entries that were written.
 func (s *Stream) Count() int { return s.count }

@@ -19,9 +19,9 @@ type Manifest struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// CreatedBy is the program and its version.
 	CreatedBy string `json:"createdBy"`
-	// Subject is the instance or the operation that the archive is about. It is empty if the archive is about the services in general.
+	// Subject is the instance or the operation that the archive is about, or empty if it is about the services in general.
 	Subject string `json:"subject,omitempty"`
-	// Redacted describes what the archive does not show.
+	// Redacted describes what the archive omits.
 	Redacted string `json:"redacted"`
 	Files    []File `json:"files"`
 	// Missing are the files that could not be included.
@@ -44,13 +44,13 @@ const ManifestName = "manifest.json"
 const redacted = "Secrets are ***. Names, mail addresses and network addresses of people are numbered. Texts in parameters, labels and changed " +
 	"fields are ***, unless they come from a list of allowed values."
 
-// fileMode lets only the user read the unpacked files.
+// fileMode makes the unpacked files readable only by the user.
 const fileMode = 0o600
 
 // Bundle collects the documents of an archive in memory. It is not safe for concurrent use.
 type Bundle struct {
 	redactor *Redactor
-	// left is the number of bytes that further documents may have before they are redacted.
+	// left is the number of bytes that are left for further documents before their redaction.
 	left      int
 	documents []document
 	missing   []File
@@ -63,11 +63,11 @@ type document struct {
 	value any
 }
 
-// New returns an empty bundle whose documents together have at most the limit in bytes.
+// New returns an empty bundle. limit is the maximum total size of its documents in bytes.
 func New(redactor *Redactor, limit int) *Bundle { return &Bundle{redactor: redactor, left: limit} }
 
-// Add adds the document that get returns: a string as text, any other value as JSON. If get fails, the context has ended, or the document
-// is too large, the manifest has the reason instead, and Add returns false.
+// Add adds the document that get returns: a string as text, any other value as JSON. If get fails, the context has ended, or the
+// document is too large, Add records the reason in the manifest instead and returns false.
 func (b *Bundle) Add(ctx context.Context, name, content string, get func(ctx context.Context) (any, error)) bool {
 	value, err := obtained(ctx, get)
 	if err == nil {
@@ -81,7 +81,7 @@ func (b *Bundle) Add(ctx context.Context, name, content string, get func(ctx con
 	return err == nil
 }
 
-// obtained calls get unless the context has ended.
+// obtained calls get, unless the context has ended.
 func obtained(ctx context.Context, get func(ctx context.Context) (any, error)) (any, error) {
 	if ctx.Err() != nil {
 		return nil, errTime

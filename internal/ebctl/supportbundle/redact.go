@@ -10,11 +10,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// minSecret is the length of the shortest known secret that is masked wherever it occurs. Shorter ones would mask parts of words.
+// minSecret is the minimum length of a known secret that is masked wherever it occurs. Shorter ones would also mask parts of
+// words.
 const minSecret = 4
 
-// Redactor masks secrets and replaces people by pseudonyms. Learn must have seen all documents before Value and Text are called, because
-// texts may name people whom another document identifies. It is not safe for concurrent use.
+// Redactor masks secrets and replaces the names of people with pseudonyms. Learn must have seen all documents before Value and
+// Text are called, because a text may name people whom another document identifies. It is not safe for concurrent use.
 type Redactor struct {
 	known   []string
 	people  map[string]string
@@ -23,7 +24,7 @@ type Redactor struct {
 	words   *regexp.Regexp
 }
 
-// NewRedactor returns a redactor that masks the known secrets everywhere, in addition to what it recognizes by its form.
+// NewRedactor returns a redactor. It masks the known secrets everywhere, and other secrets that it recognizes by their form.
 func NewRedactor(known ...string) *Redactor {
 	known = slices.DeleteFunc(slices.Clone(known), func(text string) bool { return len(text) < minSecret })
 
@@ -48,7 +49,7 @@ func (r *Redactor) Learn(value any) { r.learn("", value) }
 func (r *Redactor) learn(key string, value any) {
 	switch typed := value.(type) {
 	case map[string]any:
-		// Sorted, so that the same documents give the same numbers.
+		// Sort the names, so that the same documents always result in the same numbers.
 		for _, name := range slices.Sorted(maps.Keys(typed)) {
 			r.learn(name, typed[name])
 		}
@@ -63,7 +64,7 @@ func (r *Redactor) learn(key string, value any) {
 	}
 }
 
-// pseudonym returns the pseudonym of a person or an address. The same text always has the same one.
+// pseudonym returns the pseudonym of a person or an address. The same text always gets the same pseudonym.
 func (r *Redactor) pseudonym(prefix, text string) string {
 	if r.people[text] == "" {
 		r.counted[prefix]++
@@ -77,7 +78,8 @@ func (r *Redactor) pseudonym(prefix, text string) string {
 // Value returns a decoded JSON document without secrets.
 func (r *Redactor) Value(value any) any { return r.value("", value, false) }
 
-// value masks a value by its key. free reports whether the value is below a field with free content, such as the parameters of an order.
+// value masks a value depending on its key. free reports whether the value belongs to a field with free content, such as the
+// parameters of an order.
 func (r *Redactor) value(key string, value any, free bool) any {
 	switch typed := value.(type) {
 	case map[string]any:
@@ -116,7 +118,7 @@ func (r *Redactor) value(key string, value any, free bool) any {
 	}
 }
 
-// holdsText reports whether the value is or contains a text. Numbers and flags below the name of a secret are settings.
+// holdsText reports whether the value is or contains a text. Numbers and flags under the name of a secret are only settings.
 func holdsText(value any) bool {
 	switch value.(type) {
 	case string, map[string]any, []any:
@@ -136,12 +138,12 @@ func secretKey(name string) bool {
 	}, func(word string) bool { return strings.Contains(folded, word) })
 }
 
-// freeContent reports whether the field has content that tenants define.
+// freeContent reports whether tenants define the content of the field.
 func freeContent(name string) bool {
 	return slices.Contains([]string{"parameters", "resolved", "before", "after", "labels"}, name)
 }
 
-// harmless reports whether texts of the field may be shown although tenants define them: they come from lists of allowed values.
+// harmless reports whether the field may be shown although tenants set it, because its values come from a fixed list.
 func harmless(name string) bool {
 	return slices.Contains([]string{
 		"machineType", "region", "zones", "purpose", "version", "kubernetesVersion", "kymaVersion", "profile", "plan", "state", "kind",
@@ -161,7 +163,7 @@ var (
 	mail        = regexp.MustCompile(`[\w.%+-]+@[\w-]+(\.[\w-]+)+`)
 )
 
-// Text returns the text without secrets and people.
+// Text returns the text without secrets and without names of people.
 func (r *Redactor) Text(text string) string {
 	text = pemBlock.ReplaceAllString(text, secret.Mask)
 
@@ -192,13 +194,14 @@ func (r *Redactor) Text(text string) string {
 	return r.anonymous(text)
 }
 
-// mixed reports whether the text has digits, small and capital letters, as encoded keys have. Names and hexadecimal digests have not.
+// mixed reports whether the text contains digits, lower-case and upper-case letters, like encoded keys and unlike names and
+// hexadecimal digests.
 func mixed(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && strings.ToLower(text) != text && strings.ToUpper(text) != text
 }
 
-// anonymous replaces the names of people whom documents identify. A name that is a plain word is replaced only after "by", as in "canceled
-// by alice", because it may have another meaning elsewhere.
+// anonymous replaces the names of people whom documents identify. If a name is a plain word, anonymous replaces it only after
+// "by", as in "canceled by alice", because the word may have another meaning elsewhere.
 func (r *Redactor) anonymous(text string) string {
 	if r.names == nil {
 		var pairs, words []string
@@ -211,7 +214,7 @@ func (r *Redactor) anonymous(text string) string {
 			}
 		}
 
-		// The longest first, because one name may begin with another.
+		// Replace the longest names first, because one name may start with another.
 		slices.SortFunc(pairs, func(a, b string) int { return len(b) - len(a) })
 
 		var old []string
