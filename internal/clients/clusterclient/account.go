@@ -165,7 +165,8 @@ func (a account) remove(ctx context.Context) error {
 }
 
 // actionError classifies the error of an action in a runtime. The kind is Permanent if the API server rejects the request itself,
-// and Transient otherwise. A namespace that is being deleted can be created again once it is gone. The detail is the message of the API server. For nil, actionError returns nil.
+// and Transient otherwise. A namespace that is being deleted counts as transient, because it can be created again once it is gone.
+// The detail is the message of the API server. actionError returns nil for nil.
 func actionError(err error, action string) error {
 	switch {
 	case err == nil:
