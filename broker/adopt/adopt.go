@@ -28,12 +28,12 @@ import (
 // reasonAdopted is the reason in timelines and in the audit log.
 const reasonAdopted = "adopted from Kyma Environment Broker"
 
-// Runtimes reads runtimes of the Provisioner. Adopted is that of provisionerclient.Client. Errors are of package failure.
+// Runtimes reads runtimes of the Provisioner. provisionerclient.Client implements Adopted. Errors carry a failure.Kind.
 type Runtimes interface {
 	Adopted(ctx context.Context, tenant, runtimeID string) (provisionerclient.Adopted, error)
-	// Account returns the account to which a runtime belongs, or failure.NotFound.
+	// Account returns the account that owns a runtime, or an error of kind failure.NotFound.
 	Account(ctx context.Context, runtimeID string) (string, error)
-	// Order returns the order that the Provisioner stores for a runtime, in the form of its operator API.
+	// Order returns the stored order of a runtime, in the form of the Provisioner's operator API.
 	Order(ctx context.Context, runtimeID string) (any, error)
 }
 
@@ -50,13 +50,13 @@ type Adopter struct {
 	Catalog    *catalog.Catalog
 	Runtimes   Runtimes
 	Periods    expiry.Periods
-	// Platform is the name of the platform that owns the instances. Region is the platform region of orders without one.
+	// Platform is the name of the platform that owns the instances. Region is the platform region of orders without a region.
 	Platform, Region string
 	Clock            clock.PassiveClock
 }
 
-// Run takes over the selected instances and returns the report. Its error means that the run could not start or continue; the instances
-// before it stay adopted.
+// Run takes over the selected instances and returns the report. An error means that the run could not start or continue.
+// Instances that were taken over before the error remain so.
 func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.Report, error) {
 	report := takeover.Report{Program: KEB().Name, Objects: "instances", DryRun: options.DryRun}
 
@@ -129,7 +129,7 @@ func (i formerInstance) names() []string {
 	return names
 }
 
-// leftBehind lists what this broker does not remove, because only KEB knew it.
+// leftBehind lists the objects that this broker does not remove, because only KEB knew them.
 func leftBehind() []string {
 	return []string{
 		"Kyma resources and kubeconfig Secrets in the control plane: remove the instances from Lifecycle Manager when you delete them",
@@ -224,7 +224,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 			return err
 		}
 
-		// The insertion leaves out the columns that only updates change.
+		// The insertion omits the columns that only updates change.
 		if err := a.Instances.Update(ctx, tx, instance); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, former fo
 			Instance: instance, Provisioning: former.newest(typeProvision).ID, Ordered: true, TargetSecret: instance.Request.Cluster.TargetSecret,
 			ProvisionerOperationID: each.TargetID,
 		}
-		data.Instance.Request = environment.Request{} // the row has it
+		data.Instance.Request = environment.Request{} // the row contains it
 
 		if operation.Payload, err = json.Marshal(data); err != nil {
 			return fmt.Errorf("encoding operation %s: %w", each.ID, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// FirstChange returns the fields of the order of a runtime that the first update of its instance changes, if the update has no parameters.
-// order is the order that the Provisioner stores, in the form of provisionerclient.UpgradeOf. The note says why the update would be rejected; it is
-// empty if it would not.
+// FirstChange returns the fields of a runtime's order that the first update of its instance changes even without parameters.
+// order is the order in the Provisioner, in the form of provisionerclient.UpgradeOf. The note says why the update would be
+// rejected, or is empty.
 func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (changes []takeover.Change, note string, _ error) {
 	updated, err := plan.Update(instance, json.RawMessage(`{}`))
 	if failure.Is(err, failure.Invalid) {

@@ -53,7 +53,8 @@ type formerOperation struct {
 	ShootName   string `db:"shoot_name"`
 	Temporary   bool   `db:"temporary"`
 	Secret      string `db:"target_secret"`
-	// The objects in other systems at the time of the operation. The IDs of AvS are numbers, and 0 or empty without an evaluation.
+	// The objects in other systems at the time of the operation. IDs of AvS are numbers; without an evaluation, they are 0 or
+	// empty.
 	InternalEvaluation string    `db:"internal_evaluation"`
 	ExternalEvaluation string    `db:"external_evaluation"`
 	EDP                bool      `db:"edp"`
@@ -62,7 +63,7 @@ type formerOperation struct {
 	UpdatedAt          time.Time `db:"updated_at"`
 }
 
-// readPage returns the next instances after the ID, with their operations.
+// readPage returns the next page of instances after the ID, with their operations.
 func readPage(ctx context.Context, former *takeover.Database, after string) ([]formerInstance, error) {
 	instances, err := takeover.Select[formerInstance](ctx, former, `SELECT instance_id, runtime_id, global_account_id, subscription_global_account_id,
 		sub_account_id, service_id, service_plan_id, dashboard_url, provisioning_parameters, provider_region, provider, created_at, updated_at,
@@ -76,8 +77,8 @@ func readPage(ctx context.Context, former *takeover.Database, after string) ([]f
 		ids[i] = instances[i].ID
 	}
 
-	// The first operation of an instance created it. Of later ones, the newest of each type counts: a provision is then a resumption,
-	// and a temporary deprovision a suspension.
+	// The first operation of an instance created it. Of the later operations, only the newest of each type matters. A later
+	// provision is a resumption, and a temporary deprovision is a suspension.
 	operations, err := takeover.Select[formerOperation](ctx, former, `SELECT id, instance_id, type, state, description, target_operation_id,
 			COALESCE(data::jsonb ->> 'shoot_name', '') AS shoot_name, COALESCE((data::jsonb ->> 'temporary')::boolean, false) AS temporary,
 			COALESCE(provisioning_parameters::jsonb #>> '{parameters,targetSecret}', '') AS target_secret, created_at, updated_at,
@@ -117,7 +118,7 @@ func (i formerInstance) newest(operationType string) *formerOperation {
 	return nil
 }
 
-// samples returns encrypted values of the former database, to check the key.
+// samples returns encrypted values of the former database, for checking the key.
 func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
 	return takeover.Select[string](ctx, former, `SELECT value FROM (
 			(SELECT provisioning_parameters::jsonb #>> '{ers_context,sm_operator_credentials,clientid}' AS value FROM instances

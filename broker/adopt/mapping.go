@@ -21,7 +21,7 @@ const (
 	stateCanceled   = "canceled"
 )
 
-// kindOf returns our kind for a former operation, or an empty text for an unknown type.
+// kindOf returns the kind of operation in this broker for a former operation, or "" for an unknown type.
 func (i formerInstance) kindOf(operation formerOperation) string {
 	switch {
 	case operation.Type == typeProvision && operation.ID == i.operations[0].ID:
@@ -39,7 +39,7 @@ func (i formerInstance) kindOf(operation formerOperation) string {
 	}
 }
 
-// ending returns the end of the operation.
+// ending returns the result of the operation.
 func (o formerOperation) ending() operations.Ending {
 	ending := operations.Ending{State: process.Succeeded, Began: o.CreatedAt, At: o.CreatedAt}
 	if o.UpdatedAt.After(o.CreatedAt) {
@@ -61,7 +61,7 @@ func (o formerOperation) ending() operations.Ending {
 	return ending
 }
 
-// refusal returns why the instance cannot be adopted, or an empty text.
+// refusal says why the instance cannot be adopted. It returns "" if it can.
 func (i formerInstance) refusal() string {
 	switch {
 	case len(i.operations) == 0 || i.operations[0].Type != typeProvision:
@@ -90,7 +90,7 @@ func (i formerInstance) refusal() string {
 	return ""
 }
 
-// instanceOf returns the instance for a former row. notes are facts for the report.
+// instanceOf converts a former row to an instance. notes are remarks for the report.
 func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ environment.Instance, notes []string, _ error) {
 	if reason := former.refusal(); reason != "" {
 		return environment.Instance{}, nil, failure.New(failure.Permanent, "%s", reason)
@@ -137,7 +137,7 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 		resolved.Request.Cluster.Administrators = administratorsOf(stored.Parameters, request.User)
 	}
 
-	resolved.DeletionProtection = false // KEB has none
+	resolved.DeletionProtection = false // KEB has no deletion protection
 
 	if resolved, err = a.withCluster(ctx, resolved, plan, secret); err != nil {
 		return resolved, nil, err
@@ -148,7 +148,8 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 	return resolved, notes, nil
 }
 
-// withCluster replaces the cluster of the instance by that of its runtime, if it has one. secret is the target secret that KEB stored.
+// withCluster replaces the cluster of the instance with that of its runtime, if it has one. secret is the target secret that KEB
+// stored.
 func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance, plan *catalog.Plan, secret string) (environment.Instance, error) {
 	if plan.OwnCluster {
 		return instance, nil
@@ -176,8 +177,8 @@ func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance
 	return instance, nil
 }
 
-// runtime returns the runtime of the instance. If it belongs to another tenant, the instance was moved between accounts before KEB stored
-// the first account: runtime then records the tenant as the account that ordered the instance.
+// runtime returns the runtime of the instance. If the runtime belongs to another tenant, the instance was moved between accounts
+// before KEB stored the first account. runtime then records the tenant as the account that ordered the instance.
 func (a *Adopter) runtime(ctx context.Context, instance *environment.Instance) (provisionerclient.Adopted, error) {
 	found, err := a.Runtimes.Adopted(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 	if !failure.Is(err, failure.NotFound) && !failure.Is(err, failure.Conflict) {

@@ -4,8 +4,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// objectsOf returns the objects that Kyma Environment Broker has created for an instance in other systems, so that this broker removes
-// them with the instance. A suspension has removed all of them but the evaluations, whose removal the row records.
+// objectsOf returns the objects that Kyma Environment Broker has created for an instance in other systems, so that this broker
+// removes them with the instance. A suspension has removed all of them except the evaluations, whose removal is recorded in the
+// row.
 func (i formerInstance) objectsOf(instance environment.Instance) []environment.OutsideObject {
 	newest := i.operations[len(i.operations)-1]
 

@@ -11,15 +11,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// formerParameters is the JSON in the column provisioning_parameters. Parameters and the context are objects with the fields that the
-// platform sent, and with null for others.
+// formerParameters is the JSON in the column provisioning_parameters. The parameters and the context are objects that contain the
+// fields that the platform sent, and null for all other fields.
 type formerParameters struct {
 	Context        map[string]any `json:"ers_context"`
 	Parameters     map[string]any `json:"parameters"`
 	PlatformRegion string         `json:"platform_region"`
 }
 
-// serviceManager has the encrypted credentials of Service Manager in the context.
+// serviceManager contains the encrypted credentials for Service Manager in the context.
 type serviceManager struct {
 	ClientID     string `json:"clientid"`
 	ClientSecret string `json:"clientsecret"`
@@ -35,7 +35,7 @@ const (
 	fieldLicenceType    = "licence_type"
 )
 
-// parse decodes the parameters of an instance without null values.
+// parse decodes the parameters of an instance and drops null values.
 func parse(text string) (formerParameters, error) {
 	var found formerParameters
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
@@ -47,7 +47,7 @@ func parse(text string) (formerParameters, error) {
 	return found, nil
 }
 
-// withoutNull removes the fields that the platform did not send: KEB stored null for them.
+// withoutNull removes the fields that the platform did not send, for which KEB stored null.
 func withoutNull(object map[string]any) map[string]any {
 	kept := map[string]any{}
 
@@ -71,8 +71,8 @@ func text(object map[string]any, name string) string {
 	return value
 }
 
-// request returns the request of the instance, without its cluster, and the credentials of Service Manager, or nil. The target secret and
-// the licence type are left out, because KEB added them to the user's parameters.
+// request returns the request of the instance without its cluster, and the credentials for Service Manager, or nil. It omits the
+// target secret and the licence type, because KEB added them to the user's parameters.
 func (p formerParameters) request(cipher *takeover.Cipher) (environment.Request, *environment.ServiceManager, error) {
 	credentials, err := p.credentials(cipher)
 	if err != nil {
@@ -99,7 +99,7 @@ func (p formerParameters) request(cipher *takeover.Cipher) (environment.Request,
 	return request, credentials, nil
 }
 
-// credentials decrypts the credentials of Service Manager. It returns nil without credentials.
+// credentials decrypts the credentials for Service Manager. It returns nil if there are none.
 func (p formerParameters) credentials(cipher *takeover.Cipher) (*environment.ServiceManager, error) {
 	encoded, err := json.Marshal(p.Context[fieldServiceManager])
 	if err != nil {
@@ -126,8 +126,8 @@ func (p formerParameters) credentials(cipher *takeover.Cipher) (*environment.Ser
 	}, nil
 }
 
-// decryptKubeconfig replaces the kubeconfig of a cluster that the tenant brings by its base64, as platforms send it. Old rows have it
-// in plain text.
+// decryptKubeconfig decrypts the kubeconfig of a cluster that the tenant brings, and encodes it in base64, as platforms send it.
+// Old rows contain it in plain text.
 func (p formerParameters) decryptKubeconfig(cipher *takeover.Cipher) error {
 	kubeconfig := text(p.Parameters, fieldKubeconfig)
 	if kubeconfig == "" {

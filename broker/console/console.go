@@ -20,9 +20,9 @@ import (
 type Options struct {
 	// API is the operator API, whose methods the console calls.
 	API *operator.API
-	// Live are the dependencies of live updates. Without a Position, there are none.
+	// Live contains the dependencies of live updates. Without Position, there are no live updates.
 	Live Live
-	// CanLogOut reports whether the client of the context can log out. Nil means that none can.
+	// CanLogOut reports whether the client of the context can log out. Nil means that no client can.
 	CanLogOut func(ctx context.Context) bool
 }
 
@@ -41,23 +41,23 @@ type console struct {
 // route is a page or an action of the console.
 type route struct {
 	method, path string
-	// like is the endpoint of the operator API, as "GET /runtimes", whose role the route requires.
+	// like is an endpoint of the operator API, such as "GET /runtimes". The route requires the same role.
 	like  string
 	serve func(r *http.Request) (result, error)
 }
 
-// result is the response to a request: a page, or the address of another one.
+// result is the response to a request: a page, or a redirect.
 type result struct {
-	// status is 0 for 200.
+	// status is the HTTP status; 0 means 200.
 	status int
 	page   views.Page
-	// location redirects with 303, if it is not empty.
+	// location, if not empty, is the target of a redirect with status 303.
 	location string
-	// stream writes the whole response, if it is not nil.
+	// stream, if not nil, writes the whole response.
 	stream func(w http.ResponseWriter)
 }
 
-// New returns the handler of all paths below /console/. The context of each request must contain the identity of the client.
+// New returns the handler for all paths below /console/. The context of each request must contain the identity of the client.
 func New(options Options) http.Handler {
 	c := &console{Options: options, version: program.ReadBuild().Version}
 
@@ -111,7 +111,7 @@ func (c *console) routes() []route {
 	}
 }
 
-// sections returns the entries of the navigation with the endpoints whose roles they require.
+// sections returns the entries of the navigation, each with the endpoint whose role it requires.
 func sections() []struct{ name, path, like string } {
 	return []struct{ name, path, like string }{
 		{"Overview", "/console/", instancesEndpoint},
@@ -131,12 +131,12 @@ func redirect(to string) func(*http.Request) (result, error) {
 // role returns the role that an endpoint of the operator API requires.
 func (c *console) role(like string) auth.Role { return auth.Role(c.API.Route(like).Role) }
 
-// may reports whether the client of a request has the role of an endpoint.
+// may reports whether the client of a request has the role that an endpoint requires.
 func (c *console) may(r *http.Request, like string) bool {
 	return auth.FromContext(r.Context()).Has(c.role(like))
 }
 
-// guarded returns the handler of a route, which requires its role.
+// guarded returns the handler of a route and makes it require the role of the route.
 func (c *console) guarded(route route) func(*http.Request) (result, error) {
 	role := c.role(route.like)
 
@@ -149,7 +149,7 @@ func (c *console) guarded(route route) func(*http.Request) (result, error) {
 	}
 }
 
-// handler writes the result of a handler, or a page with its error.
+// handler writes the result of serve, or a page with its error.
 func (c *console) handler(serve func(*http.Request) (result, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(liveHeader) != "" {
@@ -187,7 +187,7 @@ func (c *console) handler(serve func(*http.Request) (result, error)) http.Handle
 	})
 }
 
-// address returns the address of the stream that refreshes a page, or an empty string without live updates.
+// address returns the URL of the stream that refreshes a page. It returns an empty string if live updates are off.
 func (c *console) address(topic, id string) string {
 	if c.Live.Position == nil {
 		return ""

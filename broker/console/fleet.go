@@ -27,7 +27,7 @@ const (
 // targetsLength is the number of targets on the page of an orchestration.
 const targetsLength = 100
 
-// orchestrations shows a page of orchestrations. Its address has the parameters of GET /orchestrations.
+// orchestrations shows a page of orchestrations. Its URL has the parameters of GET /orchestrations.
 func (c *console) orchestrations(r *http.Request) (result, error) {
 	query, values, err := c.readQuery(r, orchestrationsEndpoint)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *console) retryTargets(r *http.Request) (result, error) {
 	})
 }
 
-// changeOrchestration changes an orchestration and shows it. If the change is rejected, the page says why.
+// changeOrchestration changes an orchestration and then shows it. If the change is rejected, the page says why.
 func (c *console) changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (result, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *console) catalog(*http.Request) (result, error) {
 	return result{page: views.Page{Title: "Catalog", Section: "/console/catalog", Body: views.CatalogPage(shown)}}, nil
 }
 
-// audit shows a page of the audit log. Its address has the parameters of GET /audit.
+// audit shows a page of the audit log. Its URL has the parameters of GET /audit.
 func (c *console) audit(r *http.Request) (result, error) {
 	query, values, err := c.readQuery(r, auditEndpoint)
 	shown := views.Audit{Query: values, Now: c.API.Clock.Now()}
@@ -177,7 +177,7 @@ func (c *console) audit(r *http.Request) (result, error) {
 
 		list, err = c.API.AuditList(r.Context(), query)
 		shown.List, shown.Pager = list.Data, pager("/console/audit", values, list.Page)
-		shown.Pager.CountAll = "" // the log has no total
+		shown.Pager.CountAll = "" // the log does not report a total
 	}
 
 	if shown.Problem, err = problem(err); err != nil {

@@ -21,7 +21,7 @@ const (
 	operationsEndpoint = "GET /operations"
 )
 
-// instances shows a page of instances. Its address has the parameters of GET /runtimes.
+// instances shows a page of instances. Its URL has the parameters of GET /runtimes.
 func (c *console) instances(r *http.Request) (result, error) {
 	query, values, err := c.readQuery(r, instancesEndpoint)
 

@@ -12,12 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// readQuery returns the query of a list, without empty parameters, which forms send. The parameters have the names of the endpoint of the
-// operator API. The values are those of the query, also if it is invalid.
+// readQuery returns the query of a list. It drops empty parameters, which forms send. The parameters have the names of the
+// endpoint of the operator API. values contains the parameters of the query even if it is invalid.
 func (c *console) readQuery(r *http.Request, like string) (operatorserver.Query, url.Values, error) {
 	values := url.Values{}
 
-	for name, given := range r.URL.Query() { // ReadQuery rejects what cannot be parsed
+	for name, given := range r.URL.Query() { // ReadQuery rejects malformed queries
 		if len(given) > 0 && given[0] != "" {
 			values[name] = given
 		}
@@ -28,7 +28,7 @@ func (c *console) readQuery(r *http.Request, like string) (operatorserver.Query,
 	return query, values, err
 }
 
-// pager returns the links to the other pages of a list. The addresses keep the filters.
+// pager returns the links to the other pages of a list. Their URLs keep the filters.
 func pager(path string, values url.Values, page operatorapi.Page) views.Pager {
 	links := views.Pager{Count: page.Count, Total: -1}
 
@@ -49,7 +49,8 @@ func pager(path string, values url.Values, page operatorapi.Page) views.Pager {
 	return links
 }
 
-// otherPage returns the address of a list with its filters and another parameter. Without a name, it is that of the first page.
+// otherPage returns the URL of a list with the same filters and another parameter. Without a name, it returns the URL of the
+// first page.
 func otherPage(path string, values url.Values, name, value string) string {
 	changed := maps.Clone(values)
 	changed.Del("cursor")
@@ -62,7 +63,8 @@ func otherPage(path string, values url.Values, name, value string) string {
 	return path + "?" + changed.Encode()
 }
 
-// problem returns the text of an error about the query, which the page shows beside the form. It returns all other errors.
+// problem returns the text of an error about the query, which the page shows next to the form. Any other error is returned as
+// such.
 func problem(err error) (string, error) {
 	if err != nil && httpserver.RefusalOf(err).Status == http.StatusBadRequest {
 		return textOf(err), nil
@@ -80,7 +82,7 @@ func statusOf(problem string) int {
 	return http.StatusOK
 }
 
-// numbered is pager for a list with numbered pages.
+// numbered is like pager, but for a list with numbered pages.
 func numbered(path string, values url.Values, asked operatorserver.Page, page operatorapi.Page) views.Pager {
 	links := pager(path, values, page)
 	links.CountAll = ""

@@ -17,32 +17,34 @@ import (
 )
 
 const (
-	// lookEvery is the interval at which a stream looks for changes, if few clients watch pages.
+	// lookEvery is the interval at which a stream looks for changes while only few clients watch pages.
 	lookEvery = time.Second
-	// refreshBudget is the number of refreshes of pages that a replica serves in a second. With more viewers, each page refreshes less often.
+	// refreshBudget is the number of page refreshes that a replica serves per second. With more viewers, each page refreshes less
+	// often.
 	refreshBudget = 20
-	// maxViewers is the maximum number of streams of a replica.
+	// maxViewers is the maximum number of streams on a replica.
 	maxViewers = 1000
-	// heartbeatEvery is the interval of heartbeats, with which proxies see that a stream is alive.
+	// heartbeatEvery is the interval of heartbeats, which show proxies that a stream is alive.
 	heartbeatEvery = 15 * time.Second
-	// readTimeout bounds a query of a stream.
+	// readTimeout limits a query of a stream.
 	readTimeout = 10 * time.Second
 )
 
-// Live are the dependencies of live updates.
+// Live contains the dependencies of live updates.
 type Live struct {
 	// Position returns the position of the newest event. It must be cheap.
 	Position func() int64
 	// Read reads events; see eventlog.Store.
 	Read func(ctx context.Context, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error)
-	// Uncounted calls a function that lasts for long, and does not count its request as load meanwhile.
+	// Uncounted calls a long-running function, and does not count its request as load while the function runs.
 	Uncounted func(wait func() error) error
-	// Expires returns when the session of a client ends, or a zero time if it does not.
+	// Expires returns when the session of a client ends, or the zero time if it does not end.
 	Expires func(ctx context.Context) time.Time
 	Clock   clock.WithTicker
 }
 
-// liveAddress returns the address of the stream that refreshes a page: that of an instance or an operation, or one with all if topic is empty.
+// liveAddress returns the URL of the stream that refreshes a page: the stream of an instance or an operation, or the stream of
+// all if topic is empty.
 func liveAddress(topic, id string) string {
 	if topic == "" {
 		return "/console/live"
@@ -54,13 +56,13 @@ func liveAddress(topic, id string) string {
 // viewers counts the streams of this replica.
 type viewers struct{ count atomic.Int64 }
 
-// interval is the time between two looks for changes: all viewers together stay within the budget.
+// interval returns the time between two checks for changes, with which all viewers together stay within the budget.
 func (v *viewers) interval() time.Duration {
 	return max(lookEvery, time.Duration(v.count.Load())*time.Second/refreshBudget)
 }
 
-// live serves a stream that sends an event when the page of an instance or an operation has changed, or any of them. The client then requests its page
-// again. The stream has no content, so that there is one way to show a state.
+// live serves a stream that sends an event whenever the watched instance or operation, or any of them, has changed. The client
+// then requests its page again. The events have no content, so that pages are rendered in only one way.
 func (c *console) live(r *http.Request) (result, error) {
 	if c.Live.Position == nil {
 		return result{}, httpserver.Refuse(http.StatusNotFound, textNoPage)
@@ -85,8 +87,8 @@ func (c *console) live(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// follow sends an event each time the state has changed, until the client disconnects, its session ends or the server stops. Browsers
-// connect again.
+// follow sends an event each time the state has changed, until the client disconnects, its session ends or the server stops.
+// Browsers then reconnect.
 func (c *console) follow(request context.Context, w http.ResponseWriter, state func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithCancel(httpserver.Connection(request))
 	defer cancel()
@@ -142,7 +144,8 @@ func (c *console) follow(request context.Context, w http.ResponseWriter, state f
 	}
 }
 
-// stateOf returns a function that identifies the state of what a page shows: an equal result means that nothing has changed.
+// stateOf returns a function that identifies the state that a page shows. As long as nothing changes, the function returns the
+// same result.
 func (c *console) stateOf(query url.Values) func(context.Context) (string, error) {
 	switch {
 	case query.Get("operation") != "":
@@ -179,5 +182,5 @@ func (c *console) instanceState(ctx context.Context, id string) (string, error) 
 	return fmt.Sprint(listed[0].Instance.UpdatedAt.UnixNano(), newest.ID, newest.State, newest.UpdatedAt.UnixNano(), newest.Stage, last), err
 }
 
-// recentEvents is the number of events in which a page of an instance looks for those of its bindings.
+// recentEvents is the number of events that are searched for events of an instance's bindings.
 const recentEvents = 100

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// overviewLifetime is how long a replica shows the same numbers to all viewers.
+	// overviewLifetime is how long a replica shows the same numbers.
 	overviewLifetime = 5 * time.Second
-	// poolLifetime is how long a replica shows the same numbers of cloud accounts, which it reads from Gardener.
+	// poolLifetime is how long a replica shows the same numbers of cloud accounts. It reads these from Gardener.
 	poolLifetime = time.Minute
 	// failuresSince and maxFailures limit the failures that the overview groups.
 	failuresSince = 24 * time.Hour
@@ -31,14 +31,14 @@ const (
 	stuckRows     = 10
 )
 
-// cached keeps a value for a time, so that many viewers cost as much as one. It is safe for concurrent use.
+// cached keeps a value for some time, so that many viewers cause no more queries than one. It is safe for concurrent use.
 type cached[Value any] struct {
 	mutex sync.Mutex
 	value Value
 	until time.Time
 }
 
-// get returns the value, which read renews if it is too old.
+// get returns the value. If the value is too old, get first calls read to renew it.
 func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (Value, error)) (Value, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -55,7 +55,7 @@ func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (
 	return value, err
 }
 
-// overview shows the state of the fleet.
+// overview shows the state of all instances and operations.
 func (c *console) overview(r *http.Request) (result, error) {
 	now := c.API.Clock.Now()
 
@@ -82,7 +82,7 @@ func (c *console) overview(r *http.Request) (result, error) {
 	return result{page: views.Page{Title: "Overview", Section: "/console/", Live: c.address("", ""), Body: views.OverviewPage(shown)}}, nil
 }
 
-// readOverview reads the numbers of the overview from the database, by indexes.
+// readOverview reads the numbers of the overview from the database. All its queries use indexes.
 func (c *console) readOverview(ctx context.Context, now time.Time) (views.Overview, error) {
 	var shown views.Overview
 

@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	// verifyLimit is the time after which a verification stops, and verifyPage the number of records that it reads at once.
+	// verifyLimit is the maximum duration of a verification. verifyPage is the number of records that it reads at once.
 	verifyLimit = 5 * time.Second
 	verifyPage  = 1000
 )
 
-// verification verifies the hash chain of the audit log, for at most verifyLimit. A replica verifies for one client at a time.
+// verification verifies the hash chain of the audit log for at most verifyLimit. A replica serves only one verification at a
+// time.
 func (c *console) verification(r *http.Request) (result, error) {
 	if !c.verifying.TryLock() {
 		return result{}, &httpserver.Refusal{

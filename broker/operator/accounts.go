@@ -25,8 +25,8 @@ type accounts struct {
 // Key returns the ID itself.
 func (accounts) Key(account string) string { return account }
 
-// Remaining returns at most limit instances: those of the account, those that it ordered and that later moved to another account, and
-// their leftovers. An erasure would remove the data with which a leftover can be cleaned up.
+// Remaining returns at most limit instances that belong to the account, that it ordered before they moved to another account, or
+// whose leftovers still exist. An erasure would remove the data that the cleanup of a leftover needs.
 func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
 	found, err := a.instances.OfAccount(ctx, tx, account, limit)
 	if err != nil {

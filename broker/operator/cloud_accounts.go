@@ -18,12 +18,12 @@ import (
 
 const textNoPool = "The broker has no account pool: APP_ACCOUNT_POOL_RULES_FILE is empty."
 
-// AccountPool shows and releases the accounts of cloud providers. accountpool.Pool implements it. Errors are of package failure.
+// AccountPool shows and releases the accounts of cloud providers. accountpool.Pool implements it. Errors carry a failure.Kind.
 type AccountPool interface {
 	Overview(ctx context.Context) ([]accountpool.Status, error)
-	// Free makes a dirty account free if allow returns nil, and returns the status before.
+	// Free makes a dirty account free if allow returns nil. It returns the status before the change.
 	Free(ctx context.Context, name string, allow func(accountpool.Status) error) (accountpool.Status, error)
-	// Cleanups returns the records of the dirty accounts by name. Clean asks the cleanup hook about an account.
+	// Cleanups returns the records of the dirty accounts by name. Clean calls the cleanup hook for an account.
 	Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error)
 	Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error)
 }
@@ -68,7 +68,8 @@ func cloudAccountCleanup(record accountpool.Cleanup) operatorapi.CloudAccountCle
 	}
 }
 
-// CleanCloudAccount asks the cleanup hook about a dirty account. The account is free if the hook confirms that it is empty.
+// CleanCloudAccount calls the cleanup hook for a dirty account. If the hook confirms that the account is empty, the account
+// becomes free.
 func (a *API) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
 	name, wanted, err := a.justifiedAccount(r)
 	if err != nil {
@@ -91,7 +92,7 @@ func (a *API) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(cloudAccountCleanup(record)), nil
 }
 
-// justifiedAccount returns the account and the reason of a request.
+// justifiedAccount returns the account and the reason in a request.
 func (a *API) justifiedAccount(r *http.Request) (name string, wanted operatorapi.Justification, err error) {
 	if name, err = operatorserver.Segment(r, "cloud_account"); err != nil {
 		return "", wanted, err

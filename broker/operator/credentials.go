@@ -24,11 +24,11 @@ const (
 	textRenewal       = `The body is invalid. Send {"reason": "…"} or {"dryRun": true} as JSON.`
 	textNoCredentials = "No other system has a kubeconfig of the runtime."
 
-	// maxCredentials bounds the kubeconfigs of an instance. A system has at most one.
+	// maxCredentials is the maximum number of kubeconfigs of an instance. A system has at most one.
 	maxCredentials = 10
 )
 
-// ListCredentials returns a page of the kubeconfigs that other systems have of runtimes.
+// ListCredentials returns a page of the runtime kubeconfigs in other systems.
 func (a *API) ListCredentials(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	found, err := a.Objects.Credentials(r.Context(), query.Get("instance_id"), credentialAt(query.Page.BeforeID), query.Page.Size+1)
 	if err != nil {
@@ -66,7 +66,7 @@ func shownCredential(object environment.OutsideObject) operatorapi.Credential {
 	}
 }
 
-// RenewCredentials makes the renewals of an instance due at once. The log has a line for each request.
+// RenewCredentials makes the renewals of an instance due immediately. Each request is logged.
 func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.CredentialRenewals{DryRun: wanted.DryRun, Data: renewals}}, nil
 }
 
-// renewals returns the kubeconfigs of an instance with what prevents their renewals.
+// renewals returns the kubeconfigs of an instance, and what prevents their renewal.
 func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential, error) {
 	if _, err := a.Instances.Get(ctx, a.DB.Reader(), id); errors.Is(err, storage.ErrNotFound) {
 		return nil, operatorserver.NotFound(textNoInstance)

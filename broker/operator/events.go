@@ -32,7 +32,7 @@ func (a *API) ListEvents(r *http.Request, query operatorserver.Query) (httpserve
 
 	filter := eventlog.Filter{Types: types, InstanceID: query.Get("instance_id"), Account: query.Get("account")}
 
-	// The other methods of this endpoint are HEAD and nothing else.
+	// HEAD is the only other method of this endpoint.
 	if streams := r.Method == http.MethodGet && acceptsEvents(r.Header); !streams {
 		after, err := position("after", query.Get("after"))
 		if err != nil {
@@ -55,7 +55,7 @@ func (a *API) ListEvents(r *http.Request, query operatorserver.Query) (httpserve
 	return a.EventStreams.Response(r.Context(), filter, after)
 }
 
-// listEvents returns a page of events. With a negative position, it begins with the oldest event.
+// listEvents returns a page of events. With a negative position, the page starts with the oldest event.
 func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int64, size int) (httpserver.Response, error) {
 	head, err := a.EventLog.Head(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int6
 	return httpserver.OK(list), nil
 }
 
-// eventTypes parses a list of types that is separated by commas. The prefix of CloudEvents is optional.
+// eventTypes parses a comma-separated list of types. The prefix of CloudEvents is optional.
 func eventTypes(text string) ([]eventlog.Type, error) {
 	if text == "" {
 		return nil, nil
@@ -124,7 +124,7 @@ func position(name, text string) (int64, error) {
 	return given, nil
 }
 
-// acceptsEvents reports whether the client asks for a stream.
+// acceptsEvents reports whether the client requests a stream.
 func acceptsEvents(header http.Header) bool {
 	for _, accepted := range header.Values("Accept") {
 		for each := range strings.SplitSeq(accepted, ",") {

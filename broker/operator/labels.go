@@ -57,7 +57,7 @@ func checkLabels(wanted operatorapi.LabelChange) error {
 
 	for name, value := range wanted.Set {
 		if err := labels.Check(name, value); err != nil {
-			return err //nolint:wrapcheck // of package failure
+			return err //nolint:wrapcheck // carries a failure.Kind
 		}
 	}
 

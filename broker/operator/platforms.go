@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxShares is the maximum number of platforms with which an instance can be shared.
+	// maxShares is the maximum number of platforms that an instance can be shared with.
 	maxShares = 20
 
 	textPlatformChange = `The body is invalid. Send {"platform": "…", "reason": "…"} as JSON.`

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// ProtectInstance makes the broker reject requests to delete an instance.
+// ProtectInstance protects an instance: the broker then rejects requests to delete it.
 func (a *API) ProtectInstance(r *http.Request) (httpserver.Response, error) {
 	return a.setProtection(r, auditlog.ActionProtect, true)
 }
@@ -25,8 +25,8 @@ func (a *API) UnprotectInstance(r *http.Request) (httpserver.Response, error) {
 	return a.setProtection(r, auditlog.ActionUnprotect, false)
 }
 
-// setProtection changes the deletion protection of the instance in the path, and its parameter if the order or an update contained it, so
-// that platforms read the current value. The log has a line for each request.
+// setProtection changes the deletion protection of the instance in the path. If the order or an update contained the parameter,
+// setProtection also changes its stored value, so that platforms read the current value. Each request is logged.
 func (a *API) setProtection(r *http.Request, action string, protected bool) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Justification](r, textJustification)
 	if err == nil {

@@ -28,12 +28,12 @@ const (
 	maxText           = 255
 )
 
-// ShootAdopter turns Shoots into instances. Errors are of package failure.
+// ShootAdopter turns Shoots into instances. Errors carry a failure.Kind.
 type ShootAdopter interface {
 	Adopt(ctx context.Context, order adopt.ShootOrder) (adopt.ShootResult, error)
 }
 
-// AdoptShoot turns a Shoot into an instance, or describes that.
+// AdoptShoot turns a Shoot into an instance, or shows the result in a dry run.
 func (a *API) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 	name, err := operatorserver.Segment(r, "shoot_name")
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *API) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 	}), nil
 }
 
-// onlyPlatform returns the name of the platform if there is one, and else an empty text.
+// onlyPlatform returns the name of the platform if there is only one, and otherwise an empty text.
 func (a *API) onlyPlatform() string {
 	if all := a.platforms().List(); len(all) == 1 {
 		return all[0].Name
@@ -87,7 +87,7 @@ func (a *API) onlyPlatform() string {
 	return ""
 }
 
-// checkAdoption rejects an order with missing, invalid or long fields, and with a platform that could not reach the instance.
+// checkAdoption rejects an order if a field is missing, invalid or too long, or if the platform could not reach the instance.
 func (a *API) checkAdoption(order adopt.ShootOrder) error {
 	texts := append([]string{
 		order.Account, order.SubAccount, order.InstanceID, order.Plan, order.Name, order.User, order.PlatformRegion, order.CredentialsBinding,

@@ -16,7 +16,7 @@ import (
 // textRetryCleanup rejects the retry of a cleanup: its result may depend on stages that it did not run.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
-// textConductor rejects interventions in the conductor of an orchestration, which would leave its targets without one.
+// textConductor rejects interventions in the conductor of an orchestration, because its targets would have no conductor.
 const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration under /orchestrations."
 
 // subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance, one of its bindings, or a

@@ -12,7 +12,7 @@ import (
 
 const textUpgradeTime = `The body is invalid. Send {"time": "2030-01-02T22:00:00Z"} as JSON.`
 
-// ChooseUpgradeTime sets the time of an upgrade with a deadline for the owner of an instance.
+// ChooseUpgradeTime sets the time of an upgrade with a deadline on behalf of the owner of an instance.
 func (a *API) ChooseUpgradeTime(r *http.Request) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.UpgradeTime](r, textUpgradeTime)
 	if err == nil && wanted.Time.IsZero() {

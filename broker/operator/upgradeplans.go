@@ -15,7 +15,8 @@ import (
 const (
 	textUndo  = `The body is invalid. Send {"dryRun": true} as JSON, or nothing.`
 	textApply = `The body is invalid. Send {"strict": true} as JSON, or nothing.`
-	// maxChanged is the maximum number of changed instances in a response. The targets that were left out have all of them.
+	// maxChanged is the maximum number of changed instances in a response. The list of targets that were left out contains all of
+	// them.
 	maxChanged = 100
 )
 

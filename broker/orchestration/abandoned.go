@@ -21,8 +21,8 @@ const (
 	textCanceled  = "the orchestration was canceled"
 )
 
-// EndAbandoned ends the orchestrations whose conductors have failed, and returns their IDs. A conductor fails only by a defect, or if
-// no replica has started it in time. Upgrades in progress run to completion. A retry continues the orchestration.
+// EndAbandoned ends the orchestrations whose conductors have failed, and returns their IDs. A conductor fails only because of a
+// defect, or if no replica has started it in time. Upgrades in progress run to completion. A retry continues the orchestration.
 func (c Conductor) EndAbandoned(ctx context.Context) (ended []string, err error) {
 	unfinished, err := c.Orchestrations.Unfinished(ctx)
 	if err != nil {

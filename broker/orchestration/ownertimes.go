@@ -13,16 +13,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// OwnerTimes lets the owners of instances choose when an upgrade starts for which an orchestration has a deadline. It is stateless and safe
-// for concurrent use.
+// OwnerTimes lets the owners of instances choose when an upgrade with a deadline starts. It is stateless and safe for concurrent
+// use.
 type OwnerTimes struct{ Orchestrations *orchestrations.Store }
 
-// Choose sets the time of the upgrade of an instance in each unfinished orchestration with a deadline in which it waits. Such an upgrade
-// starts at the time, or later if its wave, the limits or another operation of the instance require it, also outside of its maintenance
-// window. The transaction must not have locked an instance.
+// Choose sets the time of the instance's upgrade in each unfinished orchestration with a deadline in which the upgrade is
+// pending. The upgrade then starts at this time, even outside of its maintenance window, or later if its wave, the limits or
+// another operation of the instance require that. The transaction must not have locked an instance.
 //
-// The error is of kind Invalid if the time is in the past, before the earliest start or not before the deadline, and Conflict if no such upgrade
-// waits. These errors change nothing.
+// The error is of kind Invalid if the time is in the past, before the earliest start or not before the deadline, and of kind
+// Conflict if no such upgrade is pending. After these errors, nothing has changed.
 func (t OwnerTimes) Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error {
 	waiting, err := t.Orchestrations.WaitingFor(ctx, tx, instanceID)
 	if err != nil {
@@ -60,7 +60,7 @@ func (t OwnerTimes) Choose(ctx context.Context, tx storage.Tx, instanceID string
 	return nil
 }
 
-// checkTime rejects a time at which the orchestration does not start the upgrade.
+// checkTime rejects a time at which the orchestration could not start the upgrade.
 func checkTime(orchestration environment.Orchestration, at, now time.Time) error {
 	strategy := orchestration.Parameters.Strategy
 
@@ -76,8 +76,8 @@ func checkTime(orchestration environment.Orchestration, at, now time.Time) error
 	}
 }
 
-// ChooseTime lets an operator choose the time of the upgrade of an instance for its owner. Errors are those of OwnerTimes.Choose, or
-// NotFound if the instance does not exist.
+// ChooseTime lets an operator choose the time of an upgrade on behalf of the owner of the instance. Errors are those of
+// OwnerTimes.Choose, or NotFound if the instance does not exist.
 func (o Orders) ChooseTime(ctx context.Context, instanceID string, at time.Time) error {
 	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := (OwnerTimes{o.Orchestrations}).Choose(ctx, tx, instanceID, at, o.Clock.Now(), audit.ActorOf(ctx).Name()); err != nil {

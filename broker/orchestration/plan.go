@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// Plan implements orchestrating.Orchestrations. Whether an instance can be upgraded is checked again when its upgrade starts.
+// Plan implements orchestrating.Orchestrations. Each upgrade checks again at its start whether the instance can be upgraded.
 func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 	id, _ := environment.OrchestrationOf(by.InstanceID)
 
@@ -26,7 +26,7 @@ func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 	}
 
 	return c.conduct(ctx, by, func(tx storage.Tx, orchestration environment.Orchestration) error {
-		// It may have been canceled, or planned by a run whose result was lost.
+		// The orchestration may have been canceled, or already planned by a run whose result was lost.
 		if orchestration.State != environment.OrchestrationPending {
 			return nil
 		}

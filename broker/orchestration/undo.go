@@ -14,12 +14,12 @@ import (
 
 const textFailedUpgrade = "The upgrade has failed, so it may not have reached the Provisioner. Retry it, or upgrade the instance to another version."
 
-// Undo accepts an orchestration that rolls back the upgrades of another one, and returns its ID. It starts at once, with the limits of the
-// other one. Targets that cannot be rolled back are left out. While it runs, a repeated call returns the same ID. If plan is set, Undo
-// stores a plan instead, and nothing starts.
+// Undo accepts an orchestration that rolls back the upgrades of another one, and returns its ID. It starts immediately, with the
+// limits of the other one. Targets that cannot be rolled back are left out. While it runs, a repeated call returns the same ID.
+// If plan is set, Undo stores a plan instead, and nothing starts.
 //
-// The error is of kind NotFound if there is no such orchestration, and Conflict if it has not ended, or if it has upgraded nothing that can
-// be rolled back.
+// The error is of kind NotFound if there is no such orchestration, and Conflict if it has not ended, or if none of its upgrades
+// can be rolled back.
 func (o Orders) Undo(ctx context.Context, id string, plan bool) (undoID string, err error) {
 	undone, err := o.Orchestrations.Get(ctx, o.DB.Reader(), id)
 	if err != nil {
@@ -92,7 +92,7 @@ func nothingToUndo(targets []environment.Target) string {
 		len(targets), targets[0].InstanceID, targets[0].Description)
 }
 
-// checkUndo returns an error if nothing of the orchestration can be rolled back.
+// checkUndo returns an error if the orchestration cannot be undone.
 func checkUndo(undone environment.Orchestration) error {
 	switch {
 	case undone.Kind != environment.KindUpgradeKyma:

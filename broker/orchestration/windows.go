@@ -74,7 +74,7 @@ func (c Conductor) schedule(ctx context.Context, tx storage.Tx, orchestration en
 	return c.Orchestrations.CancelLate(ctx, tx, orchestration.ID, textLate, deadline)
 }
 
-// windowChanges returns the pending targets of a plan whose windows have changed, with the new ones.
+// windowChanges returns the pending targets of a plan whose windows have changed, with the new windows.
 func windowChanges(before, after []environment.Target) []environment.Target {
 	former := make(map[string]string, len(before))
 	for _, target := range before {

@@ -24,8 +24,8 @@ const Prefix = "/console/assets/"
 // hashLength is the number of hexadecimal digits that identify the content of a file.
 const hashLength = 12
 
-// Path returns the path of a file, such as "console.css". It contains a hash of the content, so browsers may cache the file for ever. It
-// panics if there is no such file.
+// Path returns the path of a file, such as "console.css". The path contains a hash of the content, so browsers may cache the file
+// forever. Path panics if there is no such file.
 func Path(name string) string {
 	content, err := files.ReadFile(name)
 	if err != nil {
@@ -41,7 +41,8 @@ func hash(content []byte) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Handler returns a handler of the paths that Path returns. It responds with 404 to all others, also to former hashes.
+// Handler returns a handler for the paths that Path returns. For all other paths, including those with outdated hashes, it
+// responds with 404.
 func Handler() http.Handler {
 	contents := map[string][]byte{}
 
@@ -53,7 +54,7 @@ func Handler() http.Handler {
 		contents[Path(name)], err = files.ReadFile(name)
 
 		return err
-	}) // embedded files can be read
+	}) // embedded files can always be read
 
 	types := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 

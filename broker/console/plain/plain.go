@@ -1,5 +1,5 @@
-// Package plain has the layout of the pages for everybody: the login, the pages of tenants, and errors. They work without the stylesheet and
-// the scripts of the console for operators.
+// Package plain contains the layout of the pages that are not only for operators: the login, the pages of tenants, and errors.
+// They use neither the style sheet nor the scripts of the console for operators.
 package plain
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Assets is the path of the files that the layout uses. They need no login.
+// Assets is the path of the files that the layout uses. These files need no login.
 const Assets = "/console/assets/plain/"
 
 //go:embed layout.html
@@ -19,10 +19,10 @@ var layout string
 //go:embed static
 var static embed.FS
 
-// Template is a page in the layout. The data of Write must have the field Title.
+// Template is a page in this layout. The data that is passed to Write must have the field Title.
 type Template struct{ parsed *template.Template }
 
-// Parse returns a page with the body, a template of html/template. It panics if the body is malformed, because bodies are constants.
+// Parse parses the body of a page, a template of html/template. It panics if the body is malformed, because bodies are constants.
 func Parse(body string) Template {
 	return Template{template.Must(template.Must(template.New("page").Parse(layout)).New("body").Parse(body))}
 }

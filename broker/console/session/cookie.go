@@ -14,16 +14,16 @@ import (
 // maxCookie is the maximum length of a cookie's value in bytes. Browsers accept at least 4096 bytes for name, value and attributes.
 const maxCookie = 3800
 
-// cookie is a kind of cookie with a sealed value.
+// cookie is a kind of cookie with an encrypted value.
 type cookie struct {
-	// name is the name without the prefix __Host-. It is also the place for which the value is sealed, so a cookie of one kind cannot be used
-	// as another.
+	// name is the name without the prefix __Host-. The encryption includes the name, so a cookie of one kind cannot be used as
+	// another.
 	name string
 	keys *secret.Keyring
 }
 
-// nameFor returns the name of the cookie. Over TLS it has the prefix __Host-: browsers then accept it from this host alone, and not from a
-// page on a subdomain or over plain HTTP.
+// nameFor returns the name of the cookie. Over TLS it has the prefix __Host-, so browsers accept the cookie only from this host,
+// and neither from a subdomain nor over plain HTTP.
 func (c cookie) nameFor(secure bool) string {
 	if secure {
 		return "__Host-" + c.name
@@ -52,7 +52,7 @@ func (c cookie) set(w http.ResponseWriter, secure bool, value any, lifetime time
 	return nil
 }
 
-// get reads the value of the cookie. It returns false if the request has no such cookie, or one that is not sealed with one of the keys.
+// get decrypts the value of the cookie. It returns false if the request has no such cookie, or if none of the keys decrypts it.
 func (c cookie) get(r *http.Request, secure bool, into any) bool {
 	sent, err := r.Cookie(c.nameFor(secure))
 	if err != nil || len(sent.Value) > maxCookie {

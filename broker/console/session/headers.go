@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// contentPolicy allows resources of the console itself only: no inline scripts or styles, no frames, no plugins, and forms that lead nowhere
-// else. Logins at an issuer begin with a link, which needs no permission.
+// contentPolicy allows only resources of the console itself: no inline scripts or styles, no frames, no plugins, and no forms
+// that submit to other sites. Logins at an issuer start with a link, which needs no permission.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// headers is a middleware that sets the headers that limit what browsers do with the response. Pages are not stored by browsers and proxies, because
-// they may contain data of tenants; assets set a Cache-Control of their own.
+// headers is a middleware that sets the headers that restrict what browsers do with the response. Browsers and proxies must not
+// store pages, because pages may contain data of tenants. Assets set their own Cache-Control.
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

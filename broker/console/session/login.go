@@ -27,7 +27,7 @@ func withSession(ctx context.Context, session Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, session)
 }
 
-// showLogin shows the login, or returns to the page if the client needs none.
+// showLogin shows the login page. A client that needs no login is redirected to the requested page.
 func (s *Sessions) showLogin(w http.ResponseWriter, r *http.Request) {
 	page := returnTo(r.URL.Query().Get("return"))
 
@@ -40,7 +40,7 @@ func (s *Sessions) showLogin(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, http.StatusOK, loginPage{Return: page})
 }
 
-// logIn checks the user name and the password of the form.
+// logIn checks the user name and the password in the form.
 func (s *Sessions) logIn(w http.ResponseWriter, r *http.Request) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" || s.Access.Passwords == nil {
@@ -77,8 +77,8 @@ func (s *Sessions) logIn(w http.ResponseWriter, r *http.Request) {
 	s.start(w, r, identity, session, page)
 }
 
-// start records the login, sets the cookie of the session and returns to the page. Users without a role for the console get no
-// session, except those of the issuer, who may be tenants.
+// start records the login, sets the session cookie and redirects to the requested page. Users without a role for the console get
+// no session, except users of the issuer, because they may be tenants.
 func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.Identity, session stored, page string) {
 	ctx := auth.Identified(r.Context(), identity)
 	httpserver.Note(ctx, logging.User, identity.Name)
@@ -106,7 +106,7 @@ func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.I
 	http.Redirect(w, r, page, http.StatusSeeOther) //nolint:gosec // returnTo allows pages of the console only
 }
 
-// unavailable responds that the login does not work, and logs the cause.
+// unavailable responds that logins are not possible at the moment, and logs the cause.
 func (s *Sessions) unavailable(w http.ResponseWriter, r *http.Request, page string, cause error) {
 	s.Log.WithError(cause).Warn("a login at the console failed")
 	w.Header().Set("Retry-After", "5")
@@ -116,7 +116,7 @@ func (s *Sessions) unavailable(w http.ResponseWriter, r *http.Request, page stri
 // logOut ends the session in the browser.
 func (s *Sessions) logOut(w http.ResponseWriter, r *http.Request) {
 	identity, session, found := s.client(w, r)
-	w.Header().Del("Set-Cookie") // client may have renewed the session
+	w.Header().Del("Set-Cookie") // the middleware may have renewed the session
 	s.sessions.remove(w, s.secure(r))
 
 	if found && session.CanLogOut {

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// loginLimit bounds the time between the beginning and the end of a login at the issuer.
+	// loginLimit is the maximum time between the start and the end of a login at the issuer.
 	loginLimit = 10 * time.Minute
-	// endpointLifetime is how long the addresses of the issuer are used, and endpointPause the minimum time between two failed attempts to read
-	// them, so that clients without credentials cause no load at the issuer.
+	// endpointLifetime is how long the endpoints of the issuer are cached. endpointPause is the minimum time between two failed
+	// attempts to read them, so that clients without credentials cannot cause load on the issuer.
 	endpointLifetime, endpointPause = 5 * time.Minute, 5 * time.Second
 )
 
@@ -40,14 +40,14 @@ type pending struct {
 	Begun                  time.Time
 }
 
-// issuer exchanges codes for tokens, with the addresses that the issuer publishes.
+// issuer exchanges codes for tokens at the endpoints that the issuer publishes.
 type issuer struct {
 	tokens *auth.Tokens
 	config oauth2.Config
 	clock  clock.PassiveClock
 
 	mutex sync.Mutex
-	// endpoint is the result of the last attempt to read the addresses, at the time read.
+	// endpoint is the result of the last attempt to read the endpoints, at the time read.
 	endpoint oauth2.Endpoint
 	failed   error
 	read     time.Time
@@ -64,7 +64,7 @@ func newIssuer(options Options) *issuer {
 	}
 }
 
-// configuration returns the configuration of the client with the addresses of the issuer.
+// configuration returns the OAuth configuration with the endpoints of the issuer.
 func (i *issuer) configuration(ctx context.Context) (*oauth2.Config, error) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -89,7 +89,7 @@ func (i *issuer) configuration(ctx context.Context) (*oauth2.Config, error) {
 	return &config, nil
 }
 
-// beginOIDC sends the browser to the issuer.
+// beginOIDC redirects the browser to the issuer.
 func (s *Sessions) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	page := returnTo(r.URL.Query().Get("return"))
 
@@ -117,7 +117,7 @@ func (s *Sessions) beginOIDC(w http.ResponseWriter, r *http.Request) {
 		http.StatusSeeOther)
 }
 
-// endOIDC is the address to which the issuer sends the browser back.
+// endOIDC handles the redirect from the issuer back to the console.
 func (s *Sessions) endOIDC(w http.ResponseWriter, r *http.Request) {
 	var login pending
 
@@ -157,13 +157,13 @@ func (s *Sessions) endOIDC(w http.ResponseWriter, r *http.Request) {
 	}, page)
 }
 
-// refuse responds 401, and marks the request for the audit log.
+// refuse responds with 401, and marks the request for the audit log.
 func (s *Sessions) refuse(w http.ResponseWriter, r *http.Request, problem, page string) {
 	audit.Mark(r.Context(), "")
 	s.page(w, r, http.StatusUnauthorized, loginPage{Problem: problem, Return: page})
 }
 
-// same compares in constant time. Two empty texts are not the same.
+// same compares two texts in constant time. Two empty texts are not equal.
 func same(one, other string) bool {
 	return one != "" && subtle.ConstantTimeCompare([]byte(one), []byte(other)) == 1
 }
@@ -204,7 +204,7 @@ func (s *Sessions) exchange(ctx context.Context, code string, login pending) (au
 	return identity, nil
 }
 
-// kindOf describes an error of an exchange without the contents of the response, which may contain tokens.
+// kindOf describes an error of an exchange without quoting the response, which may contain tokens.
 func kindOf(err error) string {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
 		return fmt.Sprintf("status %d", refused.Response.StatusCode)
@@ -217,8 +217,8 @@ func kindOf(err error) string {
 	return "the response cannot be read"
 }
 
-// tenant returns the claims of the user that decide which instances it sees. An address of mail that the issuer has not verified is not used: users could
-// enter those of others.
+// tenant returns the claims of the user that determine which instances the user sees. It ignores an email address that the issuer
+// has not verified, because users could enter somebody else's address.
 func (s *Sessions) tenant(identity auth.Identity) Tenant {
 	claim := s.Config.TenantNameClaim
 	if claim == "" {

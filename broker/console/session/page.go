@@ -11,14 +11,15 @@ var loginHTML string
 
 // loginPage is the content of the login page.
 type loginPage struct {
-	// Problem is shown above the form, if it is not empty.
+	// Problem, if not empty, is shown above the form.
 	Problem string
-	// Return is the page to which the login returns, a result of returnTo. Empty means Home.
+	// Return is the page to open after the login, as returned by returnTo. Empty means Home.
 	Return string
-	// LogOut offers to log out instead, so that another user can log in.
+	// LogOut offers a logout instead of the login, so that another user can log in.
 	LogOut bool
 
-	// page sets the other fields. Password offers the form, and OIDC is the address of the login at the issuer.
+	// The method page sets the other fields. Password offers the form for passwords, and OIDC is the URL of the login at the
+	// issuer.
 	Title    string
 	Password bool
 	OIDC     string

@@ -10,11 +10,11 @@ import (
 // Home is the path of the first page.
 const Home = "/console/"
 
-// maxReturn is the maximum length of an address to which a login returns, in bytes.
+// maxReturn is the maximum length of a URL to open after a login, in bytes.
 const maxReturn = 1024
 
-// returnTo returns the address if it is a page of the console, and Home otherwise. A login must not lead to another site, nor to the login
-// itself. The comparison uses the cleaned path, because browsers also resolve dots and treat backslashes as slashes.
+// returnTo returns the address if it is a page of the console, and Home otherwise. A login must redirect neither to another site
+// nor to the login itself. returnTo checks the cleaned path, because browsers also resolve dots and treat backslashes as slashes.
 func returnTo(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || len(address) > maxReturn || strings.ContainsAny(address, "\\\t\r\n\x00") {
@@ -33,7 +33,7 @@ func returnTo(address string) string {
 	}
 }
 
-// loginFor returns the address of the login that returns to the page of the request.
+// loginFor returns the URL of a login that then opens the page of the request.
 func loginFor(r *http.Request) string {
 	page := returnTo(r.URL.RequestURI())
 	if page == Home {

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 )
 
-// Tenant says which instances a user without a role sees.
+// Tenant determines which instances a user without a role sees.
 type Tenant struct {
 	// Name is compared with the administrators of an instance. It is empty if the token has no such claim.
 	Name string `json:"n,omitempty"`
@@ -18,7 +18,7 @@ type Tenant struct {
 	Accounts []string `json:"a,omitempty"`
 }
 
-// Owns reports whether the user sees an instance of the account with the administrators.
+// Owns reports whether the user may see an instance that has the account and the administrators.
 func (t Tenant) Owns(account string, administrators []string) bool {
 	return t.Name != "" && slices.Contains(administrators, t.Name) || account != "" && slices.Contains(t.Accounts, account)
 }
@@ -27,8 +27,8 @@ func (t Tenant) Owns(account string, administrators []string) bool {
 type Session struct {
 	// Tenant is zero for users with passwords and client certificates.
 	Tenant Tenant
-	// Expires is when the session ends if the user sends no more requests. It is zero if the client needs no login. Responses that
-	// last must end by then.
+	// Expires is when the session ends if the user sends no more requests. It is zero if the client needs no login. Long
+	// responses must end by then.
 	Expires time.Time
 	// CanLogOut reports whether the client has logged in.
 	CanLogOut bool
@@ -58,10 +58,11 @@ type stored struct {
 	Seen  time.Time `json:"s"`
 }
 
-// newID returns an unpredictable ID of a session or of a login.
+// newID returns an unpredictable ID for a session or a login.
 func newID() string { return rand.Text() }
 
-// identity returns the user of the session with the current roles. It returns false if a password or the login at the issuer is no longer accepted.
+// identity returns the user of the session with the current roles. It returns false if the password or the login at the issuer is
+// no longer valid.
 func (s *Sessions) identity(session stored) (auth.Identity, bool) {
 	switch {
 	case session.Means == auth.ByPassword && s.Access.Passwords != nil:
@@ -75,7 +76,7 @@ func (s *Sessions) identity(session stored) (auth.Identity, bool) {
 	}
 }
 
-// expires returns when the session ends without another request.
+// expires returns when the session ends if no more requests arrive.
 func (s *Sessions) expires(session stored) time.Time {
 	idle, end := session.Seen.Add(s.Config.IdleTimeout), session.Begun.Add(s.Config.Lifetime)
 	if idle.Before(end) {
@@ -106,8 +107,8 @@ func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity
 	return identity, Session{}, err == nil
 }
 
-// renew postpones the end of a session that the user uses. It changes the cookie at most every twentieth of the idle time-out. Requests that
-// a page sends by itself do not count: an unattended page would keep its session forever.
+// renew extends the session of an active user. It changes the cookie at most every twentieth of the idle time-out. Requests that
+// a page sends by itself do not count, because an unattended page would keep its session alive forever.
 func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored) {
 	const steps = 20
 
@@ -122,7 +123,7 @@ func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored
 	}
 }
 
-// automatic reports whether the page sent the request without an action of the user.
+// automatic reports whether the page sent the request without an action by the user.
 func automatic(r *http.Request) bool {
 	return r.Header.Get("Accept") == "text/event-stream" || r.Header.Get("X-Console-Live") != ""
 }

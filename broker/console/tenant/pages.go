@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// listed is the maximum number of instances of an account on the first page, and shown that of operations on the page of an instance.
+	// listed is the maximum number of instances of an account on the first page. shown is the maximum number of operations on the
+	// page of an instance.
 	listed, shown = 100, 10
-	// refreshSeconds is the interval at which the page of an instance refreshes itself while an operation runs.
+	// refreshSeconds is the interval at which the page of an instance refreshes itself while an operation is running.
 	refreshSeconds = 2
 )
 
@@ -30,7 +31,7 @@ var (
 	problemHTML string
 )
 
-// page has the fields that all pages have. User is empty if the client has not logged in.
+// page contains the fields that all pages have. User is empty if the client is not logged in.
 type page struct{ Title, User string }
 
 func (p *Pages) page(r *http.Request, title string) page {
@@ -56,8 +57,8 @@ type homePage struct {
 
 type link struct{ Address, Text string }
 
-// showHome lists the instances of the user's accounts. Those that the user administers are not listed: the names of administrators are
-// encrypted in the database. The user opens them by their links.
+// showHome lists the instances of the user's accounts. It cannot list the instances that the user administers, because the names
+// of administrators are encrypted in the database. Users open these by their links.
 func (p *Pages) showHome(w http.ResponseWriter, r *http.Request) {
 	content := homePage{page: p.page(r, "Instances")}
 
@@ -92,12 +93,12 @@ type instancePage struct {
 	State, Plan, Region, Kubernetes, ID string
 	Created, Expires                    string
 	Suspended, Expired                  bool
-	// Kubeconfig is the address of the kubeconfig, or empty if there is none.
+	// Kubeconfig is the URL of the kubeconfig, or empty if there is none.
 	Kubeconfig string
-	// Current is the operation that runs, or nil.
+	// Current is the running operation, or nil.
 	Current *operationView
 	Past    []operationView
-	// Refresh is the interval of the page in seconds, or 0.
+	// Refresh is the refresh interval of the page in seconds, or 0.
 	Refresh int
 }
 
@@ -136,7 +137,7 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 
 	for _, record := range past {
 		if !slices.Contains(environment.Kinds(), record.Kind) {
-			continue // of a binding
+			continue // an operation on a binding
 		}
 
 		view := p.operation(record, instance.PlanID)
@@ -145,7 +146,7 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 		case record.State.Terminal() && len(content.Past) < shown:
 			content.Past = append(content.Past, view)
 		case !record.State.Terminal():
-			content.Current, content.Refresh = &view, refreshSeconds // the oldest one runs, later ones wait
+			content.Current, content.Refresh = &view, refreshSeconds // the oldest one is running, later ones are waiting
 		}
 	}
 

@@ -23,7 +23,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// codeOtherTenant is the code of an audit entry about a request for the instance of another tenant. The response does not reveal it.
+// codeOtherTenant is the code in audit entries about requests for an instance of another tenant. The response does not reveal
+// this reason.
 const codeOtherTenant = "OtherTenant"
 
 // Texts for users.
@@ -32,13 +33,13 @@ const (
 	textUnavailable = "The page cannot be shown at the moment. Try again later."
 )
 
-// Instances has the instances; *instances.Store implements it.
+// Instances reads instances; *instances.Store implements it.
 type Instances interface {
 	Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error)
 	List(ctx context.Context, filter instances.Filter) ([]instances.Listed, error)
 }
 
-// Operations has the operations of instances; *operations.Store implements it.
+// Operations reads the operations of instances; *operations.Store implements it.
 type Operations interface {
 	OfInstance(ctx context.Context, tx storage.Tx, instanceID string) ([]process.Record, error)
 }
@@ -48,10 +49,10 @@ type Options struct {
 	DB         *storage.DB
 	Instances  Instances
 	Operations Operations
-	// Describe returns the description of an operation of a plan for its users, and the percentage of its work that is done, or 0 if that is
-	// unknown.
+	// Describe returns the description of an operation for users, and the percentage of its work that is done, or 0 if that is
+	// unknown. plan is the plan of the instance.
 	Describe func(record process.Record, plan string) (text string, percent int)
-	// Kubeconfig returns the kubeconfig of an instance for its users, which contains no credentials.
+	// Kubeconfig returns the kubeconfig of an instance for users. It contains no credentials.
 	Kubeconfig func(ctx context.Context, instanceID string) ([]byte, error)
 	Clock      clock.PassiveClock
 	Log        logrus.FieldLogger
@@ -83,8 +84,8 @@ func New(options Options) http.Handler {
 	return router
 }
 
-// owned returns the instance in the path if the user may see it. Otherwise it returns storage.ErrNotFound, and marks a request for the instance of another
-// tenant for the audit log.
+// owned returns the instance in the path if the user may see it. Otherwise it returns storage.ErrNotFound, and marks requests for
+// instances of other tenants for the audit log.
 func (p *Pages) owned(r *http.Request) (environment.Instance, error) {
 	ctx := r.Context()
 
@@ -97,7 +98,7 @@ func (p *Pages) owned(r *http.Request) (environment.Instance, error) {
 
 	instance, err := p.Instances.Get(ctx, p.DB.Reader(), id)
 	if err != nil {
-		return environment.Instance{}, err //nolint:wrapcheck // named by the caller
+		return environment.Instance{}, err //nolint:wrapcheck // the caller adds the context
 	}
 
 	if auth.FromContext(ctx).Has(auth.RoleViewer) ||
@@ -135,7 +136,7 @@ func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
 	p.problem.Write(w, r, http.StatusNotFound, problemPage{page: p.page(r, "Not found"), Problem: textNotFound})
 }
 
-// fail shows an error. A missing instance and a missing kubeconfig are the same to the user.
+// fail shows an error. For users, a missing instance and a missing kubeconfig look the same.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal, ok := errors.AsType[*httpserver.Refusal](err); errors.Is(err, storage.ErrNotFound) || ok && refusal.Status == http.StatusNotFound {
 		p.notFound(w, r)

@@ -7,26 +7,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// Overview is the state of the fleet.
+// Overview is the state of all instances and operations.
 type Overview struct {
-	// Total is the number of instances, and States the number in each state.
+	// Total is the number of instances, and States the numbers by state.
 	Total  int
 	States []Count
 	// Failures are the failed operations of the last 24 hours by error, the most frequent first.
 	Failures []Count
-	// Durations are the usual durations of the kinds of operations.
+	// Durations are the usual durations by kind of operation.
 	Durations []Span
-	// Stuck are operations that may need an operator.
+	// Stuck are the operations that may need an operator.
 	Stuck []operatorapi.Operation
 	// Systems are the systems that do not respond, as this replica sees them.
 	Systems []operatorapi.System
-	// Pool are the cloud accounts, or nil without an account pool. PoolProblem says why they are unknown.
+	// Pool contains the numbers of cloud accounts, or nil without an account pool. PoolProblem says why the numbers are unknown.
 	Pool        []PoolType
 	PoolProblem string
 	Now         time.Time
 }
 
-// Count is a number with a name.
+// Count is a named number.
 type Count struct {
 	Name   string
 	Number int
@@ -38,7 +38,7 @@ type Span struct {
 	Likely, Late time.Duration
 }
 
-// PoolType are the numbers of cloud accounts of a type by state.
+// PoolType contains the numbers of cloud accounts of one type, by state.
 type PoolType struct {
 	Name   string
 	States map[string]int
@@ -63,7 +63,7 @@ const (
 	chartBar   = 14
 )
 
-// bar is a row of a chart with a bar.
+// bar is a row in a bar chart.
 type bar struct {
 	Name, Value string
 	// Width and Range are the lengths of the bar and of its lighter end.

@@ -18,25 +18,25 @@ import (
 
 // Page is a page with the frame of the console.
 type Page struct {
-	// Title is the title of the window and, unless Body has its own, the heading.
+	// Title is the title of the window. Unless Body contains a heading, it is also the heading.
 	Title string
-	// Section is the path of the entry of the navigation that contains the page. It may be empty.
+	// Section is the path of the navigation entry that contains the page, or empty.
 	Section string
 	Shell   Shell
-	// Live is the address of the server-sent events that refresh the page, or empty.
+	// Live is the URL of the server-sent events that refresh the page, or empty.
 	Live string
 	Body templ.Component
 }
 
-// Shell has the data of the frame of a page: the header with the navigation, and the footer.
+// Shell contains the data for the frame of a page: the header with the navigation, and the footer.
 type Shell struct {
 	// User is the name of the client, or empty without authentication.
 	User string
-	// CanLogOut offers to log out.
+	// CanLogOut reports whether the page offers a logout.
 	CanLogOut bool
-	// Sections are the entries of the navigation that the client may use.
+	// Sections are the navigation entries that the client may use.
 	Sections []Section
-	// Theme is light or dark, or empty for the setting of the browser.
+	// Theme is light or dark, or empty to follow the setting of the browser.
 	Theme string
 	// Version is the version of the broker.
 	Version string
@@ -48,7 +48,7 @@ type Section struct{ Name, Path string }
 // ThemeCookie is the name of the cookie with the theme.
 const ThemeCookie = "console-theme"
 
-// Theme returns the theme that the cookie of a request names, or an empty string.
+// Theme returns the theme that the request selects with its cookie, or an empty string.
 func Theme(r *http.Request) string {
 	cookie, err := r.Cookie(ThemeCookie)
 	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {
@@ -69,7 +69,7 @@ func instancePath(id string) string      { return "/console/instances/" + url.Pa
 func orchestrationPath(id string) string { return "/console/orchestrations/" + url.PathEscape(id) }
 func operationPath(id string) string     { return "/console/operations/" + url.PathEscape(id) }
 
-// Tone is the colour of a state: ok, busy, warn, bad or idle.
+// tone returns the color of a state: ok, busy, warn, bad or idle.
 func tone(state string) string {
 	switch state {
 	case "succeeded", "ready", "closed", "free", "done", "available", "finished":
@@ -91,7 +91,7 @@ func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // exact formats a time for people, in UTC.
 func exact(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// relative returns how long ago a time is, or how far ahead.
+// relative describes how long ago or how far ahead a time is.
 func relative(at, now time.Time) string {
 	if at.After(now) {
 		return "in " + timetext.Duration(at.Sub(now))
@@ -100,7 +100,7 @@ func relative(at, now time.Time) string {
 	return timetext.Duration(now.Sub(at)) + " ago"
 }
 
-// duration formats a duration. Durations below a second are frequent among steps.
+// duration formats a duration. It also shows durations below a second, because they are frequent among steps.
 func duration(d time.Duration) string {
 	if d > 0 && d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -114,7 +114,7 @@ func unfinished(operation operatorapi.Operation) bool {
 	return !process.State(operation.State).Terminal()
 }
 
-// command splits a sentence of advice at the command of ebctl that it ends with, if any.
+// command splits a sentence of advice into its text and the ebctl command at its end, if any.
 func command(sentence string) (text, command string) {
 	text, command, found := strings.Cut(sentence, ": ebctl ")
 	if !found {

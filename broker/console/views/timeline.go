@@ -14,9 +14,9 @@ import (
 // Stage is a stage of an operation in its timeline.
 type Stage struct {
 	Name string
-	// State is done, current, failed or ahead. It is the class of the stage in the style sheet.
+	// State is done, current, failed or ahead. It is also the CSS class of the stage.
 	State string
-	// Began is the first attempt in the stage, and End the last. They are zero if the stage has none.
+	// Began is the start of the first attempt in the stage, and End the end of the last. They are zero if there is no attempt.
 	Began, End time.Time
 	Steps      []Step
 	// Ahead are the steps that have not run yet.
@@ -30,7 +30,7 @@ func (s Stage) Took() time.Duration { return s.End.Sub(s.Began) }
 type Step struct {
 	Name    string
 	Entries []operatorapi.TimelineEntry
-	// Running is the begin of the attempt that runs now, or zero.
+	// Running is when the running attempt began, or zero.
 	Running time.Time
 }
 
@@ -43,7 +43,7 @@ func (s Step) last() operatorapi.TimelineEntry {
 	return s.Entries[len(s.Entries)-1]
 }
 
-// earlier returns the attempts before the newest one, newest first, without those that say the same as the next one.
+// earlier returns the attempts before the newest one, newest first. It omits an attempt with the same message as the next one.
 func (s Step) earlier() []operatorapi.TimelineEntry {
 	var found []operatorapi.TimelineEntry
 
@@ -57,7 +57,7 @@ func (s Step) earlier() []operatorapi.TimelineEntry {
 	return found
 }
 
-// tone is the colour of the step.
+// tone returns the color of the step.
 func (s Step) tone() string {
 	if !s.Running.IsZero() {
 		return "busy"
@@ -66,7 +66,8 @@ func (s Step) tone() string {
 	return outcomeTone(s.last().Outcome)
 }
 
-// attempts names the attempts of an entry, such as "attempt 3" or "attempts 3 to 12". It is empty for a single attempt.
+// attempts describes the attempts of an entry, such as "attempt 3" or "attempts 3 to 12". It returns an empty string for a single
+// attempt.
 func attempts(entry operatorapi.TimelineEntry) string {
 	first := cmp.Or(entry.FirstAttempt, entry.Attempt)
 
@@ -80,7 +81,7 @@ func attempts(entry operatorapi.TimelineEntry) string {
 	}
 }
 
-// outcomeTone is the colour of an outcome.
+// outcomeTone returns the color of an outcome.
 func outcomeTone(outcome string) string {
 	switch process.Outcome(outcome) {
 	case process.Done, process.OperationSucceeded:
@@ -96,8 +97,8 @@ func outcomeTone(outcome string) string {
 	}
 }
 
-// Stages returns the stages of an operation with its attempts, in the order of the process. Stages of earlier versions of the process
-// follow. steps maps a stage to its steps, as far as the configuration has them.
+// Stages returns the stages of an operation with its attempts, in the order of the process. Stages from earlier versions of the
+// process come last. steps maps each stage to those of its steps that the configuration enables.
 func Stages(operation operatorapi.Operation, steps map[string][]string) []Stage {
 	names := slices.Clone(operation.Stages)
 
@@ -150,7 +151,7 @@ func stage(operation operatorapi.Operation, name string, steps []string) Stage {
 	return shown
 }
 
-// step returns the step with the name, which it adds if it is missing.
+// step returns the step with the name, and adds it if it is missing.
 func (s *Stage) step(name string) *Step {
 	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.Name == name })
 	if at < 0 {
