@@ -25,7 +25,7 @@ const (
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
 
-	textUnknownOperation = "The parameter operation does not name an operation of this resource."
+	textUnknownOperation = "The parameter operation does not name an operation of this resource, or the operation was removed after its retention period."
 )
 
 // lastOperation is the response to a poll. It adds the fields that brokerapi's type lacks.

@@ -71,7 +71,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.eventlogCalls(), s.webhookCalls(), s.outboxCalls(), s.orchestrationCalls(), s.runtimeCalls(), s.auditlogCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.eventlogCalls(), s.webhookCalls(), s.outboxCalls(), s.orchestrationCalls(), s.runtimeCalls(), s.auditlogCalls(), s.retentionCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 

@@ -23,6 +23,8 @@ var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 // length but cannot be decrypted.
 func fillTables() []string {
 	return []string{
+		// The retention periods of the rows end in the future of the database.
+		`ALTER TABLE operations DISABLE TRIGGER operations_audit_no_delete`,
 		// The events follow below.
 		`ALTER TABLE operations DISABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances DISABLE TRIGGER instances_event`,
 		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'
@@ -83,7 +85,7 @@ func fillTables() []string {
 		`INSERT INTO audit SELECT 'e' || i, at, CASE WHEN i % 100 = 0 THEN 'cancel' ELSE 'provision' END, 'i' || i, '', 'user-' || i % 100, 409, '{}',
 			at + interval '400 days' FROM sources WHERE i % 3 = 0`,
 		// The rows of the last hours are not chained.
-		`INSERT INTO audit_chain SELECT row_number() OVER (ORDER BY at, id), at, source, id, NULL, 'salt', 'personal', 'content', 'hash' FROM (
+		`INSERT INTO audit_chain SELECT row_number() OVER (ORDER BY at, id), at, source, id, at + interval '400 days', 'salt', 'personal', 'content', 'hash' FROM (
 			SELECT id, at, 'entry' AS source FROM audit UNION ALL SELECT id, created_at, 'operation' FROM operations) AS rows
 			WHERE at < (SELECT MAX(at) - interval '1 day' FROM audit)`,
 		`UPDATE audit_chain_head SET number = (SELECT MAX(number) FROM audit_chain), hash = 'hash',
@@ -105,6 +107,7 @@ func windowTables() []string {
 // waiting operation has another operation queued behind it.
 func crowdedTables() []string {
 	return []string{
+		`ALTER TABLE operations DISABLE TRIGGER operations_audit_no_delete`, // the tests remove the rows that they have added
 		sources(`WHEN i % 100 < 25 THEN 'in progress' WHEN i % 100 < 98 THEN 'pending' WHEN i % 100 = 98 THEN 'canceling' ELSE 'succeeded'`,
 			`i % 500 = 10`),
 		operationsOf(`'i' || i, 1`, `'p' || i`, `CASE WHEN i % 1000 = 1 THEN 'update' ELSE 'provision' END`, `state`, `TRUE`),
@@ -134,12 +137,14 @@ const (
 func operationsOf(instance, id, kind, state, chosen string) string {
 	return `INSERT INTO operations (instance_id, position, id, kind, state, tenant, turn, predecessor_id, description, problem_message,
 			problem_reason, problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
-			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence, ordered_by, audit)
+			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence, ordered_by, audit,
+			keep_until, examine_at, timeline_removed_at)
 		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, 'account-' || i % 2000, i / 2000, '', '', '', '', '', '[]', '[]', 'stage', 'step',
 			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at AS created, at AS updated, at AS changed, at AS started,
 			CASE WHEN state IN ('succeeded', 'failed', 'canceled') THEN at END,
 			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN leased AND state = 'in progress' THEN 'replica' ELSE '' END, '',
-			CASE WHEN leased AND state = 'in progress' THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}'
+			CASE WHEN leased AND state = 'in progress' THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}',
+			at + interval '400 days' AS kept, at + interval '400 days' AS examined, CASE WHEN i > 100000 THEN at + interval '30 days' END
 		FROM (SELECT i, at, envelope, ` + state + ` AS state, leased FROM sources WHERE ` + chosen + `) AS chosen`
 }
 

@@ -25,7 +25,10 @@ type Retention struct {
 	Rows string
 	// Remove removes at most limit rows that are too old at the time now, and returns the number of removed rows.
 	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
-	// Batch is the limit that is passed to Remove. Each call to Remove is one transaction.
+	// Examine replaces Remove for rows that may have to stay longer. It examines at most limit rows that are too old, and returns the
+	// numbers of examined and of removed rows. It must not return a row to a later call of the same sweep.
+	Examine func(ctx context.Context, now time.Time, limit int) (examined, removed int, err error)
+	// Batch is the limit that is passed to Remove or Examine. Each call is one transaction.
 	Batch int
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
@@ -36,20 +39,20 @@ func (r Retention) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: r.Name, Every: retentionInterval, Work: r.Sweep, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Sweep removes all rows that are currently too old. It returns the first error of Remove. The next sweep continues with the
+// Sweep removes all rows that are currently too old. It returns the first error of Remove or Examine. The next sweep continues with the
 // remaining rows.
 func (r Retention) Sweep(ctx context.Context) error {
 	total := 0
 
 	for {
-		removed, err := r.Remove(ctx, r.Clock.Now(), r.Batch)
+		examined, removed, err := r.batch(ctx)
 		if err != nil {
 			return err
 		}
 
 		total += removed
 
-		if removed < r.Batch {
+		if examined < r.Batch {
 			break
 		}
 
@@ -63,4 +66,15 @@ func (r Retention) Sweep(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// batch examines one batch of rows.
+func (r Retention) batch(ctx context.Context) (examined, removed int, err error) {
+	if r.Examine != nil {
+		return r.Examine(ctx, r.Clock.Now(), r.Batch)
+	}
+
+	removed, err = r.Remove(ctx, r.Clock.Now(), r.Batch)
+
+	return removed, removed, err
 }

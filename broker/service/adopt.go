@@ -131,6 +131,8 @@ func openForAdoption(ctx context.Context, config Config, adopter *adopt.Adopter,
 	}
 
 	if adopter.Operations, err = operations.Open(ctx, adopter.DB, keys); err == nil {
+		adopter.Operations.KeepFor(config.AuditRetention)
+
 		adopter.Instances, err = instances.Open(ctx, adopter.DB, keys)
 	}
 

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
@@ -39,6 +40,8 @@ type Tables struct {
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
 	Events     *instanceevents.Store
+	// Orchestrations is only needed for NewRemoval.
+	Orchestrations *orchestrations.Store
 	// Quotas checks changes of accounts and plans. The zero value has no quotas.
 	Quotas quota.Checker
 }

@@ -116,6 +116,8 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 		return stores{}, err
 	}
 
+	opened.operations.KeepFor(retention)
+
 	if opened.instances, err = instances.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
@@ -168,7 +170,7 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 		return stores{}, err
 	}
 
-	opened.audit, err = s.AuditParts("broker", opened.entries, requests.Busy)
+	opened.audit, err = s.AuditParts("broker", opened.entries, opened.removal(), requests.Busy)
 
 	return opened, err
 }

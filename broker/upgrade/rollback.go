@@ -31,7 +31,7 @@ func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance env
 		}
 	}
 
-	return failure.New(failure.Invalid, "The upgrade no longer exists.")
+	return failure.New(failure.Invalid, "The upgrade was removed after its retention period.")
 }
 
 // rollbackTarget checks the upgrade itself.

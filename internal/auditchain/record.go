@@ -39,7 +39,7 @@ type Row struct {
 	// Status is empty for operations.
 	Status  string `json:"status,omitempty"`
 	Account string `json:"account,omitempty"`
-	// KeepUntil must equal the field of the record.
+	// KeepUntil must equal the field of the record, see Record.keeps.
 	KeepUntil string `json:"keepUntil,omitempty"`
 	// OrderedBy and Entry are the personal fields. Entry is JSON.
 	OrderedBy string `json:"orderedBy,omitempty"`
@@ -91,6 +91,12 @@ func (r *Record) content() string {
 	row := r.Row
 
 	return digest(row.At, row.Action, row.InstanceID, row.OperationID, row.PredecessorID, row.Status, row.Account, r.Personal)
+}
+
+// keeps reports whether the row may have this end of the retention period. Releases that knew none for operations chained them without
+// one: these operations must not be removed, although the row has an end.
+func (r *Record) keeps(until string) bool {
+	return until == r.KeepUntil || r.KeepUntil == "" && r.Source == SourceOperation
 }
 
 // link returns the hash of the record if it has the given number and follows the record with the hash previous.

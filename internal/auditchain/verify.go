@@ -221,7 +221,7 @@ func (v *Verifier) checkRow(record Record) {
 		return
 	}
 
-	if record.content() != record.Content || row.KeepUntil != record.KeepUntil {
+	if record.content() != record.Content || !record.keeps(row.KeepUntil) {
 		v.problem(record, Changed, "the time, action, status, account, retention period or an ID differs from its digest")
 
 		return

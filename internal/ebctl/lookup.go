@@ -109,7 +109,7 @@ func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOr
 	switch {
 	case isUnknown:
 		return result, &notFoundError{
-			text:       fmt.Sprintf("no operation has the ID %s, and no %s has this ID or name", idOrName, client.Noun()),
+			text:       fmt.Sprintf("no operation has the ID %s, and no %s has this ID or name; operations are removed after their retention period", idOrName, client.Noun()),
 			suggestion: unknown.suggestion,
 		}
 	case failed != nil:

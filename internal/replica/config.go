@@ -36,7 +36,7 @@ type Config struct {
 
 	AuditDelivery  auditdelivery.Config `envPrefix:"AUDIT_DELIVERY_"`
 	AuditArchive   string               `env:"AUDIT_ARCHIVE_DIR"     help:"folder to which segments of the audit log are written before retention removes entries; with several replicas, a folder that all of them share; empty removes entries without an archive"`
-	AuditRetention time.Duration        `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log are kept; 0 keeps them forever. The entry of an accepted operation is kept as long as the operation"`
+	AuditRetention time.Duration        `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log and new operations are kept; 0 keeps them forever. Operations that a service needs stay longer"`
 }
 
 const (
@@ -80,7 +80,7 @@ func (c Config) Check() error {
 	}
 
 	if c.AuditRetention < 0 {
-		errs = append(errs, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries forever"))
+		errs = append(errs, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries and operations forever"))
 	}
 
 	if err := c.AuditDelivery.Check(); err != nil {

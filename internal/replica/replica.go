@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/sealcount"
 	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
@@ -107,9 +108,10 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 	return replica, nil
 }
 
-// AuditParts returns the background work on the audit log: its hash chain, the delivery to the configured collector, and retention with the
-// configured archive. service is the name of the service. busy is the Busy of the chain's options and may be nil.
-func (r *Replica) AuditParts(service string, entries *auditlog.Store, busy func() bool) ([]lifecycle.Part, error) {
+// AuditParts returns the background work on the audit log: its hash chain, the delivery to the configured collector, and the retention of
+// entries and operations with the configured archive. service is the name of the service, and removal its rules for operations. busy is the
+// Busy of the chain's options and may be nil.
+func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal operations.Removal, busy func() bool) ([]lifecycle.Part, error) {
 	collector, err := auditdelivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {
 		return nil, fmt.Errorf("%sAUDIT_DELIVERY_URL: %w", program.Prefix, err)
@@ -124,7 +126,10 @@ func (r *Replica) AuditParts(service string, entries *auditlog.Store, busy func(
 		entries.ArchiveTo(auditlog.Archive{Dir: r.config.AuditArchive, Service: service, Chainer: chainer})
 	}
 
-	return []lifecycle.Part{chainer.Part(), delivery.Part(), entries.Retention(clock.RealClock{}, r.Log).Part()}, nil
+	return []lifecycle.Part{
+		chainer.Part(), delivery.Part(), entries.Retention(clock.RealClock{}, r.Log).Part(),
+		entries.OperationRetention(removal, clock.RealClock{}, r.Log).Part(),
+	}, nil
 }
 
 // Metrics returns the registry for the metrics of the service.

@@ -219,7 +219,7 @@ func TestCaretakerKeepsRuntimesWithAShoot(t *testing.T) {
 		}
 
 		for _, statement := range []string{
-			`DELETE FROM runtimes`, `DELETE FROM operations`, `UPDATE registrations SET runtime_id = '', operation_id = ''`,
+			`DELETE FROM runtimes`, `UPDATE registrations SET runtime_id = '', operation_id = ''`,
 		} {
 			if _, err := storage.Exec(f.Context(), f.db.Writer(), statement); err != nil {
 				f.Fatal(err)

@@ -103,6 +103,8 @@ func Adopt(ctx context.Context, config Config, garden client.WithWatch, options 
 		return takeover.Report{}, err
 	}
 
+	adopter.Operations.KeepFor(config.AuditRetention)
+
 	if adopter.Runtimes, err = runtimes.Open(ctx, db, keys); err != nil {
 		return takeover.Report{}, err
 	}

@@ -137,7 +137,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	waker := &shootWaker{
 		store: a.operations, wake: a.wake, clock: clock.RealClock{}, log: a.Log, changed: make(chan string, changes),
 	}
-	auditParts, err := a.AuditParts("provisioner", a.entries, nil)
+	auditParts, err := a.AuditParts("provisioner", a.entries, NewRemoval(a.runtimes), nil)
 	if err != nil {
 		return err
 	}
@@ -173,6 +173,8 @@ func (a *assembly) openStores(ctx context.Context) error {
 	if a.operations, err = operations.Open(ctx, a.DB, a.Keys); err != nil {
 		return err
 	}
+
+	a.operations.KeepFor(a.config.AuditRetention)
 
 	if a.runtimes, err = runtimes.Open(ctx, a.DB, a.Keys); err != nil {
 		return err

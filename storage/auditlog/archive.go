@@ -24,8 +24,8 @@ const (
 // ErrBroken reports that a segment of the chain was not archived because its verification failed.
 var ErrBroken = errors.New("the audit log was changed in the database; nothing is archived or removed, see docs/operator/audit.md")
 
-// Archive writes segments of the chain to files before retention removes their entries. Each file continues the chain of the previous
-// one.
+// Archive writes segments of the chain to files before retention removes their entries and operations. Each file continues the chain of
+// the previous one.
 type Archive struct {
 	// Dir is the folder of the files. It is created if needed.
 	Dir string
@@ -35,17 +35,16 @@ type Archive struct {
 	Chainer *Chainer
 }
 
-// ArchiveTo makes Remove archive entries before it removes them. Call it before the background work starts.
+// ArchiveTo makes Remove and RemoveOperations archive rows before they remove them. Call it before the background work starts.
 func (s *Store) ArchiveTo(archive Archive) { s.archive = &archive }
 
-// archiveDue selects the limit entries whose retention period ended first, and archives the chain up to the last of their records. It
-// returns the number of the last archived record. The caller may remove entries up to this record.
-func (s *Store) archiveDue(ctx context.Context, now time.Time, limit int) (int64, error) {
+// archiveDue archives the chain up to the last record of the rows of a source that the query selects. The argument of the query is the
+// current time. It returns the number of the last archived record, up to which rows may be removed.
+func (s *Store) archiveDue(ctx context.Context, source, query string, now time.Time) (int64, error) {
 	due, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(MAX(number), 0) FROM audit_chain
-		WHERE source = '`+auditchain.SourceEntry+`' AND id IN (SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+
-		storage.Page(limit, 0)+`)`, storage.At(now))
+		WHERE source = '`+source+`' AND id IN (`+query+`)`, storage.At(now))
 	if err != nil {
-		return 0, failure.While(err, "finding audit log entries to archive")
+		return 0, failure.While(err, "finding rows of the audit log to archive")
 	}
 
 	for {

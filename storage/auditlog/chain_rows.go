@@ -35,7 +35,7 @@ func (t *timeText) Scan(source any) error {
 func coveredColumns(source string) string {
 	if source == auditchain.SourceOperation {
 		return `t.id AS id, t.created_at AS at, t.kind AS action, t.instance_id AS instance_id, '' AS operation_id,
-			t.predecessor_id AS predecessor_id, '' AS status, t.tenant AS account, NULL AS keep_until, t.ordered_by AS ordered_by,
+			t.predecessor_id AS predecessor_id, '' AS status, t.tenant AS account, t.keep_until AS keep_until, t.ordered_by AS ordered_by,
 			t.audit AS entry, t.erased_by AS erased_by`
 	}
 

@@ -77,7 +77,7 @@ func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storag
 }
 
 // Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations
-// are part of the operation's row and are never removed. After ArchiveTo, only the replica that adds records to the chain archives and
+// are part of the operation's row, see RemoveOperations. After ArchiveTo, only the replica that adds records to the chain archives and
 // removes entries, and only those whose record it has archived.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
 	archived, args := "", []any{storage.At(now)}
@@ -87,7 +87,7 @@ func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, erro
 			return 0, nil
 		}
 
-		last, err := s.archiveDue(ctx, now, limit)
+		last, err := s.archiveDue(ctx, auditchain.SourceEntry, `SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0), now)
 		if err != nil {
 			return 0, err
 		}

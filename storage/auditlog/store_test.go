@@ -47,6 +47,8 @@ func fixtureOn(t *testing.T, db *storage.DB, keep time.Duration) fixture {
 		t.Fatal(err)
 	}
 
+	operationStore.KeepFor(keep)
+
 	entries, err := auditlog.Open(t.Context(), db, keep)
 	if err != nil {
 		t.Fatal(err)

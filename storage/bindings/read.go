@@ -46,6 +46,25 @@ func (s *Store) Creations(ctx context.Context, tx storage.Tx, instanceID string)
 	return operations, failure.While(err, "finding unfinished bindings of instance %s", instanceID)
 }
 
+// Keys returns the keys of all bindings of the instances, see environment.BindingKey.
+func (s *Store) Keys(ctx context.Context, tx storage.Tx, instanceIDs []string) ([]string, error) {
+	if len(instanceIDs) == 0 {
+		return nil, nil
+	}
+
+	rows, err := storage.Select[struct {
+		InstanceID string `db:"instance_id"`
+		BindingID  string `db:"binding_id"`
+	}](ctx, tx, `SELECT instance_id, binding_id FROM bindings WHERE instance_id IN (?)`, instanceIDs)
+
+	keys := make([]string, 0, len(rows))
+	for _, row := range rows {
+		keys = append(keys, environment.BindingKey(row.InstanceID, row.BindingID))
+	}
+
+	return keys, failure.While(err, "finding bindings")
+}
+
 // Wanted reports whether the binding exists and is not being removed.
 func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM bindings WHERE id = ? AND state <> 'deleting'`, id)

@@ -142,6 +142,17 @@ func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, err
 	return len(found) > 0, failure.While(err, "finding instance %s", id)
 }
 
+// Among returns those of the IDs that are IDs of instances.
+func (s *Store) Among(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+
+	found, err := storage.Select[string](ctx, tx, `SELECT id FROM instances WHERE id IN (?)`, ids)
+
+	return found, failure.While(err, "finding instances")
+}
+
 // GetWithNewest is like Get, and also returns the ID of the instance's newest operation of one of the kinds, or "" if there is
 // none. Both results come from one statement, so the operation cannot belong to a later instance with the same ID.
 func (s *Store) GetWithNewest(ctx context.Context, tx storage.Tx, id string, kinds ...string) (environment.Instance, string, error) {

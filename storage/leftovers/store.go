@@ -112,6 +112,24 @@ func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int)
 	return ids, failure.While(err, "finding leftovers to clean up")
 }
 
+// OfInstances returns the keys of the leftovers of each instance, see environment.LeftoverKey.
+func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string][]string, error) {
+	keys := map[string][]string{}
+	if len(instanceIDs) == 0 {
+		return keys, nil
+	}
+
+	rows, err := storage.Select[struct {
+		ID         string `db:"id"`
+		InstanceID string `db:"instance_id"`
+	}](ctx, tx, `SELECT id, instance_id FROM leftovers WHERE instance_id IN (?)`, instanceIDs)
+	for _, row := range rows {
+		keys[row.InstanceID] = append(keys[row.InstanceID], environment.LeftoverKey(row.InstanceID, row.ID))
+	}
+
+	return keys, failure.While(err, "finding leftovers of instances")
+}
+
 // OfAccount returns at most limit leftovers of instances that the account had or ordered.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Leftover, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE leftovers.id IN (

@@ -18,12 +18,12 @@ const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
 	created_at, updated_at, state_changed_at, next_run_at, lease_owner, lease_taken_from, fence, ordered_by, audit,
-	trace, visible_to
+	trace, visible_to, keep_until, examine_at
 ) VALUES (
 	?, ?, ?, %s,
 	?, COALESCE((SELECT MAX(turn) + 1 FROM operations WHERE tenant = ? AND kind = ? AND state = 'pending'),
 		(SELECT MIN(turn) FROM operations WHERE kind = ? AND state = 'pending'), 0),
-	?, 'pending', ?, '', '', '', '', ?, ?, '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?, ?
+	?, 'pending', ?, '', '', '', '', ?, ?, '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?, ?, ?, ?
 )`
 
 // position is the position after all other operations of the instance. Two concurrent transactions compute the same position,
@@ -85,7 +85,10 @@ func (s *Store) Next(operation process.New) storage.Statement {
 func (s *Store) First(operation process.New) storage.Statement { return s.acceptance(operation, "1") }
 
 func (s *Store) acceptance(operation process.New, position string, args ...any) storage.Statement {
-	at := storage.At(operation.At)
+	at, keepUntil := storage.At(operation.At), storage.Time{}
+	if s.keep > 0 {
+		keepUntil = storage.At(operation.At.Add(s.keep))
+	}
 
 	return storage.Statement{
 		Text: fmt.Sprintf(insertOperation, position),
@@ -93,7 +96,7 @@ func (s *Store) acceptance(operation process.New, position string, args ...any) 
 			operation.Tenant, operation.Tenant, operation.Kind, operation.Kind,
 			operation.PredecessorID, operation.Description, names(operation.FinishedStages), names(operation.SkippedSteps),
 			s.keys.Seal(operation.Payload, payloadPlace(operation.ID)), at, at, at, at, operation.OrderedBy, operation.Audit,
-			operation.Trace, operation.VisibleTo,
+			operation.Trace, operation.VisibleTo, keepUntil, keepUntil,
 		}),
 	}
 }

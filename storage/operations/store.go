@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
@@ -22,6 +23,8 @@ type Store struct {
 	ended func(process.Record)
 	// atEnd returns further statements for the end of an operation, see AtEnd.
 	atEnd func(process.Record) []storage.Statement
+	// keep is the retention period of new operations, see KeepFor.
+	keep time.Duration
 }
 
 var _ process.Store = (*Store)(nil)
@@ -56,6 +59,10 @@ func (s *Store) AtEnd(statements func(process.Record) []storage.Statement) {
 	others := s.atEnd
 	s.atEnd = func(record process.Record) []storage.Statement { return append(others(record), statements(record)...) }
 }
+
+// KeepFor sets the retention period of operations that are accepted from now on. By default, and with 0, they are kept forever. It must be
+// called before the store is used. Package auditlog removes operations after this period, because they are a part of the audit log.
+func (s *Store) KeepFor(keep time.Duration) { s.keep = keep }
 
 // checkKeys decrypts the newest payload, so that a service with wrong keys fails at startup instead of at every request.
 func (s *Store) checkKeys(ctx context.Context) error {

@@ -12,6 +12,9 @@ import (
 // StateRetrying is the state in lists of a pending target whose former upgrade has failed.
 const StateRetrying = "retrying"
 
+// textRemoved is the description in lists of a target whose upgrade retention has removed.
+const textRemoved = "The upgrade was removed after its retention period."
+
 // shownState is the current state of a target: that of its upgrade, if the upgrade exists. An upgrade that is accepted is in progress.
 const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state <> 'pending' THEN operations.state ELSE ` + ownState + ` END`
 
@@ -34,7 +37,7 @@ type Listed struct {
 	// State is the current state of the target.
 	State    string
 	Instance environment.Instance
-	// Description is that of the upgrade, if it exists. Problem is the message of its failure.
+	// Description is that of the upgrade if it exists, and says so if the upgrade was removed after its retention period. Problem is the message of its failure.
 	Description, Problem string
 }
 
@@ -50,6 +53,7 @@ type listedRow struct {
 	PlanName        string `db:"plan_name"`
 	ShootName       string `db:"shoot_name"`
 	Upgrade         string `db:"upgrade_description"`
+	Removed         bool   `db:"removed"`
 	Problem         string `db:"problem_message"`
 }
 
@@ -72,7 +76,8 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 		COALESCE(instances.global_account_id, '') AS global_account_id, COALESCE(instances.subaccount_id, '') AS subaccount_id,
 		COALESCE(instances.plan_id, '') AS plan_id, COALESCE(instances.plan_name, '') AS plan_name,
 		COALESCE(instances.shoot_name, '') AS shoot_name, COALESCE(operations.description, '') AS upgrade_description,
-		COALESCE(operations.problem_message, '') AS problem_message`+from+` ORDER BY targets.instance_id `+
+		COALESCE(operations.problem_message, '') AS problem_message,
+		operations.id IS NULL AND targets.state IN ('succeeded', 'failed') AS removed`+from+` ORDER BY targets.instance_id `+
 		storage.Page(filter.Limit, filter.Offset), args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing the targets of orchestration %s: %w", id, err)
@@ -85,6 +90,10 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 		description := row.Upgrade
 		if description == "" {
 			description = target.Description
+		}
+
+		if row.Removed {
+			description = textRemoved
 		}
 
 		listed = append(listed, Listed{

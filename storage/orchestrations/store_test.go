@@ -391,6 +391,21 @@ func TestListTargets(t *testing.T) {
 	})
 }
 
+func TestListNamesRemovedUpgrades(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		f.add(environment.Target{InstanceID: "a", State: environment.TargetSucceeded}, environment.Target{InstanceID: "b", State: environment.TargetCanceled})
+
+		listed, _, err := f.store.ListTargets(f.Context(), id, orchestrations.Filter{Limit: 9})
+		if err != nil || len(listed) != 2 {
+			f.Fatalf("want two targets, got %d, %v", len(listed), err)
+		}
+
+		if listed[0].Description != "The upgrade was removed after its retention period." || listed[1].Description != "" {
+			f.Errorf("want a text for the target that had an upgrade, got %q and %q", listed[0].Description, listed[1].Description)
+		}
+	})
+}
+
 func TestConduct(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		f.add()

@@ -19,6 +19,29 @@ func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 	return ids, failure.While(err, "finding unfinished orchestrations")
 }
 
+// ended is the condition under which an orchestration has ended.
+const ended = `orchestrations.state IN ('canceled', 'succeeded', 'failed', 'expired')`
+
+// NotEnded returns those of the IDs that are IDs of orchestrations that have not ended, or of plans.
+func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+
+	found, err := storage.Select[string](ctx, tx, `SELECT id FROM orchestrations WHERE id IN (?) AND NOT `+ended, ids)
+
+	return found, failure.While(err, "finding orchestrations")
+}
+
+// UnfinishedUpgrades returns those of the operations that are upgrades of orchestrations that have not ended.
+func (s *Store) UnfinishedUpgrades(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
+	found, err := storage.Select[string](ctx, tx, `SELECT targets.operation_id FROM orchestration_targets AS targets
+		JOIN orchestrations ON orchestrations.id = targets.orchestration_id
+		WHERE targets.operation_id IN (?) AND NOT `+ended, operationIDs)
+
+	return found, failure.While(err, "finding upgrades of orchestrations")
+}
+
 // HasConductor reports whether the orchestration has an unfinished conductor.
 func (s *Store) HasConductor(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM operations WHERE `+unfinishedConductor, environment.OrchestrationKey(id))

@@ -166,6 +166,17 @@ func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]enviro
 	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
+// Among returns those of the keys that have objects. Keys are IDs of instances and keys of leftovers.
+func (s *Store) Among(ctx context.Context, tx storage.Tx, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+
+	found, err := storage.Select[string](ctx, tx, `SELECT DISTINCT instance_id FROM outside_objects WHERE instance_id IN (?)`, keys)
+
+	return found, failure.While(err, "finding objects in other systems")
+}
+
 func objects(rows []row) []environment.OutsideObject {
 	var found []environment.OutsideObject
 	for _, row := range rows {
