@@ -166,7 +166,7 @@ func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance
 	}
 
 	if found.ShootName != instance.ShootName {
-		return instance, failure.New(failure.Permanent, "its runtime has the Shoot %s, and its creation the Shoot %s", found.ShootName, instance.ShootName)
+		return instance, failure.New(failure.Permanent, "its runtime has the Shoot %s, but its creation has the Shoot %s", found.ShootName, instance.ShootName)
 	}
 
 	planned := instance.Request.Cluster

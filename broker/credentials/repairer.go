@@ -227,9 +227,9 @@ func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string
 
 // The messages of events. textFinished is for a repair whose replica did not record the end; it leaves open who wrote the Secret.
 const (
-	textRepaired = "the Secret of the BTP service operator had other values than the instance and was repaired"
-	textFinished = "the Secret of the BTP service operator had other values than the instance, and now has the values of the instance"
-	textCurrent  = "the Secret of the BTP service operator has the values of the instance"
+	textRepaired = "the Secret of the BTP service operator differed from the credentials of the instance and was repaired"
+	textFinished = "the Secret of the BTP service operator differed from the credentials of the instance, and now matches them"
+	textCurrent  = "the Secret of the BTP service operator matches the credentials of the instance"
 	textFailed   = "checking the Secret of the BTP service operator failed: "
 )
 

@@ -53,7 +53,7 @@ type Cleaner struct {
 // Job returns the job that calls the hook for all dirty accounts that are due.
 func (c Cleaner) Job(limit int) jobs.Job {
 	return jobs.Job{
-		Name: "accounts", Description: "Ask the cleanup hook to empty dirty cloud accounts, and make those free that it confirms.",
+		Name: "accounts", Description: "Ask the cleanup hook to empty dirty cloud accounts, and free those that it confirms to be empty.",
 		Items: "accounts", Every: checkEvery, Limit: limit, Reason: reasonConfirmed, Due: c.due,
 	}
 }

@@ -39,7 +39,7 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 
 	err = c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, instance) })
 	if storage.IsDuplicate(err) {
-		return failure.Wrap(failure.Conflict, err, "another instance has the ID, the Shoot or the quota of instance %s by now", instance.ID)
+		return failure.Wrap(failure.Conflict, err, "another instance now has the ID, the Shoot or the quota of instance %s", instance.ID)
 	}
 
 	return err

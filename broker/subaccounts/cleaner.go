@@ -60,7 +60,7 @@ type cursor struct {
 // Job returns the job that deletes the instances of deleted subaccounts, each in a separate transaction.
 func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
 	return jobs.Job{
-		Name: Name, Description: "Delete the instances of subaccounts that were deleted at SAP Cloud Management.",
+		Name: Name, Description: "Delete the instances of subaccounts that were deleted in SAP Cloud Management.",
 		Items: "instances", Every: every, Limit: limit, Reason: "the subaccount was deleted", Due: c.due,
 	}
 }

@@ -130,7 +130,7 @@ func (f *FileVerifier) Add(file io.Reader) error {
 			if !repeated || line.Record.Number > f.verifier.last.Number {
 				f.verifier.Add(*line.Record)
 			} else if line.Record.Number == f.verifier.last.Number && line.Record.Hash != f.verifier.last.Hash {
-				f.verifier.problem(*line.Record, Changed, "the hash of the record differs from that in the file before")
+				f.verifier.problem(*line.Record, Changed, "the hash of the record differs from that in the previous file")
 			}
 		case line.Unchained != nil:
 			got.Unchained++
@@ -171,7 +171,7 @@ func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
 	case header.After == (Head{}):
 		repeated = true
 	case header.After != f.verifier.last:
-		return false, fmt.Errorf("the file continues record %d with the hash %s, but the file before ends with record %d and the hash %s",
+		return false, fmt.Errorf("the file continues record %d with the hash %s, but the previous file ends with record %d and the hash %s",
 			header.After.Number, header.After.Hash, f.verifier.last.Number, f.verifier.last.Hash)
 	}
 

@@ -53,7 +53,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 			}
 
 			if !session.provisioner {
-				fmt.Fprintf(session.Err, "The Provisioner has a database of its own. Run '%s account erase %s'.\n", provisionerCommands, args[0])
+				fmt.Fprintf(session.Err, "The Provisioner has a separate database. Run '%s account erase %s'.\n", provisionerCommands, args[0])
 			}
 
 			return nil

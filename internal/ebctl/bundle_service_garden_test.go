@@ -237,7 +237,7 @@ func TestBundleRunChangesNothing(t *testing.T) {
 		"no folder":      {[]string{"run", "nothing", filepath.Join(t.TempDir(), "none"), "--token", "t"}, "reading the folder"},
 		"no credentials": {[]string{"run", "nothing", t.TempDir()}, "the kubeconfig has no token"},
 		"a program": {
-			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", program}, "name no program and no file",
+			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", program}, "must not refer to programs or files",
 		},
 		"no kubeconfig": {[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", t.TempDir()}, "reading the kubeconfig"},
 	} {

@@ -70,12 +70,12 @@ func checkTargetKubeconfig(path string, text []byte) error {
 	// The error of the parser may quote credentials.
 	parsed, err := clientcmd.Load(text)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
-		return usage("the file %s is no kubeconfig with a current context", path)
+		return usage("the file %s is not a kubeconfig with a current context", path)
 	}
 
 	for _, user := range parsed.AuthInfos {
 		if kubeconfig.RefersOutside(user) {
-			return usage("the kubeconfig of the target must contain a token or a certificate itself, and name no program and no file")
+			return usage("the kubeconfig of the target must contain a token or a certificate itself, and must not refer to programs or files")
 		}
 	}
 

@@ -23,8 +23,8 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [NAME...]",
-		Short: "Ask the cleanup hook about dirty accounts now, by default about all of them",
-		Long: "Ask the cleanup hook about dirty accounts now, by default about all of them that nothing uses.\n\n" +
+		Short: "Call the cleanup hook for dirty accounts now, by default for all of them",
+		Long: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses.\n\n" +
 			"The hook empties the accounts. An account is free once the hook has confirmed that it is empty. The broker does the same in the " +
 			"background." + helpAudited,
 		Example: "  ebctl accounts cleanup --dry-run\n" +
@@ -49,7 +49,7 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 		},
 	}
 
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the last answers of the hook")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the last responses of the hook")
 	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
 
 	return command

@@ -15,7 +15,7 @@ import (
 
 // newCredentialsCommand returns the group of commands about the runtime kubeconfigs in other systems.
 func newCredentialsCommand(session *session) *cobra.Command {
-	return group("credentials", "Show and renew the kubeconfigs that Lifecycle Manager and the Reconciler have",
+	return group("credentials", "Show and renew the runtime kubeconfigs of Lifecycle Manager and the Reconciler",
 		newCredentialsListCommand(session),
 		newCredentialsRenewCommand(session),
 	)
@@ -82,9 +82,9 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 
 	command := session.onInstance(&cobra.Command{
 		Use:   "renew ID_OR_NAME",
-		Short: "Renew the kubeconfigs of an instance at once",
-		Long: "Renew the kubeconfigs of an instance at once.\n\n" +
-			"A replica of the broker begins within some seconds; 'ebctl credentials list' shows the result. The former kubeconfig stays valid until it " +
+		Short: "Renew the kubeconfigs of an instance immediately",
+		Long: "Renew the kubeconfigs of an instance immediately.\n\n" +
+			"A replica of the broker starts within seconds; 'ebctl credentials list' shows the result. The former kubeconfig stays valid until it " +
 			"expires." + helpAudited,
 		Example: "  ebctl credentials renew my-runtime --dry-run\n  ebctl credentials renew my-runtime --reason 'the Reconciler has lost its database'",
 	}, func(ctx context.Context, instance target, _ []string) error {

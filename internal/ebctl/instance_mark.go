@@ -107,7 +107,7 @@ func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "upgrade-time ID_OR_NAME TIME",
 		Short: "Choose when an upgrade with a deadline starts",
-		Long: "Choose when an upgrade of an instance starts for which an orchestration has a deadline.\n\nThe time must be in the future and before the " +
+		Long: "Choose when an upgrade of an instance starts, if its orchestration has a deadline.\n\nThe time must be in the future and before the " +
 			"deadline. The upgrade then needs no maintenance window. It starts later if its wave or the limits of the orchestration require it. Tenants " +
 			"choose it by the parameter upgradeTime of an update. The command needs the role operator. The audit log records your name.",
 		Example: "  ebctl instance upgrade-time my-cluster 2030-01-02T22:00:00Z",

@@ -102,7 +102,7 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.target.State, "state", "", "instances whose runtimes are in the state: "+strings.Join(fleet.RuntimeStates(), ", "))
 	flags.StringVar(&f.fromVersion, "from-version", "", "instances with the version, as the broker ordered it last; 1.34 includes 1.34.2")
 	flags.StringVar(&f.target.Labels, "label", "", "instances with all the labels, such as ring=canary,team")
-	flags.IntVar(&f.target.Percentage, "percentage", 0, "this part of the instances that the other flags select, at random")
+	flags.IntVar(&f.target.Percentage, "percentage", 0, "this percentage of the instances that the other flags select, at random")
 	flags.StringSliceVar(&f.runtimes, "runtime", nil, "instances with these runtime IDs; repeatable")
 	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
 	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs; repeatable")
@@ -115,7 +115,7 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.version, "version", "", "the version after the upgrade")
 	flags.StringArrayVar(&f.waves, "wave", nil, "a wave, which ends before the next one begins: a number, a percentage such as 5%, or labels such as "+
 		"ring=canary, and a soak time after a colon, as in 5%:2h; repeatable. The rest is the last wave")
-	flags.StringVar(&f.gate, "failure-gate", "", "stop after so many failed upgrades, or after a percentage of them, such as 10%")
+	flags.StringVar(&f.gate, "failure-gate", "", "stop after this number or percentage of failed upgrades, such as 3 or 10%")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "the upgrades only describe what they would do")
 	complete(command, "state", fleet.RuntimeStates()...)
 }

@@ -224,7 +224,7 @@ func parseKubeconfig(text []byte) (*rest.Config, error) {
 
 	for _, user := range parsed.AuthInfos {
 		if kubeconfig.RefersOutside(user) {
-			return nil, errors.New("it must contain a token or a certificate itself, and name no program and no file")
+			return nil, errors.New("it must contain a token or a certificate itself, and must not refer to programs or files")
 		}
 	}
 

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoRows reports that a result is not a table and cannot be printed in the format CSV.
-var ErrNoRows = errors.New("the result is no list: use an output format other than csv")
+var ErrNoRows = errors.New("the result is not a list: use an output format other than csv")
 
 // zeroTime is the JSON form of an unset time. In CSV, the cell is empty.
 const zeroTime = "0001-01-01T00:00:00Z"
