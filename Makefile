@@ -144,6 +144,16 @@ chart: $(HELM) ## Package the Helm chart for the release VERSION (such as 1.2.3)
 chart-push: $(HELM) ## Push the packaged chart to CHART_REPOSITORY (oci://ghcr.io/environment-broker/charts).
 	$(HELM) push $(CHART_DIR)/environment-broker-*.tgz $(CHART_REPOSITORY) $(HELM_FLAGS)
 
+IMAGES_DIR ?= bin/images
+
+.PHONY: images
+images: ## Write the images of the release VERSION (such as 1.2.3) as OCI layouts for amd64 and arm64 into bin/images/, without Docker.
+	@test -n "$(VERSION)" || { echo "set VERSION, such as VERSION=1.2.3" >&2; exit 1; }
+	@for architecture in amd64 arm64; do \
+		GOOS=linux GOARCH=$$architecture $(GO_BUILD) -o $(IMAGES_DIR)/linux_$$architecture/ $(addprefix ./cmd/,$(BINARIES)) || exit 1; done
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 0)} \
+		go run ./internal/packaging/images -programs $(IMAGES_DIR) -out $(IMAGES_DIR) -version $(VERSION)
+
 .PHONY: lint
 lint: $(LINT) $(VALE) ## Check code, prose and links.
 	$(LINT) run --allow-parallel-runners ./...

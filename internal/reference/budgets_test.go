@@ -2,8 +2,10 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,33 +171,51 @@ func TestBudgetAlerts(t *testing.T) {
 	}
 }
 
-// TestBudgetAlertsLinkToRunbooks checks that each alert on a budget links to a section of the page of the alerts that exists.
-func TestBudgetAlertsLinkToRunbooks(t *testing.T) {
-	t.Parallel()
+// runbooks is the beginning of the addresses of runbooks: the files of the repository.
+const runbooks = "https://github.com/environment-broker/environment-broker/blob/main/"
 
-	page, err := os.ReadFile(alertsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestRunbooks checks that the alerts on budgets link to runbooks, and that the page and the section of each link exist.
+func TestRunbooks(t *testing.T) {
+	t.Parallel()
 
 	_, alerts := rules(t)
 	linked := 0
 
 	for _, rule := range alerts {
 		runbook := rule.Annotations["runbook_url"]
-		if regexp.MustCompile(`Burn(Fast|Slow)$`).MatchString(rule.Alert) != (runbook != "") {
-			t.Errorf("%s has the runbook %q", rule.Alert, runbook)
-		}
-
 		if runbook == "" {
+			if regexp.MustCompile(`Burn(Fast|Slow)$`).MatchString(rule.Alert) {
+				t.Errorf("%s has no runbook", rule.Alert)
+			}
+
 			continue
 		}
 
 		linked++
 
-		if runbook != "https://github.com/environment-broker/environment-broker/blob/main/docs/operator/alerts.md#error-budgets" ||
-			!regexp.MustCompile(`(?m)^## Error budgets$`).Match(page) {
-			t.Errorf("%s: the page has no section for %s", rule.Alert, runbook)
+		page, section, _ := strings.Cut(strings.TrimPrefix(runbook, runbooks), "#")
+
+		content, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil || !strings.HasPrefix(runbook, runbooks) {
+			t.Errorf("%s: the runbook %s does not exist: %v", rule.Alert, runbook, err)
+
+			continue
+		}
+
+		var sections []string
+
+		for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllSubmatch(content, -1) {
+			words := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(string(heading[1])), "")
+			sections = append(sections, strings.ReplaceAll(words, " ", "-"))
+		}
+
+		if !slices.Contains(sections, section) {
+			t.Errorf("%s: %s has no section %q", rule.Alert, page, section)
+		}
+
+		// The row of the alert leads to the section, too.
+		if !regexp.MustCompile(`(?m)^\| [^|]*\b` + rule.Alert + `\b`).Match(content) {
+			t.Errorf("%s: %s does not describe the alert", rule.Alert, page)
 		}
 	}
 

@@ -1,0 +1,66 @@
+// Command images writes the container images of a release as OCI image layouts, without Docker: for amd64 and arm64, each with an SBOM. The
+// content and settings of the images are those of the Dockerfiles.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+// order describes what run writes.
+type order struct {
+	// programs is the folder with the folders linux_amd64 and linux_arm64 of programs. out is the folder of the layouts.
+	programs, out string
+	version       string
+	// created is the time of all files, so that the same programs result in the same digests.
+	created time.Time
+}
+
+// run writes a layout for each image. epoch is the time of the files in seconds since 1970, or empty.
+func run(arguments []string, epoch string) error {
+	var wanted order
+
+	flags := flag.NewFlagSet("images", flag.ContinueOnError)
+	flags.StringVar(&wanted.programs, "programs", "", "`folder` with the folders linux_amd64 and linux_arm64, which contain the programs")
+	flags.StringVar(&wanted.out, "out", "", "`folder` of the layouts")
+	flags.StringVar(&wanted.version, "version", "", "version and tag of the images, such as 1.2.3")
+
+	if err := flags.Parse(arguments); err != nil {
+		return fmt.Errorf("reading the arguments: %w", err)
+	}
+
+	if wanted.programs == "" || wanted.out == "" || wanted.version == "" || flags.NArg() > 0 {
+		return errors.New("-programs, -out and -version are required, and there are no other arguments")
+	}
+
+	wanted.created = time.Unix(0, 0).UTC()
+
+	if epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		}
+
+		wanted.created = time.Unix(seconds, 0).UTC()
+	}
+
+	for _, each := range images() {
+		if err := wanted.write(each, filepath.Join(wanted.out, each.name)); err != nil {
+			return fmt.Errorf("writing the image %s: %w", each.name, err)
+		}
+	}
+
+	return nil
+}
