@@ -177,7 +177,7 @@ func (o order) files(described image, architecture string) ([]byte, error) {
 			return nil, err
 		}
 
-		program, err := os.ReadFile(file) //nolint:gosec // a program that the caller names
+		program, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading a program: %w", err)
 		}

@@ -198,7 +198,7 @@ func unpack(t *testing.T, image v1.Image) (folder string, files []string) {
 			t.Fatal(err)
 		}
 
-		if err := os.WriteFile(filepath.Join(folder, header.Name), program, executable); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(folder, header.Name), program, executable); err != nil {
 			t.Fatal(err)
 		}
 	}
