@@ -23,10 +23,12 @@ import (
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/clients/webhook"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
@@ -178,7 +180,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, EventStreams: b.streams(), Webhooks: b.webhooks, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, EventStreams: b.streams(), Webhooks: b.webhooks, CheckWebhookURL: webhook.New(networks.Networks{}, 0).CheckURL, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

@@ -83,6 +83,8 @@ type Options struct {
 	// Webhooks stores the receivers of events. SendWebhook sends a message to one of them.
 	Webhooks    *webhooks.Store
 	SendWebhook func(ctx context.Context, message webhook.Message) error
+	// CheckWebhookURL rejects URLs to which SendWebhook never sends.
+	CheckWebhookURL func(url string) error
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store

@@ -78,7 +78,7 @@ func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	if err := webhook.CheckURL(order.URL); err != nil {
+	if err := a.CheckWebhookURL(order.URL); err != nil {
 		return httpserver.Response{}, operatorserver.Invalid("url: " + err.Error() + ".")
 	}
 

@@ -187,11 +187,13 @@ func TestInvalidWebhooks(t *testing.T) {
 	b := newBench(t)
 
 	for body, want := range map[string]string{
-		`{`:                                      "The body is invalid",
-		`{"url": "https://example.com", "a": 1}`: "The body is invalid",
-		`{"url": "ftp://example.com"}`:           "url: the URL must begin with https://.",
-		`{"url": "https://u:p@example.com"}`:     "url: the URL must not contain credentials",
-		`{"url": "https://example.com", "types": ["other"]}`:                             "is unknown",
+		`{`:                                                  "The body is invalid",
+		`{"url": "https://example.com", "a": 1}`:             "The body is invalid",
+		`{"url": "ftp://example.com"}`:                       "url: the URL must begin with https://.",
+		`{"url": "https://u:p@example.com"}`:                 "url: the URL must not contain credentials",
+		`{"url": "http://example.com"}`:                      "url: the URL must begin with https://, because APP_WEBHOOK_NETWORKS allows no network.",
+		`{"url": "https://10.0.0.1"}`:                        "url: the address is neither public nor in an allowed network.",
+		`{"url": "https://example.com", "types": ["other"]}`: "is unknown",
 		`{"url": "https://example.com", "account": "` + strings.Repeat("a", 5000) + `"}`: "account must be a text",
 		`{"url": "https://example.com", "account": "a\u0000"}`:                           "account must be a text",
 	} {

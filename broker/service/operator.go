@@ -64,7 +64,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 
 	return operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
-		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects, Events: stores.events, EventLog: stores.eventLog, EventStreams: parts.streams, PublicURL: config.PublicURL, Webhooks: stores.webhooks, SendWebhook: connected.sendWebhook,
+		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects, Events: stores.events, EventLog: stores.eventLog, EventStreams: parts.streams, PublicURL: config.PublicURL, Webhooks: stores.webhooks, SendWebhook: connected.webhooks.Send, CheckWebhookURL: connected.webhooks.CheckURL,
 		Recorder: parts.recorder, Authorizer: s.Access.Authorizer, Platforms: parts.platforms,
 		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},

@@ -45,8 +45,8 @@ type upstreams struct {
 	reconciler *reconciler.Client
 	// notifications records messages to customers, or is nil.
 	notifications upgrading.Notifications
-	// sendWebhook sends a message to a webhook.
-	sendWebhook func(context.Context, webhook.Message) error
+	// webhooks sends messages to webhooks.
+	webhooks *webhook.Client
 	// holders are the systems that store kubeconfigs of runtimes, by name.
 	holders map[string]credentials.Holder
 	systems []*upstream.System

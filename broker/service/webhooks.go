@@ -27,7 +27,7 @@ func (s *Service) connectWebhooks(connected *upstreams, config Config, stores st
 
 	client := webhook.New(allowed, delivery.Timeout)
 
-	connected.sendWebhook = client.Send
+	connected.webhooks = client
 	connected.parts = append(connected.parts, delivery.New(delivery.Options{
 		Store: stores.webhooks, Events: stores.eventLog, Send: client.Send, PublicURL: config.PublicURL, Metrics: metrics,
 		Jitter: func(pause time.Duration) time.Duration {

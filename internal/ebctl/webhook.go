@@ -17,6 +17,9 @@ const (
 	// defaultOverlap is the default time in hours for which a previous secret is used.
 	defaultOverlap = 24
 	argWebhook     = "WEBHOOK"
+
+	needsAdmin    = "\n\nThe command needs the role admin. The audit log records your name."
+	needsOperator = "\n\nThe command needs the role operator. The audit log records changes and tests with your name."
 )
 
 // newWebhookCommand returns the group of commands about the receivers of events.
@@ -44,7 +47,7 @@ func newWebhookCreateCommand(session *session) *cobra.Command {
 		Use:   "create URL",
 		Short: "Create a webhook, which gets all further events",
 		Long: "Create a webhook, which gets all further events.\n\n" +
-			"The output contains the secret with which messages are signed. It is not shown again." + helpAudited,
+			"The output contains the secret with which messages are signed. It is not shown again." + needsAdmin,
 		Example: "  ebctl webhook create https://example.com/events --type operation.failed,orchestration.paused",
 		Args:    arguments("URL"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -152,6 +155,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 	return &cobra.Command{
 		Use:   use + " " + argWebhook,
 		Short: short,
+		Long:  short + "." + needsOperator,
 		Args:  arguments(argWebhook),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.client()
@@ -248,7 +252,7 @@ func newWebhookRotateCommand(session *session) *cobra.Command {
 
 		return session.printSecret(rotated)
 	})
-	command.Long = command.Short + ".\n\nUntil the overlap has passed, messages have signatures with both secrets. Give the new secret to the receiver in this time." + helpAudited
+	command.Long = command.Short + ".\n\nUntil the overlap has passed, messages have signatures with both secrets. Give the new secret to the receiver in this time." + needsAdmin
 
 	command.Flags().IntVar(&overlap, "overlap-hours", defaultOverlap, "for how many hours the previous secret is used, too; 0 ends its use at once")
 
@@ -311,7 +315,7 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 
 // newWebhookDeleteCommand returns the command that deletes a webhook.
 func newWebhookDeleteCommand(session *session) *cobra.Command {
-	return addYes(session, onWebhook(session, "delete", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "delete", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if err := session.confirm(ctx, "Delete webhook %s with what it has not received?", id); err != nil {
 			return err
 		}
@@ -322,5 +326,8 @@ func newWebhookDeleteCommand(session *session) *cobra.Command {
 		}
 
 		return session.print(deleted, output.Fields{{Name: "Deleted", Value: deleted.ID}})
-	}))
+	})
+	command.Long = command.Short + "." + needsAdmin
+
+	return addYes(session, command)
 }

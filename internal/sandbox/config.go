@@ -143,7 +143,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
 	config.Tracing.Endpoint = c.TracingEndpoint
 	config.Catalog.Dir = c.CatalogDir
-	config.OwnClusterNetworks = loopback()
+	config.OwnClusterNetworks, config.Webhooks.Networks = loopback(), loopback()
 	config.Kyma.Version, config.Kyma.OnDemandVersion, config.Kyma.Installer = kymaVersion, true, c.KymaInstaller
 
 	return config
@@ -152,7 +152,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 // kymaVersion is the sample release that plans with Kyma install.
 const kymaVersion = "1.1.0"
 
-// loopback returns the networks of this machine, on which all clusters of the sandbox are.
+// loopback returns the networks of this machine, on which all clusters of the sandbox are, and receivers of events may be.
 func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }
 
 // keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the

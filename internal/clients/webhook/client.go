@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -66,6 +67,7 @@ func (e *Error) Error() string { return e.text }
 // Client sends messages. It is safe for concurrent use.
 type Client struct {
 	https, http *http.Client
+	allowed     networks.Networks
 	timeout     time.Duration
 }
 
@@ -87,11 +89,11 @@ func New(allowed networks.Networks, timeout time.Duration) *Client {
 		}
 	}
 
-	return &Client{https: build(allowed), http: build(allowed.Only()), timeout: timeout}
+	return &Client{https: build(allowed), http: build(allowed.Only()), allowed: allowed, timeout: timeout}
 }
 
-// CheckURL rejects a URL that messages cannot be sent to.
-func CheckURL(text string) error {
+// CheckURL rejects a URL that messages cannot be sent to. It does not resolve names.
+func (c *Client) CheckURL(text string) error {
 	parsed, err := url.Parse(text)
 
 	switch {
@@ -105,9 +107,20 @@ func CheckURL(text string) error {
 		return errors.New("the URL must not contain credentials: messages are signed")
 	case parsed.Fragment != "":
 		return errors.New("the URL must not contain a fragment")
-	default:
-		return nil
+	case parsed.Scheme == "http" && c.allowed.Empty():
+		return errors.New("the URL must begin with https://, because APP_WEBHOOK_NETWORKS allows no network")
 	}
+
+	permitted := c.allowed
+	if parsed.Scheme == "http" {
+		permitted = permitted.Only()
+	}
+
+	if address, err := netip.ParseAddr(parsed.Hostname()); err == nil && !permitted.Permits(address) {
+		return networks.ErrRefused
+	}
+
+	return nil
 }
 
 // Send sends the message. It returns nil if the receiver has confirmed the message. Otherwise the error is an *Error, unless a

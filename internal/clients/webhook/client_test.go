@@ -191,13 +191,22 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestCheckURL(t *testing.T) {
+	client, public := webhook.New(loopback(t), timeout), webhook.New(networks.Networks{}, timeout)
+
 	for address, valid := range map[string]bool{
-		"https://example.com/a?b=c": true, "http://10.0.0.1:8080": true, "https://user:pw@example.com": false, "https://example.com/#a": false,
+		"https://example.com/a?b=c": true, "http://127.0.0.1:8080": true, "https://127.0.0.1:8080": true, "http://localhost": true, "https://8.8.8.8": true,
+		"http://10.0.0.1:8080": false, "https://10.0.0.1": false, "https://[::1]": false, "http://8.8.8.8": false, "https://user:pw@example.com": false, "https://example.com/#a": false,
 		"ftp://example.com": false, "https://": false, "https:a": false, "/a": false, "": false, "https://:443": false, "https://a\x00": false,
 		"https://example.com/" + strings.Repeat("a", 3000): false,
 	} {
-		if err := webhook.CheckURL(address); (err == nil) != valid {
+		if err := client.CheckURL(address); (err == nil) != valid {
 			t.Errorf("%.30q: got %v", address, err)
+		}
+	}
+
+	for address, valid := range map[string]bool{"https://example.com": true, "http://example.com": false, "https://127.0.0.1": false, "https://[::ffff:10.0.0.1]": false} {
+		if err := public.CheckURL(address); (err == nil) != valid {
+			t.Errorf("public addresses only: %q: got %v", address, err)
 		}
 	}
 }

@@ -57,8 +57,11 @@ func reserved() []netip.Prefix {
 	}
 }
 
-// permits reports whether connections to the address are allowed. It treats an IPv4-mapped IPv6 address as the IPv4 address.
-func (n Networks) permits(address netip.Addr) bool {
+// Empty reports whether no networks are allowed in addition to public addresses.
+func (n Networks) Empty() bool { return len(n.allowed) == 0 }
+
+// Permits reports whether connections to the address are allowed. It treats an IPv4-mapped IPv6 address as the IPv4 address.
+func (n Networks) Permits(address netip.Addr) bool {
 	address = address.Unmap().WithZone("")
 	contains := func(network netip.Prefix) bool { return network.Contains(address) }
 
@@ -75,7 +78,7 @@ func (n Networks) permits(address netip.Addr) bool {
 // protects against a name that resolves to a different address later.
 func (n Networks) control(_, hostAndPort string, _ syscall.RawConn) error {
 	resolved, err := netip.ParseAddrPort(hostAndPort)
-	if err != nil || !n.permits(resolved.Addr()) {
+	if err != nil || !n.Permits(resolved.Addr()) {
 		return ErrRefused
 	}
 
