@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 const (
@@ -130,11 +131,17 @@ func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reas
 		a.started(ctx, result)
 	}
 
+	if failure.Is(err, failure.Conflict) {
+		a.Recorder.Refused(ctx, auditlog.Entry{
+			Action: environment.KindDeprovision, InstanceID: instanceID, Status: http.StatusUnprocessableEntity, Code: codeProtected, Reason: reason,
+		})
+	}
+
 	return result.accepted, err
 }
 
 // acceptDeprovision accepts the deletion of an instance, and cancels its other operations. If the subaccount was deleted, the
-// timeline explains the deletion with why, and the deletion also removes the service instances in the cluster. For other
+// timeline and the audit log explain the deletion with why, and the deletion also removes the service instances in the cluster. For other
 // deletions, why is empty.
 func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance environment.Instance, why string) (outcome, error) {
 	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
@@ -145,7 +152,11 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance env
 		return outcome{}, err
 	}
 
-	operation, err := a.newOperation(ctx, environment.KindDeprovision, &instance, nil, nil)
+	operation, err := environment.NewOperation(environment.KindDeprovision, instance, nil, a.Clock.Now())
+	if err == nil {
+		operation, err = ordered(ctx, operation, auditlog.Entry{Reason: why, Before: instance.Shown()})
+	}
+
 	if err != nil {
 		return outcome{}, err
 	}

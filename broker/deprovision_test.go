@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // TestAccountCleanup checks that the timeline names the job that deletes the instances of deleted subaccounts.
@@ -243,8 +245,21 @@ func TestDeleteWithSubaccount(t *testing.T) {
 			b.Errorf("a protected instance: accepted %t, %v", accepted, err)
 		}
 
+		wantEntry := func(status int, code string) {
+			b.Helper()
+
+			entries, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 9, Action: environment.KindDeprovision, InstanceID: instanceID})
+			if err != nil || !slices.ContainsFunc(entries, func(each auditlog.Entry) bool {
+				return each.Status == status && each.Code == code && each.Reason == why
+			}) {
+				b.Errorf("want an entry with status %d, code %q and the reason; got %+v, %v", status, code, entries, err)
+			}
+		}
+		wantEntry(422, "DeletionProtected")
+
 		b.edit(instanceID, func(instance *environment.Instance) { instance.DeletionProtection = false })
 		accept("an instance", instanceID, true)
+		wantEntry(202, "")
 		accept("a running deletion", instanceID, false)
 
 		records := b.carried(instanceID)

@@ -117,8 +117,7 @@ func reusable(operation process.Record) bool {
 }
 
 // newOperation returns a new operation on an instance, with the requester, the trace and the audit entry. The entry
-// contains the fields that differ between before and after. For a creation, before is nil; for a deletion, after is
-// nil. The update may be nil.
+// contains the fields that differ between before and after. For a creation, before is nil. The update may be nil.
 func (a *api) newOperation(ctx context.Context, kind string, before, after *environment.Instance, update *environment.Update,
 ) (process.New, error) {
 	operation, err := environment.NewOperation(kind, *cmp.Or(before, after), update, a.Clock.Now())
@@ -126,7 +125,7 @@ func (a *api) newOperation(ctx context.Context, kind string, before, after *envi
 		return operation, err
 	}
 
-	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
+	var entry auditlog.Entry
 
 	if before != nil {
 		entry.Before = before.Shown()
@@ -140,6 +139,12 @@ func (a *api) newOperation(ctx context.Context, kind string, before, after *envi
 		entry.Before, entry.After = auditlog.Difference(entry.Before, entry.After)
 	}
 
+	return ordered(ctx, operation, entry)
+}
+
+// ordered adds the requester, the trace and the audit entry to an operation.
+func ordered(ctx context.Context, operation process.New, entry auditlog.Entry) (_ process.New, err error) {
+	entry.By = audit.ActorOf(ctx)
 	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Traceparent(ctx)
 	operation.Audit, err = entry.Encode()
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -158,13 +160,18 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 		err = checkExclusive(ctx, a.DB, a.Instances, instance)
 	}
 
-	var changes []takeover.Change
+	var changes []objectdiff.Change
 
 	if err == nil {
 		var note string
 		if changes, note, err = a.preview(ctx, instance); note != "" && len(notes) == 0 {
 			notes = append(notes, note)
 		}
+	}
+
+	if err == nil && !instance.ExpiresAt.IsZero() && instance.ExpiredAt.IsZero() && instance.ExpiresAt.Before(a.Clock.Now()) {
+		notes = append(notes, fmt.Sprintf("its lifetime in the plan %s ended at %s: soon after the broker has started, the job expiry expires it, and removes its cluster",
+			instance.PlanName, instance.ExpiresAt.UTC().Format(time.RFC3339)))
 	}
 
 	if err == nil && !dryRun {

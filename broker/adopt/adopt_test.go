@@ -284,6 +284,32 @@ func TestAdoptedSuspendedInstance(t *testing.T) {
 	}
 }
 
+// TestEndedLifetimes checks that the report names instances that will expire at once.
+func TestEndedLifetimes(t *testing.T) {
+	t.Parallel()
+
+	due, expired, young, paid := kymarows.ExampleInstance(kymarows.Example(1)), kymarows.ExampleInstance(kymarows.Example(5)),
+		kymarows.ExampleInstance(kymarows.Example(9)), kymarows.ExampleInstance(kymarows.Example(2))
+	for _, each := range []*kymarows.Instance{&due, &expired, &young} {
+		each.PlanID, each.Suspended = kymarows.PlanTrial, true
+		delete(each.Parameters, "region")
+	}
+
+	young.Cluster.CreatedAt = time.Now().Add(-time.Hour)
+	f := newFixture(t, due, expired, young, paid)
+	f.former.Exec(`UPDATE instances SET expired_at = now() WHERE instance_id = ?`, expired.ID)
+
+	for _, dryRun := range []bool{true, false} {
+		report, err := f.run(takeover.Options{DryRun: dryRun})
+		f.must(err)
+
+		if report.Adopted != 4 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "instance "+due.ID) ||
+			!strings.Contains(report.Notes[0], "its lifetime in the plan trial ended at 2023-03-15T09:00:00Z") {
+			t.Errorf("got %+v", report)
+		}
+	}
+}
+
 // TestMovedInstances checks that a runtime keeps its tenant after its instance was moved to another account.
 func TestMovedInstances(t *testing.T) {
 	t.Parallel()

@@ -8,13 +8,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
 // FirstChange returns the fields of a runtime's order that the first update of its instance changes even without parameters.
 // order is the order in the Provisioner, in the form of provisionerclient.UpgradeOf. The note says why the update would be
 // rejected, or is empty.
-func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (changes []takeover.Change, note string, _ error) {
+func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (changes []objectdiff.Change, note string, _ error) {
 	updated, err := plan.Update(instance, json.RawMessage(`{}`))
 	if failure.Is(err, failure.Invalid) {
 		return nil, "an update must correct its parameters: " + failure.Of(err).ForOperators(), nil
@@ -26,13 +26,13 @@ func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (
 
 	target := instance
 	target.Request.Cluster = updated.Cluster
-	changes, err = takeover.Changes(order, provisionerclient.UpgradeOf(instance, target), func(string) bool { return false })
+	changes, err = objectdiff.Changes(order, provisionerclient.UpgradeOf(instance, target), func(string) bool { return false })
 
 	return changes, "", err
 }
 
 // preview returns the first change of an instance with a runtime, or nil.
-func (a *Adopter) preview(ctx context.Context, instance environment.Instance) ([]takeover.Change, string, error) {
+func (a *Adopter) preview(ctx context.Context, instance environment.Instance) ([]objectdiff.Change, string, error) {
 	if instance.RuntimeID == "" || instance.Request.Cluster.Own != nil {
 		return nil, "", nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -68,7 +68,7 @@ type ShootResult struct {
 	Earlier bool
 	// ShootChanges are the fields of the Shoot that the adoption and the first update change. OrderChanges are the fields of the order that it changes in
 	// addition, because of the plan.
-	ShootChanges, OrderChanges []takeover.Change
+	ShootChanges, OrderChanges []objectdiff.Change
 	// NotInOrder are the fields of the Shoot that updates keep, and that the cluster of a resumed instance would not have.
 	NotInOrder []string
 }
@@ -168,7 +168,7 @@ func (s Shoots) nameTaken(ctx context.Context, shootName string) error {
 
 // complete adds the plan and the cluster to the instance, and returns the fields of the order that its first update changes.
 func (s Shoots) complete(ctx context.Context, instance environment.Instance, wanted string, found provisionerclient.AdoptedShoot,
-) (environment.Instance, []takeover.Change, error) {
+) (environment.Instance, []objectdiff.Change, error) {
 	plan, err := s.planOf(wanted, found)
 	if err != nil {
 		return instance, nil, err

@@ -60,7 +60,7 @@ type Result struct {
 	Failed    int `json:"failed"`
 	// Held reports that more items than the limit were due, so that the run changed nothing.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first errors of the run, for operators.
+	// Errors are the first errors of the run, for operators. An error of items begins with the ID of the first one.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`

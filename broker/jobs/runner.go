@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -138,7 +139,7 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 
 	due, err := job.Due(ctx)
 	if err != nil {
-		result.failed(err)
+		result.Errors = append(result.Errors, failure.Of(err).Text)
 		log.WithError(err).Warn("job: reading the due items failed")
 	}
 
@@ -169,6 +170,8 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 
 // do processes the items, and calls Complete if all of them succeed.
 func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result *Result, log logrus.FieldLogger) {
+	var failures failures
+
 	for _, item := range due.Items {
 		if ctx.Err() != nil {
 			break
@@ -179,7 +182,7 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 		switch {
 		case err != nil:
 			result.Failed++
-			result.failed(err)
+			failures.add(item, err)
 			log.WithError(err).WithField("item", item.ID).Warn("job: an item failed")
 		case changed:
 			result.Changed++
@@ -188,9 +191,11 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 		}
 	}
 
+	result.Errors = append(result.Errors, failures.texts()...)
+
 	if due.Complete != nil && result.Left() == 0 && len(result.Errors) == 0 {
 		if err := due.Complete(ctx); err != nil {
-			result.failed(err)
+			result.Errors = append(result.Errors, failure.Of(err).Text)
 			log.WithError(err).Warn("job: completing the run failed")
 		}
 	}
@@ -200,11 +205,42 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 	}
 }
 
-// failed adds an error to the result, unless it already has shownErrors.
-func (r *Result) failed(err error) {
-	if text := failure.Of(err).Text; len(r.Errors) < shownErrors && !slices.Contains(r.Errors, text) {
-		r.Errors = append(r.Errors, text)
+// failures are the different errors of a run, in their order.
+type failures []itemFailure
+
+// itemFailure is an error of one or more items.
+type itemFailure struct {
+	text string
+	// first is the ID of the first item with the error, and items is the number of all.
+	first string
+	items int
+}
+
+// add adds the error of an item.
+func (f *failures) add(item Item, err error) {
+	text := failure.Of(err).Text
+
+	if i := slices.IndexFunc(*f, func(each itemFailure) bool { return each.text == text }); i >= 0 {
+		(*f)[i].items++
+	} else if len(*f) < shownErrors {
+		*f = append(*f, itemFailure{text: text, first: item.ID, items: 1})
 	}
+}
+
+// texts returns the errors, each with the first item that has it, and the number of the others.
+func (f *failures) texts() []string {
+	var texts []string
+
+	for _, each := range *f {
+		others := ""
+		if each.items > 1 {
+			others = fmt.Sprintf(" and %d more", each.items-1)
+		}
+
+		texts = append(texts, fmt.Sprintf("%s%s: %s", each.first, others, each.text))
+	}
+
+	return texts
 }
 
 // reportID is the ID of the job's results in package reports.

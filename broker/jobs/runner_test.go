@@ -108,7 +108,7 @@ func TestResults(t *testing.T) {
 		"AtLimit":  {reason: "the limit is allowed", work: work{due: []string{"a", "b"}}, limit: 2, done: 2, completed: 1, want: jobs.Result{Due: 2, Changed: 2}},
 		"Held":     {reason: "nothing changes above the limit", work: work{due: []string{"a", "b", "c"}}, limit: 2, want: jobs.Result{Due: 3, Held: true}},
 		"Race":     {reason: "another replica was faster", work: work{due: []string{"a", "b"}, lost: []string{"a"}}, done: 2, completed: 1, want: jobs.Result{Due: 2, Changed: 1, Unchanged: 1}},
-		"Failed":   {reason: "the other items are done", work: work{due: []string{"a", "b"}, failing: map[string]error{"a": gone}}, done: 2, want: jobs.Result{Due: 2, Changed: 1, Failed: 1, Errors: []string{"the system is away"}}},
+		"Failed":   {reason: "the other items are done", work: work{due: []string{"a", "b"}, failing: map[string]error{"a": gone}}, done: 2, want: jobs.Result{Due: 2, Changed: 1, Failed: 1, Errors: []string{"a: the system is away"}}},
 		"DueFails": {reason: "what is known is done, but the run is not complete", work: work{due: []string{"a"}, broken: gone}, done: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is away"}}},
 		"EndFails": {reason: "the error of the end is shown", work: work{due: []string{"a"}, end: gone}, done: 1, completed: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is away"}}},
 	}
@@ -230,7 +230,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestErrorsAreBounded checks that a result has each error once, and not all of them.
+// TestErrorsAreBounded checks that a result has each error once with the items, and not all of them.
 func TestErrorsAreBounded(t *testing.T) {
 	work, runner, _ := newRunner(t, storagetest.SQLite(t), 0)
 	work.failing = map[string]error{}
@@ -245,7 +245,8 @@ func TestErrorsAreBounded(t *testing.T) {
 		t.Errorf("got %+v, %v", result, err)
 	}
 
-	if want := []string{"error 0", "error 1", "error 2", "error 3", "error 4"}; !slices.Equal(want, result.Errors) {
+	want := []string{"i000 and 1 more: error 0", "i002 and 1 more: error 1", "i004 and 1 more: error 2", "i006 and 1 more: error 3", "i008 and 1 more: error 4"}
+	if !slices.Equal(want, result.Errors) {
 		t.Errorf("the errors are %q", result.Errors)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
 const textAdoption = `The body is invalid. Send {"account": "…", "dryRun": true} as JSON, and optionally the fields of the OpenAPI description.`
@@ -74,7 +74,8 @@ func (a *API) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(operatorapi.AdoptedShoot{
 		InstanceID: result.Instance.ID, RuntimeID: result.Instance.RuntimeID, ShootName: result.Instance.ShootName, Plan: result.Instance.PlanName,
 		Provider: result.Instance.Provider, Region: result.Instance.Region, DryRun: order.DryRun, Generation: result.Generation, Earlier: result.Earlier,
-		ShootChanges: fieldChanges(result.ShootChanges), OrderChanges: fieldChanges(result.OrderChanges), NotInOrder: append([]string{}, result.NotInOrder...),
+		ShootChanges: append([]objectdiff.Change{}, result.ShootChanges...), OrderChanges: append([]objectdiff.Change{}, result.OrderChanges...),
+		NotInOrder: append([]string{}, result.NotInOrder...),
 	}), nil
 }
 
@@ -111,14 +112,4 @@ func (a *API) checkAdoption(order adopt.ShootOrder) error {
 	default:
 		return a.checkPlatform(environment.Instance{PlatformRegion: order.PlatformRegion, GlobalAccountID: order.Account}, order.Platform)
 	}
-}
-
-// fieldChanges converts changes to the type of the API.
-func fieldChanges(changes []takeover.Change) []operatorapi.FieldChange {
-	shown := []operatorapi.FieldChange{}
-	for _, each := range changes {
-		shown = append(shown, operatorapi.FieldChange{Path: each.Path, Present: each.Present, Wanted: each.Wanted})
-	}
-
-	return shown
 }

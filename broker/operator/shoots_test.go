@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
 // fakeShoots implements ShootAdopter. It always returns the same result.
@@ -35,7 +35,7 @@ func TestAdoptShoot(t *testing.T) {
 	fake := &fakeShoots{result: adopt.ShootResult{
 		Instance:     environment.Instance{ID: "i", RuntimeID: "r", ShootName: "theirs", PlanName: "aws", Provider: "aws", Region: "eu-central-1"},
 		Generation:   7,
-		ShootChanges: []takeover.Change{{Path: "spec.a", Present: "1", Wanted: "2"}},
+		ShootChanges: []objectdiff.Change{{Path: "spec.a", Present: "1", Wanted: "2"}},
 		NotInOrder:   []string{"spec.b"},
 	}}
 	b := newBench(t, func(options *operator.Options) { options.Shoots = fake })

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -144,18 +145,10 @@ func (a adoptedText) WriteText(w io.Writer) error {
 }
 
 // changeLines returns a line for each change.
-func changeLines(changes []operatorapi.FieldChange) []string {
+func changeLines(changes []objectdiff.Change) []string {
 	var lines []string
-
 	for _, each := range changes {
-		switch {
-		case each.Present == "":
-			lines = append(lines, fmt.Sprintf("%s: set to %s", each.Path, each.Wanted))
-		case each.Wanted == "":
-			lines = append(lines, fmt.Sprintf("%s: %s is removed", each.Path, each.Present))
-		default:
-			lines = append(lines, fmt.Sprintf("%s: %s becomes %s", each.Path, each.Present, each.Wanted))
-		}
+		lines = append(lines, each.String())
 	}
 
 	return lines

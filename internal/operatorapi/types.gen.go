@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/auditchain"
 	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
 // Defines values for CloudAccountCleanupState.
@@ -653,11 +654,7 @@ type Expiration struct {
 }
 
 // FieldChange A field that an update changes. The values are JSON, and absent if the field is missing.
-type FieldChange struct {
-	Path    string `json:"path"`
-	Present string `json:"present,omitempty,omitzero"`
-	Wanted  string `json:"wanted,omitempty,omitzero"`
-}
+type FieldChange = objectdiff.Change
 
 // InstanceLabels The labels of an instance.
 type InstanceLabels struct {
@@ -745,7 +742,7 @@ type JobRun struct {
 	// Due Items that were due.
 	Due int `json:"due"`
 
-	// Errors The first errors.
+	// Errors The first errors. One of items begins with the ID of the first of them.
 	Errors     []string  `json:"errors,omitempty,omitzero"`
 	Failed     int       `json:"failed"`
 	FinishedAt time.Time `json:"finishedAt,omitempty,omitzero"`

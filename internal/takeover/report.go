@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
 // Report is the result of a run of adopt.
@@ -26,8 +28,17 @@ type Report struct {
 	Previews []Preview `json:"previews,omitempty"`
 	// FirstChange lists what the first change of each adopted Shoot will also change.
 	FirstChange []string `json:"firstChange,omitempty"`
+	// Irreversible lists the changes of this run that nothing can undo.
+	Irreversible []string `json:"irreversible,omitempty"`
 	// LeftBehind lists what no program cleans up after the takeover.
 	LeftBehind []string `json:"leftBehind"`
+}
+
+// Preview describes the first change after the adoption of a row.
+type Preview struct {
+	ID      string              `json:"id"`
+	Name    string              `json:"name"`
+	Changes []objectdiff.Change `json:"changes"`
 }
 
 // Skipped is a row that was not adopted.
@@ -106,6 +117,7 @@ func (r *Report) Write(output io.Writer, asJSON bool) error {
 	}{
 		{"skipped", len(skipped), skipped},
 		{changed, len(r.ShootsChanged), r.ShootsChanged},
+		{"cannot be undone", len(r.Irreversible), r.Irreversible},
 		{"notes", len(r.Notes), r.Notes},
 		{"the first change of each Shoot also changes", len(r.FirstChange), r.FirstChange},
 		{"the first change, field by field", previewed, previews},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -173,7 +174,7 @@ type candidate struct {
 	order   spec.Runtime
 	runtime runtimes.Runtime
 	// changes are those of the first change of the Shoot.
-	changes []takeover.Change
+	changes []objectdiff.Change
 }
 
 // binding returns the name of the credentials binding in the order.
@@ -237,7 +238,7 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 }
 
 // firstChange returns what the first change of the cluster changes in its Shoot, besides the patch of the adoption.
-func (a *Adopter) firstChange(found candidate) ([]takeover.Change, error) {
+func (a *Adopter) firstChange(found candidate) ([]objectdiff.Change, error) {
 	objects, err := a.Build(found.runtime, found.creation.ID)
 	if err != nil {
 		return nil, err
@@ -348,6 +349,12 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 	for _, wanted := range options.Only {
 		if !known[wanted] && !slices.ContainsFunc(owned, func(each gardener.Owned) bool { return each.Name == wanted && known[each.RuntimeID] }) {
 			report.Skip(wanted, "", "Kyma Provisioner has no such cluster")
+		}
+	}
+
+	if len(report.ShootsChanged) > 0 {
+		report.Irreversible = []string{
+			"the patch of these Shoots: Gardener does not accept a Shoot without its credentialsBindingName afterwards, and Kyma Provisioner cannot change such a Shoot",
 		}
 	}
 

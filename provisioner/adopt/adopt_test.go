@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/takeover"
@@ -168,7 +169,7 @@ func TestAdoptedRuntime(t *testing.T) {
 	}
 
 	if len(report.Previews) != 1 || report.Previews[0].Name != each.Name ||
-		!slices.Contains(takeover.Paths(report.Previews[0].Changes), "spec.extensions[shoot-oidc-service].disabled") {
+		!slices.Contains(objectdiff.Paths(report.Previews[0].Changes), "spec.extensions[shoot-oidc-service].disabled") {
 		t.Errorf("the report must have the first change: got %+v", report.Previews)
 	}
 

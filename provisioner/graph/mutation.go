@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
@@ -58,7 +58,7 @@ func (m mutation) AdoptShoot(ctx context.Context, config orders.Adoption) (*mode
 
 		shown := &model.AdoptedShoot{
 			RuntimeID: adopted.RuntimeID, Generation: adopted.Generation, Earlier: adopted.Earlier, ClusterConfig: adopted.Cluster,
-			Changes: []*takeover.Change{}, NotInOrder: append([]string{}, adopted.NotInOrder...),
+			Changes: []*objectdiff.Change{}, NotInOrder: append([]string{}, adopted.NotInOrder...),
 		}
 		for i := range adopted.Changes {
 			shown.Changes = append(shown.Changes, &adopted.Changes[i])

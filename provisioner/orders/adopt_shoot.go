@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
@@ -59,7 +60,7 @@ type Adopted struct {
 	Earlier bool
 	Cluster *spec.Cluster
 	// Changes are the fields of the Shoot that the adoption and the first change change.
-	Changes []takeover.Change
+	Changes []objectdiff.Change
 	// NotInOrder are the paths of the fields that changes keep, and that another Shoot for the same order would not have.
 	NotInOrder []string
 }
@@ -191,7 +192,7 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 	}
 
 	if former := ptr.Deref(present.Spec.SecretBindingName, ""); former != "" { //nolint:staticcheck // Old Shoots have the deprecated field.
-		found.Changes = append(found.Changes, takeover.Change{Path: "spec.secretBindingName", Present: strconv.Quote(former)})
+		found.Changes = append(found.Changes, objectdiff.Change{Path: "spec.secretBindingName", Present: strconv.Quote(former)})
 	}
 
 	if lost := shoot.Inexpressible(found.Changes); len(lost) > 0 {
@@ -203,9 +204,14 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 		return runtime, failure.New(failure.Permanent, "an order cannot express the Shoot %q: its first change would change %s", present.Name, strings.Join(texts, "; "))
 	}
 
-	found.NotInOrder, err = objects.NotInOrder(present)
+	if found.NotInOrder, err = objects.NotInOrder(present); err != nil {
+		return runtime, err
+	}
 
-	return runtime, err
+	changed := objectdiff.Paths(found.Changes)
+	found.NotInOrder = slices.DeleteFunc(found.NotInOrder, func(path string) bool { return slices.Contains(changed, path) })
+
+	return runtime, nil
 }
 
 // claim marks the Shoot, and then stores the runtime with its creation.

@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
@@ -89,6 +91,12 @@ func TestAdoptShoot(t *testing.T) {
 		for _, change := range described.Changes {
 			if strings.HasPrefix(change.Path, "spec.") && change.Path != "spec.provider.workersSettings.sshAccess.enabled" {
 				f.Errorf("the first change must not touch %s", change)
+			}
+		}
+
+		for _, path := range described.NotInOrder {
+			if slices.Contains(objectdiff.Paths(described.Changes), path) {
+				f.Errorf("the first change does not keep %s", path)
 			}
 		}
 

@@ -7,12 +7,12 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
 // FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID and the
 // trace of the operation, which every change sets. It does not modify the receiver, and callers need not call Keep first.
-func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Change, error) {
+func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]objectdiff.Change, error) {
 	wanted := *o
 	wanted.Shoot = o.Shoot.DeepCopy()
 	wanted.Keep(present)
@@ -35,13 +35,13 @@ func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]takeover.Chan
 	before.SetAPIVersion(after.GetAPIVersion())
 	before.SetKind(after.GetKind())
 
-	changes, err := takeover.Changes(before.Object, after.Object, isProviderConfig)
+	changes, err := objectdiff.Changes(before.Object, after.Object, isProviderConfig)
 	if err != nil {
 		return nil, fmt.Errorf("comparing Shoots: %w", err)
 	}
 
 	if o.Authentication != nil && o.Authentication.Name != ReferredAuthentication(present) {
-		changes = append(changes, takeover.Change{
+		changes = append(changes, objectdiff.Change{
 			Path: "ConfigMap " + o.Authentication.Name, Wanted: "the identity provider of the order",
 		})
 	}

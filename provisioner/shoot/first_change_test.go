@@ -76,3 +76,30 @@ func TestFirstChange(t *testing.T) {
 		})
 	}
 }
+
+// TestNotInOrder compares an order with a Shoot that Gardener has given its defaults, and that somebody has changed.
+func TestNotInOrder(t *testing.T) {
+	t.Parallel()
+
+	objects, err := shoot.Build(runtimeOf(awsOrder()), shoot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	present := objects.Shoot.DeepCopy()
+	gardencorev1beta1.SetObjectDefaults_Shoot(present)
+
+	present.Spec.Kubernetes.Kubelet.MaxPods = new(int32(99))
+	present.Spec.Kubernetes.VerticalPodAutoscaler = &gardencorev1beta1.VerticalPodAutoscaler{Enabled: true}
+	present.Spec.Provider.Workers[0].Labels = map[string]string{"team": "blue"}
+
+	got, err := objects.NotInOrder(present)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []string{"spec.kubernetes.kubelet.maxPods", "spec.kubernetes.verticalPodAutoscaler", "spec.maintenance.timeWindow", "spec.provider.workers[cpu-worker-0].labels"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -300,21 +300,29 @@ func requiresTokens(worker gardencorev1beta1.Worker) bool {
 
 // Inexpressible returns the changes of FirstChange that the order for an adopted Shoot must not make. A first change only adds the
 // owner, and what the configuration of the Provisioner demands of all Shoots.
-func Inexpressible(changes []takeover.Change) []takeover.Change {
+func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {
 	announced := []string{
 		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess", "spec.extensions", "spec.resources", "spec.maintenance.timeWindow",
 		"spec.kubernetes.kubeAPIServer.auditConfig", "spec.kubernetes.kubeAPIServer.structuredAuthentication", "spec.tolerations",
 	}
 
-	return slices.DeleteFunc(slices.Clone(changes), func(change takeover.Change) bool {
+	return slices.DeleteFunc(slices.Clone(changes), func(change objectdiff.Change) bool {
 		return slices.ContainsFunc(announced, func(prefix string) bool { return strings.HasPrefix(change.Path, prefix) })
 	})
 }
 
 // NotInOrder returns the paths of the fields in the spec of a Shoot that a new Shoot for the same order would not have, or would have
-// with another value. They include fields that Gardener sets.
+// with another value. An object that it would not have is one path. The new Shoot has the defaults of Gardener's API, but not the fields
+// that Gardener sets later.
 func (o *Objects) NotInOrder(present *gardencorev1beta1.Shoot) ([]string, error) {
-	built, err := Manifest(o.Shoot)
+	created := o.Shoot.DeepCopy()
+	gardencorev1beta1.SetObjectDefaults_Shoot(created)
+
+	if maintenance := o.Shoot.Spec.Maintenance; maintenance == nil || maintenance.TimeWindow == nil {
+		created.Spec.Maintenance.TimeWindow = nil // the default is random
+	}
+
+	built, err := Manifest(created)
 	if err != nil {
 		return nil, err
 	}
@@ -324,12 +332,11 @@ func (o *Objects) NotInOrder(present *gardencorev1beta1.Shoot) ([]string, error)
 		return nil, err
 	}
 
-	changes, err := takeover.Changes(built.Object["spec"], had.Object["spec"], func(string) bool { return false })
+	paths, err := objectdiff.Missing(built.Object["spec"], had.Object["spec"])
 	if err != nil {
 		return nil, fmt.Errorf("comparing Shoots: %w", err)
 	}
 
-	paths := takeover.Paths(changes)
 	for i := range paths {
 		paths[i] = "spec." + paths[i]
 	}

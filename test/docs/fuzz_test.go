@@ -23,7 +23,7 @@ func decoders() map[string]string {
 	return map[string]string{
 		"broker/adopt/parameters.go":                          "broker/adopt.FuzzParameters",
 		"provisioner/adopt/mapping.go":                        "provisioner/adopt.FuzzProviderConfig",
-		"internal/takeover/changes.go":                        "reads what it has encoded",
+		"internal/objectdiff/changes.go":                      "reads what it has encoded",
 		"internal/packaging/readme.go":                        "reads a file of the repository, at its generation only",
 		"broker/reconcile/provisioner.go":                     "decodes into generated types of the configured Provisioner",
 		"internal/archive/extract.go":                         "internal/archive.FuzzExtract",

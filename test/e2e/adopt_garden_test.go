@@ -27,6 +27,7 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
 	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -53,7 +54,9 @@ func newAdoption(t *testing.T, clusters int) adoption {
 
 	kubeconfig := localGarden(t, "--runtimes=shared", "--cluster-creation=100ms")
 
-	api, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
+	kubeconfig = filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig")
+
+	api, err := gardener.Connect(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +64,7 @@ func newAdoption(t *testing.T, clusters int) adoption {
 	a := adoption{
 		T: t, garden: api, former: kymarows.Provisioner(t), keb: kymarows.KEB(t), settings: harness.ProvisionerSettings(harness.Postgres(t, "provisioner")),
 	}
+	a.settings.Gardener.KubeconfigPath = kubeconfig
 	a.settings.Former = takeover.Config{DatabaseURL: a.former.URL, SecretKey: kymarows.Key}
 	a.bindSecrets("aws", "azure", "gcp", "openstack")
 
@@ -220,7 +224,7 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 		t.Errorf("with --only: got %+v", report)
 	}
 
-	previews := map[string][]takeover.Change{}
+	previews := map[string][]objectdiff.Change{}
 	for _, each := range dry.Previews {
 		previews[each.ID] = each.Changes
 	}
@@ -334,7 +338,7 @@ func TestWayBackOnLocalGarden(t *testing.T) {
 }
 
 // wantPredicted compares the fields that the first change of a Shoot has changed with those of the preview, and the ordered ones.
-func wantPredicted(t *testing.T, preview []takeover.Change, before, after *gardencorev1beta1.Shoot, ordered ...string) {
+func wantPredicted(t *testing.T, preview []objectdiff.Change, before, after *gardencorev1beta1.Shoot, ordered ...string) {
 	t.Helper()
 
 	had, has := before.DeepCopy(), after.DeepCopy()
@@ -345,18 +349,18 @@ func wantPredicted(t *testing.T, preview []takeover.Change, before, after *garde
 		each.Status = gardencorev1beta1.ShootStatus{}
 	}
 
-	changes, err := takeover.Changes(had, has, func(string) bool { return true })
+	changes, err := objectdiff.Changes(had, has, func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	changes = slices.DeleteFunc(changes, func(each takeover.Change) bool {
+	changes = slices.DeleteFunc(changes, func(each objectdiff.Change) bool {
 		return strings.HasPrefix(each.Path, "metadata.labels[extensions.extensions.gardener.cloud/") // Gardener's
 	})
-	predicted := slices.DeleteFunc(takeover.Paths(preview), func(path string) bool { return strings.HasPrefix(path, "ConfigMap ") })
+	predicted := slices.DeleteFunc(objectdiff.Paths(preview), func(path string) bool { return strings.HasPrefix(path, "ConfigMap ") })
 	want := slices.Compact(slices.Sorted(slices.Values(append(predicted, ordered...))))
 
-	if diff := cmp.Diff(want, takeover.Paths(changes)); diff != "" {
+	if diff := cmp.Diff(want, objectdiff.Paths(changes)); diff != "" {
 		t.Errorf("the preview differs from the first change: -preview +change\n%s", diff)
 	}
 }
@@ -376,13 +380,20 @@ func TestAdoptedInstancesOnLocalGarden(t *testing.T) {
 	}
 
 	a := newAdoption(t, total)
-	if report := a.run(takeover.Options{}); report.Adopted != total || len(report.ShootsChanged) != total {
-		t.Fatalf("got %+v", report)
-	}
 
 	before := map[string]*gardencorev1beta1.Shoot{}
 	for _, each := range a.clusters {
 		before[each.ID] = a.shoot(each)
+	}
+
+	if report := a.run(takeover.Options{}); report.Adopted != total || len(report.ShootsChanged) != total || len(report.Skipped) != 0 {
+		t.Fatalf("got %+v", report)
+	}
+
+	for _, each := range a.clusters {
+		if missing := lost(before[each.ID], a.shoot(each)); len(missing) > 0 {
+			t.Errorf("%s lost by the adoption:\n%s", each.Name, strings.Join(missing, "\n"))
+		}
 	}
 
 	url, _ := harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())

@@ -19,7 +19,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -154,12 +153,7 @@ func TestAdoptShootOnLocalGarden(t *testing.T) {
 			t.Errorf("%s: the plan raises the minimum: got %+v", provider, each.OrderChanges)
 		}
 
-		preview := []takeover.Change{}
-		for _, change := range each.ShootChanges {
-			preview = append(preview, takeover.Change{Path: change.Path, Present: change.Present, Wanted: change.Wanted})
-		}
-
-		wantPredicted(t, preview, before[provider], after, "spec.provider.workers[machines].maximum", "spec.provider.workers[machines].minimum",
+		wantPredicted(t, each.ShootChanges, before[provider], after, "spec.provider.workers[machines].maximum", "spec.provider.workers[machines].minimum",
 			"metadata.annotations["+shoot.AnnotationInstanceID+"]")
 	}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
 // ShootAdoption is the order to take over a Shoot for an instance.
@@ -32,7 +32,7 @@ type AdoptedShoot struct {
 	// Earlier reports that the Shoot was already the runtime of the instance.
 	Earlier bool
 	// Changes and NotInOrder are described in the schema of the Provisioner.
-	Changes    []takeover.Change
+	Changes    []objectdiff.Change
 	NotInOrder []string
 }
 
@@ -79,7 +79,7 @@ func (c *Client) AdoptShoot(ctx context.Context, caller Caller, order ShootAdopt
 
 	for _, each := range found.Changes {
 		if each != nil {
-			adopted.Changes = append(adopted.Changes, takeover.Change{Path: each.Path, Present: each.Present, Wanted: each.Wanted})
+			adopted.Changes = append(adopted.Changes, objectdiff.Change{Path: each.Path, Present: each.Present, Wanted: each.Wanted})
 		}
 	}
 

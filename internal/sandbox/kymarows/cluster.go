@@ -43,14 +43,14 @@ const DNSSecret = "former-route53"
 // Domain returns the domain of a cluster with a DNSSecret.
 func (c Cluster) Domain() string { return c.Name + ".kyma.example.com" }
 
-// Example returns the cluster with the number, from 0. Providers alternate, as do optional fields.
+// Example returns the cluster with the number, from 0. Providers alternate, as do optional fields. It is the same in each call.
 func Example(number int) Cluster {
 	created := time.Date(2023, 3, 1, 8, 0, 0, 0, time.UTC).Add(time.Duration(number) * time.Hour)
 	found := Cluster{
-		ID: uuid.NewString(), Tenant: fmt.Sprintf("ga-%d", number/3), SubAccount: fmt.Sprintf("sa-%d", number),
+		ID: idOf("cluster", number), Tenant: fmt.Sprintf("ga-%d", number/3), SubAccount: fmt.Sprintf("sa-%d", number),
 		Name: fmt.Sprintf("c%06d", number), Minimum: 3, Maximum: 20, Purpose: "production", WorkerCIDR: "10.250.0.0/16", Nodes: "10.250.0.0/16",
 		Administrators: []string{fmt.Sprintf("admin-%d@example.com", number), "operator@example.com"}, OIDC: number%2 == 0, CreatedAt: created,
-		CreationID: uuid.NewString(), ChangeID: uuid.NewString(), CreationState: "SUCCEEDED", ChangeState: "SUCCEEDED",
+		CreationID: idOf("creation", number), ChangeID: idOf("change", number), CreationState: "SUCCEEDED", ChangeState: "SUCCEEDED",
 	}
 
 	if number%5 == 0 {
@@ -73,6 +73,11 @@ func Example(number int) Cluster {
 	}
 
 	return found
+}
+
+// idOf returns the ID of an object that belongs to a numbered or named cluster.
+func idOf(kind string, cluster any) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %v", kind, cluster)).String()
 }
 
 func (c *Cluster) aws() {

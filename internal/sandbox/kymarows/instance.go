@@ -6,8 +6,6 @@ import (
 	"maps"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 //go:embed keb.sql
@@ -58,10 +56,11 @@ func (i Instance) Context() map[string]any {
 	}
 }
 
-// ExampleInstance returns the instance of a cluster.
+// ExampleInstance returns the instance of a cluster. It is the same in each call.
 func ExampleInstance(cluster Cluster) Instance {
 	found := Instance{
-		ID: uuid.NewString(), Cluster: cluster, ProvisionID: uuid.NewString(), UpdateID: uuid.NewString(), SuspendID: uuid.NewString(),
+		ID: idOf("instance", cluster.Name), Cluster: cluster,
+		ProvisionID: idOf("provision", cluster.Name), UpdateID: idOf("update", cluster.Name), SuspendID: idOf("suspension", cluster.Name),
 		ProvisionState: stateSucceeded, Secret: "the password of " + cluster.Name,
 		PlanID:     map[string]string{"aws": PlanAWS, "azure": PlanAzure, "gcp": PlanGCP, "openstack": PlanOpenStack}[cluster.Provider],
 		Parameters: map[string]any{"name": "runtime-" + cluster.Name, "region": cluster.Region, "administrators": cluster.Administrators},

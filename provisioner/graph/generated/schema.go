@@ -14,7 +14,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/introspection"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
@@ -3029,7 +3029,7 @@ func (ec *executionContext) _AdoptedShoot_changes(ctx context.Context, field gra
 			return obj.Changes, nil
 		},
 		nil,
-		ec.marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChangeᚄ,
+		ec.marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋobjectdiffᚐChangeᚄ,
 		true,
 		true,
 	)
@@ -7942,7 +7942,7 @@ func (ec *executionContext) fieldContext_RuntimeStatus_consoleURL(_ context.Cont
 	return fc, nil
 }
 
-func (ec *executionContext) _ShootChange_path(ctx context.Context, field graphql.CollectedField, obj *takeover.Change) (ret graphql.Marshaler) {
+func (ec *executionContext) _ShootChange_path(ctx context.Context, field graphql.CollectedField, obj *objectdiff.Change) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -7971,7 +7971,7 @@ func (ec *executionContext) fieldContext_ShootChange_path(_ context.Context, fie
 	return fc, nil
 }
 
-func (ec *executionContext) _ShootChange_present(ctx context.Context, field graphql.CollectedField, obj *takeover.Change) (ret graphql.Marshaler) {
+func (ec *executionContext) _ShootChange_present(ctx context.Context, field graphql.CollectedField, obj *objectdiff.Change) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -8000,7 +8000,7 @@ func (ec *executionContext) fieldContext_ShootChange_present(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _ShootChange_wanted(ctx context.Context, field graphql.CollectedField, obj *takeover.Change) (ret graphql.Marshaler) {
+func (ec *executionContext) _ShootChange_wanted(ctx context.Context, field graphql.CollectedField, obj *objectdiff.Change) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -13196,7 +13196,7 @@ func (ec *executionContext) _RuntimeStatus(ctx context.Context, sel ast.Selectio
 
 var shootChangeImplementors = []string{"ShootChange"}
 
-func (ec *executionContext) _ShootChange(ctx context.Context, sel ast.SelectionSet, obj *takeover.Change) graphql.Marshaler {
+func (ec *executionContext) _ShootChange(ctx context.Context, sel ast.SelectionSet, obj *objectdiff.Change) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, shootChangeImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -14139,7 +14139,7 @@ func (ec *executionContext) marshalNRuntimePage2ᚖgithubᚗcomᚋenvironmentᚑ
 	return ec._RuntimePage(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*takeover.Change) graphql.Marshaler {
+func (ec *executionContext) marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋobjectdiffᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*objectdiff.Change) graphql.Marshaler {
 	ret := make(graphql.Array, len(v))
 	var wg sync.WaitGroup
 	isLen1 := len(v) == 1
@@ -14163,7 +14163,7 @@ func (ec *executionContext) marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironment
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalNShootChange2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChange(ctx, sel, v[i])
+			ret[i] = ec.marshalNShootChange2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋobjectdiffᚐChange(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -14183,7 +14183,7 @@ func (ec *executionContext) marshalNShootChange2ᚕᚖgithubᚗcomᚋenvironment
 	return ret
 }
 
-func (ec *executionContext) marshalNShootChange2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋtakeoverᚐChange(ctx context.Context, sel ast.SelectionSet, v *takeover.Change) graphql.Marshaler {
+func (ec *executionContext) marshalNShootChange2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋinternalᚋobjectdiffᚐChange(ctx context.Context, sel ast.SelectionSet, v *objectdiff.Change) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			ec.Errorf(ctx, "the requested element is null which the schema does not allow")

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -23,7 +23,7 @@ type AdoptedShoot struct {
 	// The order that describes the Shoot from now on.
 	ClusterConfig *spec.Cluster `json:"clusterConfig"`
 	// The fields of the Shoot that the adoption and the first change of the runtime change.
-	Changes []*takeover.Change `json:"changes"`
+	Changes []*objectdiff.Change `json:"changes"`
 	// The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets.
 	NotInOrder []string `json:"notInOrder"`
 }

@@ -1,11 +1,11 @@
-package takeover_test
+package objectdiff_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
 func TestChanges(t *testing.T) {
@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found, err := takeover.Changes(tc.present, tc.wanted, func(path string) bool { return path == "config" })
+			found, err := objectdiff.Changes(tc.present, tc.wanted, func(path string) bool { return path == "config" })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,5 +67,32 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%s -want +got\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	t.Parallel()
+
+	type object = map[string]any
+
+	type list = []any
+
+	present := object{"a": 1, "b": object{"c": "x"}, "pools": list{object{"name": "one", "max": 3}}}
+	wanted := object{
+		"a": 2, "b": object{"c": "x", "d": object{"e": 1, "f": 2}}, "empty": nil,
+		"pools": list{object{"name": "one", "max": 3, "labels": object{"team": "blue"}}, object{"name": "two", "max": 1}},
+	}
+
+	got, err := objectdiff.Missing(present, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"a", "b.d", "pools[one].labels", "pools[two]"}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	if _, err := objectdiff.Missing(present, func() {}); err == nil {
+		t.Error("a value without JSON must be an error")
 	}
 }

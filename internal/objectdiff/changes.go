@@ -1,4 +1,4 @@
-package takeover
+package objectdiff
 
 import (
 	"bytes"
@@ -52,6 +52,25 @@ func Changes(present, wanted any, opaque func(path string) bool) ([]Change, erro
 	return comparison.found, nil
 }
 
+// Missing returns the paths of the fields of the wanted object that the present one does not have, or has with another value, sorted. An
+// object that is missing as a whole is one path. Both objects must be convertible to JSON.
+func Missing(present, wanted any) ([]string, error) {
+	had, err := tree(present)
+	if err != nil {
+		return nil, err
+	}
+
+	wants, err := tree(wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	comparison := comparison{opaque: func(string) bool { return false }, brief: true}
+	comparison.compare("", had, wants, false)
+
+	return Paths(comparison.found), nil
+}
+
 // tree returns the JSON form of a value as maps, lists and plain values.
 func tree(value any) (any, error) {
 	text, err := json.Marshal(value)
@@ -72,7 +91,9 @@ func tree(value any) (any, error) {
 // comparison collects the changes between two trees.
 type comparison struct {
 	opaque func(path string) bool
-	found  []Change
+	// brief adds one change for an object that is missing as a whole, instead of one for each of its fields.
+	brief bool
+	found []Change
 }
 
 // compare adds the changes below a path. whole reports whether the wanted value replaces the present one as a whole.
@@ -81,6 +102,12 @@ func (c *comparison) compare(path string, had, wanted any, whole bool) {
 
 	if list, is := wanted.([]any); !whole && (wanted == nil || is && had == nil && len(list) == 0) {
 		return // null is not written, and an empty list is equal to a missing list
+	}
+
+	if c.brief && had == nil {
+		c.found = append(c.found, Change{Path: path, Wanted: text(wanted)})
+
+		return
 	}
 
 	if object, is := wanted.(map[string]any); is {
@@ -162,13 +189,6 @@ func text(value any) string {
 	}
 
 	return string(encoded)
-}
-
-// Preview describes the first change after the adoption of a row.
-type Preview struct {
-	ID      string   `json:"id"`
-	Name    string   `json:"name"`
-	Changes []Change `json:"changes"`
 }
 
 // Paths returns the paths of the changes.

@@ -1,0 +1,177 @@
+//go:build garden
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/program"
+	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
+	"github.com/environment-broker/environment-broker/internal/takeover"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+var update = flag.Bool("update", false, "write the output of commands to the documentation")
+
+// takeOverPage is the page about `adopt`.
+const takeOverPage = "docs/operator/take-over.md"
+
+// pageRuntime is the ID of an adopted Shoot on the page: it follows from the UID of the Shoot, which is another one in each garden.
+const pageRuntime = "0b8f0ab5-1a0f-5d0c-8f52-6a2c6dd3cbb0"
+
+// TestOutputOfTakeOverPage runs the dry runs of docs/operator/take-over.md and compares their output with the page. The flag -update writes it
+// to the page.
+func TestOutputOfTakeOverPage(t *testing.T) {
+	t.Parallel()
+
+	a := newAdoption(t, 0)
+	for number := range 3 {
+		cluster := kymarows.Example(number)
+
+		if err := a.apply(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+
+		a.await(cluster.Name)
+
+		if number == 2 {
+			continue // without a row
+		}
+
+		instance := kymarows.ExampleInstance(cluster)
+		if number == 1 {
+			instance.Parameters["region"] = "northcentralus"
+		}
+
+		a.former.Insert(cluster)
+		a.keb.InsertInstance(instance)
+	}
+
+	foreign := a.foreign(2)
+	harness.Until(a, "the creation of a Shoot", func() bool { return a.garden.Create(t.Context(), foreign) == nil })
+	a.await(foreign.Name)
+
+	page := newListings(t, takeOverPage, map[string]string{
+		"dsn": a.former.URL.Reveal(), "key": kymarows.Key.Reveal(), "keb-dsn": a.keb.URL.Reveal(), "keb-key": kymarows.Key.Reveal(),
+	})
+
+	page.want("provisioner adopt --dry-run", func(args []string) string { return runCommand(t, provisioner.AdoptCommand(), a.settings, args[1:]) })
+
+	a.run(takeover.Options{})
+
+	settings := harness.BrokerSettings(harness.Postgres(t, "broker"))
+	settings.Provisioner.URL, _ = harness.StartProvisioner(t, a.garden, a.settings, logging.Discard())
+
+	page.want("broker adopt --dry-run", func(args []string) string { return runCommand(t, broker.AdoptCommand(), settings, args[1:]) })
+
+	client := newPlatform(t, harness.StartBroker(t, settings, logging.Discard()).URL)
+	found, _ := adoptShoot(client.Client, foreign.Name, operatorapi.ShootAdoption{Account: "ga-1", Plan: "gcp", DryRun: true}, http.StatusOK)
+
+	page.want("ebctl adopt shoot", func(args []string) string {
+		return strings.ReplaceAll(client.ebctl(args...), found.RuntimeID, pageRuntime)
+	})
+}
+
+// runCommand runs a command of a service with its flags, and returns its output.
+func runCommand[Config any](t *testing.T, command program.Command[Config], settings Config, args []string) string {
+	t.Helper()
+
+	flags := flag.NewFlagSet(command.Name, flag.ContinueOnError)
+	command.Flags(flags)
+
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+
+	var output bytes.Buffer
+	if err := command.Run(t.Context(), settings, &output); err != nil {
+		t.Fatal(err)
+	}
+
+	return output.String()
+}
+
+// listings are the code blocks of a page that show a command with its output.
+type listings struct {
+	*testing.T
+
+	// page is the path of the page, and files are the contents of the files that the commands name.
+	page  string
+	files map[string]string
+}
+
+// newListings returns the code blocks of a page. files has the contents of the files that the commands name.
+func newListings(t *testing.T, page string, files map[string]string) listings {
+	t.Helper()
+
+	folder := t.TempDir()
+	paths := map[string]string{}
+
+	for name, content := range files {
+		paths[name] = filepath.Join(folder, name)
+		if err := os.WriteFile(paths[name], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return listings{T: t, page: filepath.Join(harness.Root, page), files: paths}
+}
+
+// want runs the only command of the page that begins with the text, and compares its output with that on the page. run gets the arguments
+// of the command.
+func (l listings) want(command string, run func(args []string) string) {
+	l.Helper()
+
+	content, err := os.ReadFile(l.page)
+	if err != nil {
+		l.Fatal(err)
+	}
+
+	block := regexp.MustCompile("(?ms)^( *)```console\n *\\$ (" + regexp.QuoteMeta(command) + "[^\n]*)\n(.*?)^ *```$")
+
+	found := block.FindAllSubmatchIndex(content, -1)
+	if len(found) != 1 {
+		l.Fatalf("the page has %d blocks with %q", len(found), command)
+	}
+
+	match := found[0]
+	indent, line := string(content[match[2]:match[3]]), string(content[match[4]:match[5]])
+
+	args := strings.Fields(line)[1:]
+	for i, arg := range args {
+		args[i] = cmp.Or(l.files[arg], arg)
+	}
+
+	var shown strings.Builder
+	for text := range strings.Lines(run(args)) {
+		shown.WriteString(strings.TrimRight(indent+text, " \n") + "\n")
+	}
+
+	if *update {
+		content = slices.Concat(content[:match[6]], []byte(shown.String()), content[match[7]:])
+		if err := os.WriteFile(l.page, content, 0o600); err != nil {
+			l.Fatal(err)
+		}
+
+		return
+	}
+
+	if diff := gocmp.Diff(string(content[match[6]:match[7]]), shown.String()); diff != "" {
+		l.Errorf("the output of %q differs from that on the page, run the test with -update: -page +output\n%s", line, diff)
+	}
+}
