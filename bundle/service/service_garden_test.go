@@ -188,6 +188,12 @@ func TestService(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
+	_, controllers := status(t, leader, "/metrics/controllers")
+	for _, gauge := range []string{"workqueue_depth{", "leader_election_master_status{"} {
+		if !strings.Contains(controllers, "\n"+gauge) {
+			t.Errorf("the metrics of the controllers lack %s}, which the page names", gauge)
+		}
+	}
 	documented(t, leader)
 }
 
