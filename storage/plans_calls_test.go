@@ -310,8 +310,8 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
-		"instances.Names": func(ctx context.Context) error {
-			_, err := s.instances.Names(ctx, []string{"i10", "i11"})
+		"instances.Summaries": func(ctx context.Context) error {
+			_, err := s.instances.Summaries(ctx, []string{"i10", "i11"})
 
 			return err
 		},

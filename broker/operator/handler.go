@@ -171,8 +171,8 @@ func New(options Options) *API {
 		Accounts: accounts{options.Instances, options.Leftovers, options.Objects, options.EventLog}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
 		Settings: options.Settings,
 		UserText: options.UserText,
-		Percent: func(record process.Record) int {
-			return options.Estimator.Forecast(record, "", options.Clock.Now()).Percent
+		Percent: func(record process.Record, planID string) int {
+			return options.Estimator.Forecast(record, planID, options.Clock.Now()).Percent
 		},
 		Forecast: func(ctx context.Context, record process.Record) process.Forecast {
 			return options.Estimator.Forecast(record, options.planOf(ctx, record.InstanceID), options.Clock.Now())
@@ -228,10 +228,10 @@ func (a *API) CatalogReport() operatorapi.Catalog {
 // planOf returns the plan of an instance, or an empty string if the instance is gone or cannot be read. The forecast then considers all
 // plans.
 func (o *Options) planOf(ctx context.Context, instanceID string) string {
-	instance, err := o.Instances.Get(ctx, o.DB.Reader(), instanceID)
+	found, err := o.Instances.Summaries(ctx, []string{instanceID})
 	if err != nil {
 		return ""
 	}
 
-	return instance.PlanID
+	return found[instanceID].PlanID
 }

@@ -94,7 +94,7 @@ func (pastOperations) StepTimes(context.Context, []string) ([]operations.StepTim
 	return nil, nil
 }
 
-// TestForecastOfAnOperation checks that an operation is compared with past ones of its plan, and that a list has percentages of all plans.
+// TestForecastOfAnOperation checks that an operation is compared with past ones of its plan, also in lists.
 func TestForecastOfAnOperation(t *testing.T) {
 	past := pastOperations{
 		{OperationID: "1", Kind: environment.KindProvision, PlanID: "other", Took: time.Hour},
@@ -123,8 +123,12 @@ func TestForecastOfAnOperation(t *testing.T) {
 	}
 
 	all := read[operatorapi.OperationList](b, b.want("the list", b.do("viewer", "GET", "/operations"), http.StatusOK))
-	if len(all.Data) != 1 || all.Data[0].Percent != 6 || !all.Data[0].EstimatedEnd.IsZero() {
-		b.Errorf("the list is %+v, want one operation with 6 %% of an hour, and without an expected end", all.Data)
+	if len(all.Data) != 1 || all.Data[0].Percent != 40 || !all.Data[0].EstimatedEnd.IsZero() {
+		b.Errorf("the list is %+v, want one operation with the same percentage, and without an expected end", all.Data)
+	}
+
+	if runtimes := list[operatorapi.RuntimeList](b, "/runtimes"); runtimes.Data[0].Status.LastOperation.Percent != 40 {
+		b.Errorf("the list of runtimes is %+v, want the same percentage", runtimes.Data)
 	}
 }
 

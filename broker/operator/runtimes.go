@@ -246,6 +246,11 @@ func (a *API) runtime(listed instances.Listed) operatorapi.Runtime {
 		modified = newest.UpdatedAt
 	}
 
+	last := a.Operation(newest)
+	if !newest.State.Terminal() {
+		last.Percent = a.Estimator.Forecast(newest, instance.PlanID, a.Clock.Now()).Percent
+	}
+
 	return operatorapi.Runtime{
 		InstanceID:       instance.ID,
 		RuntimeID:        instance.RuntimeID,
@@ -275,7 +280,7 @@ func (a *API) runtime(listed instances.Listed) operatorapi.Runtime {
 			ExpiredAt:     instance.ExpiredAt,
 			CreatedAt:     instance.CreatedAt,
 			ModifiedAt:    modified,
-			LastOperation: a.Operation(newest),
+			LastOperation: last,
 		},
 	}
 }

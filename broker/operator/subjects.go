@@ -44,9 +44,19 @@ func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
 	return instanceID, bindingID
 }
 
-// Names returns the display names of the instances.
-func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, error) {
-	return s.instances.Names(ctx, ids)
+// Describe returns the display names and the plans of the instances.
+func (s subjects) Describe(ctx context.Context, ids []string) (map[string]operatorserver.Subject, error) {
+	found, err := s.instances.Summaries(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	described := make(map[string]operatorserver.Subject, len(found))
+	for id, instance := range found {
+		described[id] = operatorserver.Subject{Name: instance.Name, PlanID: instance.PlanID}
+	}
+
+	return described, nil
 }
 
 // Lock locks the instance of an operation, or of the binding that the operation belongs to. It returns false if the

@@ -830,7 +830,7 @@ type Operation struct {
 	// OrderedBy The user on whose behalf the operation was accepted: the platform's user if the platform names one, otherwise the sender of the request.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
 
-	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only of the broker, until the operation ends. Lists have the part at the beginning of the step, for all plans.
+	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only of the broker, until the operation ends.
 	Percent int `json:"percent,omitempty,omitzero"`
 
 	// PredecessorID The failed or canceled operation that this operation retries.

@@ -52,19 +52,19 @@ func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
 	return record.InstanceID, ""
 }
 
-// Names returns the names of the runtimes' Shoots.
-func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, error) {
+// Describe returns the names of the runtimes' Shoots.
+func (s subjects) Describe(ctx context.Context, ids []string) (map[string]operatorserver.Subject, error) {
 	found, err := s.runtimes.Summaries(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 
-	names := make(map[string]string, len(found))
+	described := make(map[string]operatorserver.Subject, len(found))
 	for id, runtime := range found {
-		names[id] = runtime.ShootName
+		described[id] = operatorserver.Subject{Name: runtime.ShootName}
 	}
 
-	return names, nil
+	return described, nil
 }
 
 // Lock locks the runtime and reports whether it exists. A deleted runtime counts as missing: an operator must not retry its

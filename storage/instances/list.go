@@ -225,22 +225,32 @@ func (f Filter) search(conditions *storage.Conditions) {
 		"%"+begins, begins, begins, f.Search, f.Search, f.Search)
 }
 
-// Names returns the display names of the instances, by ID. An ID without an instance has no entry in the result. The database
+// Summary has the display name and the plan of an instance.
+type Summary struct {
+	Name   string `db:"name"`
+	PlanID string `db:"plan_id"`
+}
+
+// Summaries returns the summaries of the instances, by ID. An ID without an instance has no entry in the result. The database
 // limits the number of parameters and thus of IDs, but a page of a list never reaches this limit.
-func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
-	names := map[string]string{}
+func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Summary, error) {
+	summaries := map[string]Summary{}
 	if len(ids) == 0 {
-		return names, nil
+		return summaries, nil
 	}
 
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT id, name FROM instances WHERE id IN (?)`, ids)
+	rows, err := storage.Select[struct {
+		Summary
+
+		ID string `db:"id"`
+	}](ctx, s.db.Reader(), `SELECT id, name, plan_id FROM instances WHERE id IN (?)`, ids)
 	if err != nil {
-		return nil, fmt.Errorf("reading the names of instances: %w", err)
+		return nil, fmt.Errorf("reading the names and plans of instances: %w", err)
 	}
 
 	for _, row := range rows {
-		names[row.ID] = row.Name
+		summaries[row.ID] = row.Summary
 	}
 
-	return names, nil
+	return summaries, nil
 }

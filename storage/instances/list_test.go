@@ -362,15 +362,15 @@ func TestSetRuntimeOfARemovedInstance(t *testing.T) {
 	})
 }
 
-func TestNames(t *testing.T) {
+func TestSummaries(t *testing.T) {
 	each(t, func(s fixture) {
-		got, err := s.store.Names(s.Context(), []string{"a", "e", "nobody"})
-		if diff := cmp.Diff(map[string]string{"a": instance("a").Name, "e": instance("e").Name}, got); diff != "" || err != nil {
-			s.Errorf("names, %v: -want +got\n%s", err, diff)
+		got, err := s.store.Summaries(s.Context(), []string{"b", "e", "nobody"})
+		if diff := cmp.Diff(map[string]instances.Summary{"b": {Name: "name", PlanID: "plan-2"}, "e": {Name: "name", PlanID: "plan"}}, got); diff != "" || err != nil {
+			s.Errorf("summaries, %v: -want +got\n%s", err, diff)
 		}
 
-		if got, err := s.store.Names(s.Context(), nil); len(got) != 0 || err != nil {
-			s.Errorf("an empty list of IDs must return no names: %v, %v", got, err)
+		if got, err := s.store.Summaries(s.Context(), nil); len(got) != 0 || err != nil {
+			s.Errorf("an empty list of IDs must return no summaries: %v, %v", got, err)
 		}
 	})
 }

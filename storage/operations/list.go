@@ -40,7 +40,7 @@ type Filter struct {
 func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
 	where, args := filter.where(true)
 
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+status+` FROM operations WHERE id IN (
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+forecast+` FROM operations WHERE id IN (
 		SELECT id FROM operations`+where+` ORDER BY created_at DESC, id DESC `+storage.Page(filter.Limit, filter.Offset)+`)
 		ORDER BY created_at DESC, id DESC`, args...)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestStepTimes(t *testing.T) {
 	})
 }
 
-// TestStepSince checks that a record has the time of the first attempt of its step, while an attempt runs and in between.
+// TestStepSince checks that a record has the time of the first attempt of its step, also in lists, while an attempt runs and in between.
 func TestStepSince(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("op", "instance")
@@ -57,6 +57,11 @@ func TestStepSince(t *testing.T) {
 			record, err := b.store.Get(b.Context(), b.store.Reader(), "op")
 			if err != nil || !record.StepSince.Equal(want) {
 				b.Errorf("StepSince is %s, %v, want %s", record.StepSince, err, want)
+			}
+
+			listed, err := b.store.List(b.Context(), operations.Filter{Limit: 1})
+			if err != nil || len(listed) != 1 || !listed[0].StepSince.Equal(want) {
+				b.Errorf("the list has %+v, %v, want StepSince %s", listed, err, want)
 			}
 		}
 

@@ -50,14 +50,17 @@ type Engine interface {
 	Successor(former process.Record, id string, at time.Time) process.New
 }
 
+// Subject describes an instance or a runtime. PlanID is empty in the Provisioner.
+type Subject struct{ Name, PlanID string }
+
 // Subjects are the objects of the service's operations: instances and bindings in the broker, runtimes in the Provisioner.
 type Subjects interface {
 	// Noun names an object in texts for people, such as "instance".
 	Noun() string
 	// IDs returns the ID of the operation's instance and, for an operation on a binding, the ID of the binding.
 	IDs(record process.Record) (instanceID, bindingID string)
-	// Names returns the names of the instances, by ID. IDs without a name are absent.
-	Names(ctx context.Context, ids []string) (map[string]string, error)
+	// Describe returns the names and plans of the instances, by ID. IDs without an instance are absent.
+	Describe(ctx context.Context, ids []string) (map[string]Subject, error)
 	// Lock locks the instance until the transaction ends, so that no other operation of the instance is accepted. It reports
 	// whether the instance exists.
 	Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (exists bool, err error)
@@ -97,9 +100,9 @@ type Options struct {
 	Systems []*upstream.System
 	// Settings is the configuration of the service.
 	Settings []program.Setting
-	// Percent returns the percentage of an operation that is done at the start of its current step, for lists. Nil means that it is
-	// unknown.
-	Percent func(record process.Record) int
+	// Percent returns the percentage of an operation that is done, for lists. It must be that of Forecast. An empty planID means that the
+	// operation has no instance, or that it does not exist. Nil means that percentages are unknown.
+	Percent func(record process.Record, planID string) int
 	// Forecast predicts the end of an operation. Nil means no predictions.
 	Forecast func(ctx context.Context, record process.Record) process.Forecast
 	// UserText returns the text that the platform shows to its users about an operation. Nil means that operations have no such text.

@@ -44,7 +44,15 @@ func (a *API) OperationList(ctx context.Context, query Query) (operatorapi.Opera
 		return list, err
 	}
 
-	list.Data, list.Page, err = ReadList(ctx, query.Page, filter, a.Operations.List, a.Operations.Count, a.listed,
+	var listed []process.Record
+
+	show := func(record process.Record) operatorapi.Operation {
+		listed = append(listed, record)
+
+		return a.Operation(record)
+	}
+
+	list.Data, list.Page, err = ReadList(ctx, query.Page, filter, a.Operations.List, a.Operations.Count, show,
 		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
 	if err != nil {
 		return list, err
@@ -55,9 +63,13 @@ func (a *API) OperationList(ctx context.Context, query Query) (operatorapi.Opera
 		ids = append(ids, shown.InstanceID)
 	}
 
-	names, err := a.Subjects.Names(ctx, ids)
-	for i := range list.Data {
-		list.Data[i].InstanceName = names[list.Data[i].InstanceID]
+	subjects, err := a.Subjects.Describe(ctx, ids)
+	for i, record := range listed {
+		list.Data[i].InstanceName = subjects[list.Data[i].InstanceID].Name
+
+		if a.Percent != nil && !record.State.Terminal() && !record.StartedAt.IsZero() {
+			list.Data[i].Percent = a.Percent(record, subjects[record.InstanceID].PlanID)
+		}
 	}
 
 	return list, err
@@ -101,16 +113,6 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 	return filter, a.Subjects.Select(query.Values, &filter)
 }
 
-// listed converts an operation for lists.
-func (a *API) listed(record process.Record) operatorapi.Operation {
-	shown := a.Operation(record)
-	if a.Percent != nil && !record.State.Terminal() && !record.StartedAt.IsZero() {
-		shown.Percent = a.Percent(record)
-	}
-
-	return shown
-}
-
 // OperationStates returns the states of operations.
 func OperationStates() []string {
 	return []string{
@@ -149,8 +151,8 @@ func (a *API) OperationDetails(ctx context.Context, id string) (operatorapi.Oper
 		return shown, err
 	}
 
-	names, err := a.Subjects.Names(ctx, []string{shown.InstanceID})
-	shown.InstanceName = names[shown.InstanceID]
+	subjects, err := a.Subjects.Describe(ctx, []string{shown.InstanceID})
+	shown.InstanceName = subjects[shown.InstanceID].Name
 
 	return shown, err
 }
