@@ -228,6 +228,36 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestErrorsOfDeletionsKeepTheAccountDirty checks that an account whose volumes could not be deleted, or of which nobody confirms it, keeps its
+// tenant and is not given to another one.
+func TestErrorsOfDeletionsKeepTheAccountDirty(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+
+	f.simulated.Inject(
+		simulator.Fault{Body: `{"state": "failed", "message": "2 of 3 volumes could not be deleted"}`},
+		simulator.Fault{Status: http.StatusInternalServerError, Body: `{"state": "clean"}`},
+		simulator.Fault{Body: `{}`},
+	)
+
+	for _, reason := range []string{"volumes remain", "a confirmation with an error", "no confirmation"} {
+		_ = jobstest.Run(f.Context(), f.Job(0)) // fails if the hook has not answered
+		f.wantReleases(reason, 0)
+
+		if account := f.garden.accounts["a"]; account.Tenant != "t1" {
+			t.Errorf("%s: the account has the tenant %q", reason, account.Tenant)
+		}
+
+		f.clock.Step(24 * time.Hour)
+	}
+
+	for range 2 { // the volumes are deleted, then the hook confirms it
+		f.pass()
+		f.clock.Step(24 * time.Hour)
+	}
+
+	f.wantReleases("confirmed", 1)
+}
+
 // TestFaults lets the hook fail.
 //
 //faults:table account-pool.md#cleanup-hook

@@ -224,6 +224,36 @@ func TestErrorsKeepTheCursor(t *testing.T) {
 	}
 }
 
+// TestDeletionsThatNeedNoOperation checks that a deletion that ends at once is no failure: the run is complete, so the event is not handled
+// again.
+func TestDeletionsThatNeedNoOperation(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	f.create("gone", "sub-1")
+	f.create("two", "sub-2")
+	f.cis.Delete("sub-1", began)
+	f.cis.Delete("sub-2", began.Add(time.Hour))
+
+	accept := f.Delete
+	f.Delete = func(ctx context.Context, id, reason string) (bool, error) {
+		if id != "gone" {
+			return accept(ctx, id, reason)
+		}
+
+		return false, f.DB.InTx(ctx, func(tx storage.Tx) error {
+			_, err := storage.Exec(ctx, tx, `DELETE FROM instances WHERE id = ?`, id)
+
+			return err
+		})
+	}
+
+	f.want("one deletion ends at once", "two")
+
+	var stored struct{ Newest time.Time }
+	if _, err := f.Reports.Get(t.Context(), "events of subaccounts", &stored); err != nil || !stored.Newest.Equal(began.Add(time.Hour)) {
+		t.Errorf("the cursor is %s, %v, want that of a complete run", stored.Newest, err)
+	}
+}
+
 // TestVersion1OfCIS deletes the instances of deleted subaccounts once, although each run reads all events again, and keeps the cursor of
 // version 2.0.
 func TestVersion1OfCIS(t *testing.T) {
