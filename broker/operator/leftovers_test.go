@@ -69,7 +69,8 @@ func TestListLeftovers(t *testing.T) {
 		newer := b.leftover("newer", "acme", b.clock.Now())
 		b.leftover("other", "other", b.clock.Now())
 
-		got := read[operatorapi.RuntimeList](b, b.want("a page", b.do("viewer", "GET", "/runtimes?leftovers=true&account=acme&page_size=1&total=true"), http.StatusOK))
+		got := read[operatorapi.RuntimeList](b, b.want("a page", b.do("viewer", "GET",
+			"/runtimes?leftovers=true&account=acme&page_size=1&total=true"), http.StatusOK))
 		if len(got.Data) != 1 || *got.TotalCount != 2 || got.Data[0].InstanceID != "newer" || got.Data[0].Status.State != operatorapi.RuntimeStateDeleted {
 			t.Fatalf("got %+v", got)
 		}
@@ -84,7 +85,8 @@ func TestListLeftovers(t *testing.T) {
 			t.Errorf("deleted at %s, -want +got:\n%s", got.Data[0].Status.DeletedAt, diff)
 		}
 
-		got = read[operatorapi.RuntimeList](b, b.want("the next page", b.do("viewer", "GET", "/runtimes?leftovers=true&account=acme&page_size=1&cursor="+got.Cursor), http.StatusOK))
+		got = read[operatorapi.RuntimeList](b, b.want("the next page", b.do("viewer", "GET",
+			"/runtimes?leftovers=true&account=acme&page_size=1&cursor="+got.Cursor), http.StatusOK))
 		if len(got.Data) != 1 || got.Data[0].Leftover.ID != older.ID || got.Cursor != "" {
 			t.Errorf("got %+v", got)
 		}
@@ -172,8 +174,8 @@ func TestErasureWaitsForLeftovers(t *testing.T) {
 
 			return err
 		})
-		b.wantConflict("ga", "Deletions in the account have left something over: "+left.ID+
-			". Clean up these leftovers first, or confirm that nothing is left: ebctl instance list --leftovers.")
+		b.wantConflict("ga", "The account has leftovers of deletions: "+left.ID+
+			". Clean them up first, or confirm that nothing is left: ebctl instance list --leftovers.")
 		b.inTx(func(tx storage.Tx) error { return b.leftovers.Remove(b.Context(), tx, left.ID) })
 
 		if erased := b.erase("ga"); erased.OutsideObjects != 1 || !erased.Complete {

@@ -114,7 +114,7 @@ func (r *Renderer) Kustomization(ctx context.Context, bundle fs.FS) ([]*unstruct
 	return r.run(ctx, Request{}, bundle)
 }
 
-// run renders in a process.
+// run renders a bundle in a separate process.
 func (r *Renderer) run(ctx context.Context, request Request, bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	select {
 	case r.slots <- struct{}{}:
@@ -182,7 +182,7 @@ func (r *Renderer) explain(err error, message string) error {
 	case ended.ExitCode() == ExitTimeout:
 		return r.tooSlow()
 	case ended.ExitCode() == exitFatal && strings.Contains(message, "stack overflow"):
-		return failure.New(failure.Permanent, "the templates call each other without an end")
+		return failure.New(failure.Permanent, "the templates call each other endlessly")
 	case ended.ExitCode() == exitFatal:
 		return failure.New(failure.Permanent, "rendering needs more than %d MiB of memory", r.options.Memory>>20)
 	default:
@@ -213,7 +213,7 @@ func decode(output *bytes.Buffer) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// bounded keeps written bytes up to a limit, and calls full when there is more.
+// bounded keeps the bytes that are written to it, up to a limit. When the limit is exceeded, it calls full.
 type bounded struct {
 	kept      bytes.Buffer
 	limit     int64

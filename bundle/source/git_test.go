@@ -164,9 +164,12 @@ func TestGit(t *testing.T) {
 	repository.run("-C", repository.folder, "branch", "--delete", "--force", "main")
 	repository.run("-C", repository.folder, "tag", "--delete", "light")
 	mustFail(t, "nothing refers to the commit any more", source.Options{}, pinned[0], false, "the repository has no commit "+first)
-	mustFail(t, "the branch may be pushed later", source.Options{}, fromGit(url, v1alpha1.GitRef{Branch: "main"}), false, "the repository has no refs/heads/main: push it")
-	mustFail(t, "the tag may be pushed later", source.Options{}, fromGit(url, v1alpha1.GitRef{Tag: "other"}), false, "the repository has no refs/tags/other: push it")
-	mustFail(t, "the repository may be created", source.Options{}, fromGit(strings.Replace(url, "app", "none", 1), v1alpha1.GitRef{Commit: second}), false, "has no such repository")
+	mustFail(t, "the branch may be pushed later", source.Options{}, fromGit(url, v1alpha1.GitRef{Branch: "main"}), false,
+		"the repository has no refs/heads/main: push it")
+	mustFail(t, "the tag may be pushed later", source.Options{}, fromGit(url, v1alpha1.GitRef{Tag: "other"}), false,
+		"the repository has no refs/tags/other: push it")
+	mustFail(t, "the repository may be created", source.Options{}, fromGit(strings.Replace(url, "app", "none", 1),
+		v1alpha1.GitRef{Commit: second}), false, "has no such repository")
 }
 
 // TestGitDirectories checks each form of a folder.
@@ -262,7 +265,7 @@ func TestGitCredentials(t *testing.T) {
 
 	mustFetch(t, options, fromGit(server.URL+"/app.git", main, with("login")), map[string]string{"a": "1"})
 	mustFail(t, "the Secret can be corrected", options, fromGit(server.URL+"/app.git", main, with("wrong")), false, "rejects the credentials")
-	mustFail(t, "a Secret is required", options, fromGit(server.URL+"/app.git", main), false, "rejects the credentials, or requires some")
+	mustFail(t, "a Secret is required", options, fromGit(server.URL+"/app.git", main), false, "rejects the credentials, or requires credentials")
 	mustFail(t, "the Secret may be created", options, fromGit(server.URL+"/app.git", main, with("none")), false, "the Secret none does not exist")
 
 	for address, want := range map[string]string{
@@ -450,8 +453,9 @@ func TestGitOverSSH(t *testing.T) {
 	mustFetch(t, options, from("changed host", insecure), map[string]string{"a": "moved"})
 
 	for secret, want := range map[string]string{
-		"other key": "rejects the key: correct ssh-privatekey", "changed host": "has another host key than ssh-knownhosts",
-		"unknown host": "has another host key than ssh-knownhosts", "no host": "has no key ssh-knownhosts", "no key": "has no valid ssh-privatekey",
+		"other key": "rejects the key: correct ssh-privatekey", "changed host": "has a different host key than those in ssh-knownhosts",
+		"unknown host": "has a different host key than those in ssh-knownhosts", "no host": "has no key ssh-knownhosts",
+		"no key":  "has no valid ssh-privatekey",
 		"no line": "has no valid ssh-knownhosts",
 	} {
 		mustFail(t, secret, options, from(secret), false, want)

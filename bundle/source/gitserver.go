@@ -27,7 +27,7 @@ type gitServer interface {
 func (s *gitSource) connect(ctx context.Context, source v1alpha1.GitSource, folder string) (gitServer, string, error) {
 	endpoint, err := transport.NewEndpoint(source.Repository)
 	if err != nil {
-		return nil, "", terminal("source.git.repository is no address: write https://HOST/PATH, or ssh://git@HOST/PATH")
+		return nil, "", terminal("source.git.repository is not a valid address: write https://HOST/PATH, or ssh://git@HOST/PATH")
 	}
 
 	switch {
@@ -126,9 +126,9 @@ func gitError(ctx context.Context, host string, err error) error {
 	case ctx.Err() != nil:
 		return transient("%s did not send the repository in time", host)
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed), errors.Is(err, transport.ErrInvalidAuthMethod):
-		return transient("%s rejects the credentials, or requires some: correct the Secret in source.git.auth.secret", host)
+		return transient("%s rejects the credentials, or requires credentials: correct the Secret in source.git.auth.secret", host)
 	case errors.Is(err, transport.ErrRepositoryNotFound), errors.Is(err, transport.ErrEmptyRemoteRepository):
-		return transient("%s has no such repository, the repository is empty, or the credentials do not permit to read it", host)
+		return transient("%s has no such repository, the repository is empty, or the credentials do not permit reading it", host)
 	case responded:
 		return rejected(host, status.StatusCode())
 	default:

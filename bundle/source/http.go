@@ -20,7 +20,7 @@ type httpSource struct {
 	objects objects
 }
 
-// Fetch implements Fetcher. The resolved source has the digest of the archive.
+// Fetch implements Fetcher. The resolved source contains the digest of the archive.
 func (s *httpSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
@@ -48,7 +48,8 @@ func (s *httpSource) Fetch(ctx context.Context, request Request, into *os.Root) 
 	case response.StatusCode != http.StatusOK:
 		return Result{}, rejected(get.URL.Host, response.StatusCode)
 	case response.ContentLength > s.options.Limits.CompressedBytes:
-		return Result{}, terminal("the archive on %s has %d bytes; at most %d are permitted", get.URL.Host, response.ContentLength, s.options.Limits.CompressedBytes)
+		return Result{}, terminal("the archive on %s has %d bytes; at most %d are permitted", get.URL.Host, response.ContentLength,
+			s.options.Limits.CompressedBytes)
 	}
 
 	source.SHA256, err = extractVerified(ctx, response.Body, into, s.options.Limits, sha256.New(), source.SHA256)
@@ -65,14 +66,14 @@ func (s *httpSource) request(ctx context.Context, source v1alpha1.HTTPSource) (*
 
 	switch {
 	case err != nil || parsed.Scheme != "https" && parsed.Scheme != "http" || parsed.Host == "":
-		return nil, terminal("source.http.url is no address: write https://HOST/FILE")
+		return nil, terminal("source.http.url is not a valid address: write https://HOST/FILE")
 	case parsed.User != nil:
 		return nil, terminal("source.http.url contains credentials: move them to a Secret, and name it in source.http.auth.secret")
 	}
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, source.URL, nil)
 	if err != nil {
-		return nil, terminal("source.http.url is no address: write https://HOST/FILE")
+		return nil, terminal("source.http.url is not a valid address: write https://HOST/FILE")
 	}
 
 	if source.Auth.Secret.Name != "" {
@@ -87,8 +88,8 @@ func (s *httpSource) request(ctx context.Context, source v1alpha1.HTTPSource) (*
 	return request, nil
 }
 
-// extractVerified extracts an archive and returns its digest in hexadecimal. If the digest is not the expected one, that is the error, because the
-// archive is then another one. An empty expectation accepts any digest.
+// extractVerified extracts an archive and returns its digest in hexadecimal. A digest other than the expected one takes precedence over
+// other errors, because it means that the archive is a different one. If the expected digest is empty, any digest is accepted.
 func extractVerified(ctx context.Context, from io.Reader, into *os.Root, limits archive.Limits, sum hash.Hash, expected string) (string, error) {
 	content := io.TeeReader(from, sum)
 	extracted := archive.Extract(ctx, content, into, limits)

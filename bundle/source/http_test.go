@@ -134,8 +134,9 @@ func TestHTTPErrors(t *testing.T) {
 		})
 	}
 
-	mustFail(t, "the status shows the address", source.Options{}, fromURL("https://user:"+hidden+"@example.com/x"), true, "contains credentials: move them to a Secret")
-	mustFail(t, "it is no address of the web", source.Options{}, fromURL("file:///etc/passwd"), true, "source.http.url is no address")
+	mustFail(t, "the status shows the address", source.Options{}, fromURL("https://user:"+hidden+"@example.com/x"), true,
+		"contains credentials: move them to a Secret")
+	mustFail(t, "it is no address of the web", source.Options{}, fromURL("file:///etc/passwd"), true, "source.http.url is not a valid address")
 }
 
 // TestHTTPCredentials checks that the server gets the credentials, and no other host does.
@@ -176,10 +177,12 @@ func TestHTTPCredentials(t *testing.T) {
 
 	mustFail(t, "the Secret can be corrected", options, fromURL(server.URL, withLogin("wrong")), false, "rejects the credentials with status 403")
 	mustFail(t, "no Secret is named", options, fromURL(server.URL), false, "rejects the credentials with status 403")
-	mustFail(t, "the Secret may be created later", options, fromURL(server.URL, withLogin("missing")), false, "the Secret missing does not exist in the namespace bundles")
+	mustFail(t, "the Secret may be created later", options, fromURL(server.URL, withLogin("missing")), false,
+		"the Secret missing does not exist in the namespace bundles")
 
 	options.Reader = cluster{secrets: map[string]map[string]string{"login": {"username": "reader", "token": hidden}}}
-	mustFail(t, "the Secret can be corrected", options, fromURL(server.URL, withLogin("login")), false, "the Secret login has no key password; required are username, password")
+	mustFail(t, "the Secret can be corrected", options, fromURL(server.URL, withLogin("login")), false,
+		"the Secret login has no key password; required are username, password")
 }
 
 // TestHTTPS checks that certificates are verified, and that a redirect cannot drop TLS.

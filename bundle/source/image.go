@@ -109,7 +109,7 @@ func parseReference(text string) (registry.Reference, error) {
 
 	reference, err := registry.ParseReference(text)
 	if err != nil {
-		return reference, terminal("source.image.ref is no reference of an image: write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@DIGEST")
+		return reference, terminal("source.image.ref is not a valid image reference: write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@DIGEST")
 	}
 
 	return reference, nil
@@ -207,7 +207,7 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 		return manifest, i.decode(ctx, found, &manifest)
 	case ocispec.MediaTypeImageIndex, dockerList:
 	default:
-		return manifest, terminal("the reference is no image and no artifact: its media type is %q", found.MediaType)
+		return manifest, terminal("the reference is neither an image nor an artifact: its media type is %q", found.MediaType)
 	}
 
 	var index ocispec.Index
@@ -257,7 +257,7 @@ func (i *image) decode(ctx context.Context, found ocispec.Descriptor, into any) 
 	}
 
 	if err := json.Unmarshal(text, into); err != nil {
-		return terminal("the manifest of the image is no JSON")
+		return terminal("the manifest of the image is not JSON")
 	}
 
 	return nil
@@ -283,7 +283,7 @@ func (i *image) check(layers []ocispec.Descriptor) error {
 		case strings.HasSuffix(layer.MediaType, "zstd"):
 			return terminal("a layer of the image is compressed with zstd: build the image with gzip")
 		case !strings.Contains(layer.MediaType, "tar"):
-			return terminal("a layer of the image is no tar archive: its media type is %q", layer.MediaType)
+			return terminal("a layer of the image is not a tar archive: its media type is %q", layer.MediaType)
 		}
 	}
 
@@ -312,7 +312,7 @@ func (i *image) layer(ctx context.Context, layer ocispec.Descriptor, read func(i
 	}
 
 	if got := digest.NewDigest(digest.SHA256, sum); got != layer.Digest {
-		return transient("a layer of the image was damaged on its way: it has the digest %s instead of %s", got, layer.Digest)
+		return transient("a layer of the image was damaged in transit: it has the digest %s instead of %s", got, layer.Digest)
 	}
 
 	return applied
@@ -330,7 +330,7 @@ func (i *image) explain(err error) error {
 	case responded:
 		return rejected(i.host, response.StatusCode)
 	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData):
-		return failure.Wrap(failure.Transient, err, "%s sent another manifest than it had announced", i.host)
+		return failure.Wrap(failure.Transient, err, "%s sent a different manifest than it had announced", i.host)
 	default:
 		return unreachable(i.host, err)
 	}

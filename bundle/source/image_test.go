@@ -196,14 +196,17 @@ func TestInvalidImages(t *testing.T) {
 		push   func(tag string)
 		want   string
 	}{
-		"huge": {"a layer of 1 GiB is not read", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, huge) }, "have more than 134217728 bytes"},
+		"huge": {"a layer of 1 GiB is not read", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, huge) },
+			"have more than 134217728 bytes"},
 		"sum": {"layers share the limit", func(tag string) {
 			half := layer
 			half.Size = 100 << 20
 			images.push(t, tag, artifactConfig, half, half)
 		}, "have more than 134217728 bytes"},
-		"many":   {"each layer takes time", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, many...) }, "has 129 layers"},
-		"zstd":   {"the author can choose another compression", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, zstd) }, "build the image with gzip"},
+		"many": {"each layer takes time", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, many...) }, "has 129 layers"},
+		"zstd": {"the author can choose another compression", func(tag string) {
+			images.push(t, tag, ocispec.MediaTypeImageConfig, zstd)
+		}, "build the image with gzip"},
 		"no tar": {"the artifact is something else", func(tag string) { images.push(t, tag, artifactConfig, chart) }, `its media type is "application/json"`},
 		"digest": {"the digest is part of an address", func(tag string) { images.push(t, tag, artifactConfig, wrong) }, "no sha256 digest"},
 		"layers": {"their order has no meaning", func(tag string) { images.push(t, tag, artifactConfig, layer, layer) }, "must have one layer, but has 2"},
@@ -228,7 +231,7 @@ func TestInvalidImages(t *testing.T) {
 
 	for _, ref := range []string{"", "a b", "host.example/UPPER", "host.example/x:tag@sha256:1"} {
 		from := v1alpha1.BundleSource{Type: v1alpha1.SourceTypeImage, Image: &v1alpha1.ImageSource{Ref: ref}}
-		mustFail(t, "it is no reference", source.Options{}, from, true, "is no reference of an image")
+		mustFail(t, "it is no reference", source.Options{}, from, true, "is not a valid image reference")
 	}
 }
 
@@ -245,10 +248,11 @@ func TestDamagedImages(t *testing.T) {
 		respond func(w http.ResponseWriter)
 		want    string
 	}{
-		"flipped": {func(w http.ResponseWriter) { damaged := bytes.Clone(content); damaged[30] ^= 1; w.Write(damaged) }, "was damaged on its way"},
+		"flipped": {func(w http.ResponseWriter) { damaged := bytes.Clone(content); damaged[30] ^= 1; w.Write(damaged) }, "was damaged in transit"},
 		"cut":     {func(w http.ResponseWriter) { w.Write(content[:20]) }, "unexpected EOF"},
-		"slow":    {func(w http.ResponseWriter) { w.Write(content[:20]); http.NewResponseController(w).Flush(); <-release }, "did not send the content in time"},
-		"status":  {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, "responds with status 502"},
+		"slow": {func(w http.ResponseWriter) { w.Write(content[:20]); http.NewResponseController(w).Flush(); <-release },
+			"did not send the content in time"},
+		"status": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, "responds with status 502"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			images.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -344,8 +348,10 @@ func TestImagesWithTLS(t *testing.T) {
 	pinned := mustFetch(t, source.Options{}, images.image(":v1", func(from *v1alpha1.ImageSource) { from.CertificateData = certificate(images.Server) }), files)
 	mustFetch(t, source.Options{}, pinned, files)
 
-	mustFail(t, "it is no certificate", source.Options{}, images.image(":v1", func(from *v1alpha1.ImageSource) { from.CertificateData = "x" }), true, "certificateData contains no PEM certificate")
+	mustFail(t, "it is no certificate", source.Options{}, images.image(":v1",
+		func(from *v1alpha1.ImageSource) { from.CertificateData = "x" }), true, "certificateData contains no PEM certificate")
 
 	images.Close()
-	mustFail(t, "the registry may come back", source.Options{}, images.image(":v1", func(from *v1alpha1.ImageSource) { from.InsecureSkipTLSVerify = true }), false, "cannot be reached")
+	mustFail(t, "the registry may come back", source.Options{}, images.image(":v1",
+		func(from *v1alpha1.ImageSource) { from.InsecureSkipTLSVerify = true }), false, "cannot be reached")
 }

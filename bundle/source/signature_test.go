@@ -142,7 +142,8 @@ func (i *images) sigstore(t *testing.T, image digest.Digest, predicate string, b
 
 	const kind = "application/vnd.in-toto+json"
 
-	statement := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","predicateType":%q,"subject":[{"digest":{"sha256":%q}}]}`, predicate, image.Encoded())
+	statement := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","predicateType":%q,"subject":[{"digest":{"sha256":%q}}]}`,
+		predicate, image.Encoded())
 	encoded := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement)
 
 	text, err := json.Marshal(map[string]any{
@@ -402,7 +403,7 @@ func TestSignatureKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "there is no public key in PEM form",
 		hidden:                                "there is no public key in PEM form",
-		private:                               "there is something else than public keys",
+		private:                               "there is something other than public keys",
 		signer{small}.public(t):               "a public key is not supported",
 		strings.Repeat(retired.public(t), 17): "more than 16 public keys",
 		strings.Repeat(" ", 64<<10+1):         "more than 64 KiB",

@@ -198,7 +198,7 @@ func (s *Store) Has(digest Digest) bool {
 // file has changed. The error for a missing or damaged archive is fs.ErrNotExist. An open archive stays readable after it is removed.
 func (s *Store) Open(digest Digest) (io.ReadSeekCloser, int64, error) {
 	if digest.Hex() == "" {
-		return nil, 0, fmt.Errorf("%q is no digest of an archive: %w", digest, fs.ErrNotExist)
+		return nil, 0, fmt.Errorf("%q is not a digest of an archive: %w", digest, fs.ErrNotExist)
 	}
 
 	file, err := s.root.Open(blobName(digest))

@@ -243,7 +243,7 @@ func (k *kindWatch) watchOnce(ctx context.Context, version string) (string, erro
 	}
 
 	if time.Since(began) < firstPause {
-		return "", errors.New("the watch ended at once")
+		return "", errors.New("the watch ended immediately")
 	}
 
 	return version, nil

@@ -31,16 +31,16 @@ const (
 type entry struct {
 	name string
 	kind kind
-	// layer is the number of the layer that has last written the entry.
+	// layer is the number of the layer that wrote the entry last.
 	layer int
 }
 
 // Tree writes files, folders and links below a folder. It rejects, with an InvalidError:
 //
 //   - paths that are absolute, contain .. or are too long
-//   - paths that occur twice, and paths that differ in upper and lower case only, because some file systems cannot hold both
+//   - paths that occur twice, and paths that differ only in case, because some file systems cannot store both
 //   - links that leave the tree, and paths that lead through a link
-//   - more than its limits permit
+//   - content that exceeds the limits
 //
 // Only one goroutine may use a Tree, and nothing else may write to the folder.
 type Tree struct {
@@ -52,7 +52,7 @@ type Tree struct {
 	buffer  []byte
 	entries map[string]entry
 
-	// parent is the folder that was written to last, and opened is its handle.
+	// parent is the folder of the last write, and opened is its handle.
 	parent string
 	opened *os.Root
 }
@@ -89,7 +89,7 @@ func (t *Tree) Folder(name string) error {
 	return t.folders(name)
 }
 
-// File creates a file with the first bytes of the content, of the given size.
+// File creates a file from the first bytes of the content, up to the given size.
 func (t *Tree) File(name string, bytes int64, content io.Reader) error {
 	if bytes < 0 || bytes > t.left {
 		return t.tooMuch()
@@ -105,7 +105,7 @@ func (t *Tree) File(name string, bytes int64, content io.Reader) error {
 		return explain(name, err)
 	}
 
-	// Without the wrappers, each copy would allocate a buffer of its own.
+	// Without the wrappers, each copy would allocate its own buffer.
 	copied, err := io.CopyBuffer(struct{ io.Writer }{created}, struct{ io.Reader }{io.LimitReader(content, bytes)}, t.buffer)
 	if err == nil && copied < bytes {
 		err = io.ErrUnexpectedEOF
@@ -130,8 +130,8 @@ func (t *Tree) Link(name, target string) error {
 	return explain(name, t.opened.Symlink(target, path.Base(name)))
 }
 
-// staysInside reports whether a link stays in the tree. In an accepted target, all .. come first. They leave the folder of the link
-// upwards, through real folders. The rest only leads downwards, possibly through links that stay inside themselves.
+// staysInside reports whether a link stays in the tree. In an accepted target, all .. elements come first and lead upwards from the
+// folder of the link, through real folders. The other elements only lead downwards, possibly through links, which stay inside themselves.
 func staysInside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false
@@ -157,7 +157,7 @@ func (t *Tree) check(name string) error {
 	}
 }
 
-// shortened returns the beginning of a path for an error.
+// shortened returns the start of a path, for an error.
 func shortened(name string) string {
 	const most = 256
 	if len(name) > most {
@@ -167,7 +167,7 @@ func shortened(name string) string {
 	return name
 }
 
-// add records a file or a link, after it has created the parents and opened the folder of the path.
+// add creates the parents of a file or link, opens its folder, and records it.
 func (t *Tree) add(name string, kind kind) error {
 	if err := t.check(name); err != nil {
 		return err
@@ -202,7 +202,8 @@ func (t *Tree) folders(name string) error {
 		return err
 	}
 
-	// A layer may write through a link of a lower layer, as a container runtime does. os.Root keeps that inside.
+	// A layer may write through a link of a lower layer, as a container runtime does. os.Root ensures that the write stays inside the
+	// root.
 	known, exists := t.entries[folded(name)]
 	if exists && known.name == name && (known.kind == folder || known.kind == link && t.layer > 0) {
 		known.layer = t.layer
@@ -252,11 +253,11 @@ func (t *Tree) tooMuch() error {
 	return invalid("it has more than %d files or %s", t.limits.Files, size(t.limits.Bytes))
 }
 
-// folded returns the path as file systems see it that ignore upper and lower case.
+// folded returns the form of the path in which paths that differ only in case are equal.
 func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// open opens the folder for the next write. Most archives list all files of a folder together, so its parents are not resolved again
-// for each.
+// open opens the folder for the next write. Most archives list all files of a folder together, so keeping it open saves resolving its
+// parents for each file.
 func (t *Tree) open(name string) error {
 	if name == t.parent {
 		return nil
@@ -283,7 +284,7 @@ func (t *Tree) open(name string) error {
 	return nil
 }
 
-// below returns the paths of the entries below the folder, the deepest first.
+// below returns the paths of the entries below the folder, deepest first.
 func (t *Tree) below(name string) []string {
 	var found []string
 
@@ -298,15 +299,15 @@ func (t *Tree) below(name string) []string {
 	return found
 }
 
-// forget removes the entry and all below it.
+// forget drops the records of the entry and of all entries below it.
 func (t *Tree) forget(name string) {
 	maps.DeleteFunc(t.entries, func(_ string, entry entry) bool {
 		return entry.name == name || strings.HasPrefix(entry.name, name+"/")
 	})
 }
 
-// explain returns an InvalidError for an error of the file system that is the fault of the path. An error without a number comes from
-// os.Root itself, for a path that leaves the root.
+// explain returns an InvalidError for an error of the file system that is the fault of the path. An error that is not a syscall.Errno
+// comes from os.Root itself and concerns a path that leaves the root.
 func explain(name string, err error) error {
 	if err == nil {
 		return nil
@@ -317,7 +318,8 @@ func explain(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrExist), numbered && (number == syscall.ENOTDIR || number == syscall.EISDIR):
 		return invalid("%q occurs twice, or as a file and as a folder", shortened(name))
-	case !numbered && !errors.Is(err, fs.ErrClosed), number == syscall.ENAMETOOLONG, number == syscall.ELOOP, number == syscall.EINVAL, number == syscall.ENOENT:
+	case !numbered && !errors.Is(err, fs.ErrClosed), number == syscall.ENAMETOOLONG, number == syscall.ELOOP, number == syscall.EINVAL,
+		number == syscall.ENOENT:
 		return invalid("the path %q leaves the folder, or is not valid", shortened(name))
 	default:
 		return err

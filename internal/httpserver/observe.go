@@ -98,7 +98,8 @@ func NotePlan(ctx context.Context, plan string) {
 	}
 }
 
-// NoteResult sets the status of the request in the metrics. GraphQL responses with an error have status 200, so they would not count as errors.
+// NoteResult sets the status of the request in the metrics. Without it, GraphQL errors would not count as errors, because their responses
+// have status 200.
 func NoteResult(ctx context.Context, status int) {
 	if line := notesOf(ctx); line != nil {
 		line.result = status
@@ -156,7 +157,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "environment_broker_http_requests_total",
-			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog. GraphQL responses with an error have the status of the error.",
+			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path " +
+				"is unknown. The plan is empty unless the request names a plan of the catalog. GraphQL responses with an error have the " +
+				"status of the error.",
 		}, []string{"method", "route", "plan", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "environment_broker_http_request_duration_seconds", Help: "Duration of requests until the end of the response.",

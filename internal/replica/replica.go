@@ -27,8 +27,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
 
-// stopLimit bounds the stop of a replica after the shutdown delay. It is longer than the grace period of the engine. Together
-// with the default delay, it is shorter than the 30 seconds after which Kubernetes kills a container.
+// stopLimit limits the stop of a replica after the shutdown delay. It is longer than the grace period of the engine. Together with the
+// default delay, it is shorter than the 30 seconds after which Kubernetes kills a container.
 const stopLimit = 25 * time.Second
 
 // Replica is one process of a service. Call New, Serve and Run in this order: New opens the database, Serve binds the addresses,
@@ -109,8 +109,8 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 }
 
 // AuditParts returns the background work on the audit log: its hash chain, the delivery to the configured collector, and the retention of
-// entries and operations with the configured archive. service is the name of the service, and removal its rules for operations. busy is the
-// Busy of the chain's options and may be nil.
+// entries and operations with the configured archive. service is the name of the service, and removal contains its rules for operations.
+// busy becomes auditlog.ChainOptions.Busy and may be nil.
 func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal operations.Removal, busy func() bool) ([]lifecycle.Part, error) {
 	collector, err := auditdelivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {
@@ -151,10 +151,11 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return fmt.Errorf("%sSTATUS_ADDRESS: %w", program.Prefix, err)
 	}
 
-	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}, r.seals.Part()}, r.Access.Parts, parts, []lifecycle.Part{
-		{Name: "api server", Run: r.api.Run},
-		{Name: "readiness", Run: r.health.Run},
-	})
+	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}, r.seals.Part()}, r.Access.Parts,
+		parts, []lifecycle.Part{
+			{Name: "api server", Run: r.api.Run},
+			{Name: "readiness", Run: r.health.Run},
+		})
 
 	return nil
 }

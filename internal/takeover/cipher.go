@@ -10,11 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// errKey means that a value was not encrypted with the key. Its text does not contain the value.
+// errKey reports that a value was not encrypted with the key. Its text does not contain the value.
 var errKey = errors.New("the key does not decrypt the value")
 
-// Cipher decrypts values of the former programs: AES in CFB mode over the base64 of the text. The first block is the IV, and the whole is
-// encoded as base64.
+// Cipher decrypts values of the former programs: AES in CFB mode over the base64 of the text. The first block is the IV, and the result
+// is encoded as base64 again.
 type Cipher struct {
 	block cipher.Block
 }
@@ -29,8 +29,8 @@ func NewCipher(key secret.String) (*Cipher, error) {
 	return &Cipher{block: block}, nil
 }
 
-// Decrypt returns the text of an encrypted value. CFB does not authenticate values: with a wrong key the result is not base64, which
-// Decrypt reports as an error.
+// Decrypt returns the text of an encrypted value. CFB does not authenticate values, but with a wrong key the result is not valid base64,
+// and Decrypt returns an error.
 func (c *Cipher) Decrypt(value string) (secret.String, error) {
 	sealed, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(sealed) < aes.BlockSize {
@@ -39,7 +39,8 @@ func (c *Cipher) Decrypt(value string) (secret.String, error) {
 
 	encoded := make([]byte, len(sealed)-aes.BlockSize)
 
-	cipher.NewCFBDecrypter(c.block, sealed[:aes.BlockSize]).XORKeyStream(encoded, sealed[aes.BlockSize:]) //nolint:staticcheck // the mode of the former programs
+	cipher.NewCFBDecrypter(c.block, sealed[:aes.BlockSize]).XORKeyStream(encoded,
+		sealed[aes.BlockSize:]) //nolint:staticcheck // the mode of the former programs
 
 	text, err := base64.StdEncoding.Strict().DecodeString(string(encoded))
 	if err != nil {

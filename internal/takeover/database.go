@@ -120,7 +120,7 @@ func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []st
 	}
 
 	if len(unfinished) > 0 {
-		errs = append(errs, fmt.Errorf("%s has unfinished operations: %s. Start it again and wait until they have ended, or end those that nothing runs",
+		errs = append(errs, fmt.Errorf("%s has unfinished operations: %s. Start it again and wait until they have ended, or end those that no process runs",
 			program.Name, named(unfinished)))
 	}
 

@@ -10,23 +10,23 @@ import (
 
 // Report is the result of a run of adopt.
 type Report struct {
-	// Program is the former program, and Objects the plural of its rows: runtimes or instances.
+	// Program is the former program. Objects is the plural noun for its rows: runtimes or instances.
 	Program string `json:"program"`
 	Objects string `json:"objects"`
 	DryRun  bool   `json:"dryRun"`
-	// Found is the number of selected rows. Each was adopted by this run, by an earlier run, or skipped.
+	// Found is the number of selected rows. Each row was adopted by this run, adopted by an earlier run, or skipped.
 	Found   int `json:"found"`
 	Adopted int `json:"adopted"`
 	Earlier int `json:"adoptedEarlier"`
 	// Skipped are the rows that were not adopted.
 	Skipped []Skipped `json:"skipped"`
-	// ShootsChanged are the names of Shoots that were patched, or would be in a dry run.
+	// ShootsChanged contains the names of the Shoots that were patched or, in a dry run, would be.
 	ShootsChanged []string `json:"shootsChanged"`
-	// Notes are facts about adopted rows and about objects without a row.
+	// Notes are remarks about adopted rows and about objects without a row.
 	Notes []string `json:"notes"`
-	// Previews are the first changes of rows that were adopted, or would be in a dry run.
+	// Previews describe the first changes of rows that were adopted or, in a dry run, would be.
 	Previews []Preview `json:"previews,omitempty"`
-	// FirstChange lists what the first change of each adopted Shoot will also change.
+	// FirstChange lists further effects of the first change of each adopted Shoot.
 	FirstChange []string `json:"firstChange,omitempty"`
 	// Irreversible lists the changes of this run that nothing can undo.
 	Irreversible []string `json:"irreversible,omitempty"`
@@ -48,7 +48,7 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// Skip adds a row that is not adopted.
+// Skip records a row that is not adopted.
 func (r *Report) Skip(id, name, reason string) {
 	r.Skipped = append(r.Skipped, Skipped{ID: id, Name: name, Reason: reason})
 }
@@ -81,7 +81,8 @@ func (r *Report) Write(output io.Writer, asJSON bool) error {
 		adopted = "to adopt"
 	}
 
-	fmt.Fprintf(output, "%s of %s: %d found, %d %s, %d adopted earlier, %d skipped\n", r.Objects, r.Program, r.Found, r.Adopted, adopted, r.Earlier, len(r.Skipped))
+	fmt.Fprintf(output, "%s of %s: %d found, %d %s, %d adopted earlier, %d skipped\n", r.Objects, r.Program, r.Found, r.Adopted, adopted,
+		r.Earlier, len(r.Skipped))
 
 	var skipped []string
 	for _, each := range r.Skipped {

@@ -40,7 +40,7 @@ type Agent struct {
 	ConfiguredBy string
 	// Replaces is the ID of the connection that existed when the Secret was written, or empty.
 	Replaces string
-	// Version is the resource version of the Secret, or empty without a Secret.
+	// Version is the resource version of the Secret. It is empty if there is no Secret.
 	Version string
 	// Connection is nil until the agent has created its first CompassConnection, and while that object is being deleted.
 	Connection *Connection
@@ -101,12 +101,13 @@ func Stages(options Options) []process.Stage[operation.Data] {
 // Reconnect returns the process of the operation reconnectRuntimeAgent. The process exists even if Director is disabled:
 // operations that were accepted earlier then fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
-	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(process.Condition[operation.Data]{})}
+	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit,
+		Stages: options.stages(process.Condition[operation.Data]{})}
 }
 
-// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. The
-// first two run under the condition. If an operation failed while it waited for the connection, an
-// operator's retry starts with the configuration again, because the agent has used up its token.
+// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. The first two
+// stages run only if the condition holds. If an operation failed while waiting for the connection, an operator's retry starts again with
+// the configuration, because the agent has used up its token.
 func (o Options) stages(when process.Condition[operation.Data]) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 

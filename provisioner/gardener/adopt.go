@@ -27,21 +27,21 @@ const (
 	adopter = "environment-broker-adopt"
 )
 
-// step is an operation of a JSON patch.
+// step is one operation of a JSON patch.
 type step struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// Adopt changes a Shoot of Kyma Provisioner so that this Provisioner can change it: it replaces the SecretBinding by the
-// CredentialsBinding with the given name, and renames the former field manager. One patch does both, and only if the Shoot has not
-// changed since it was read. Adopt makes no call and reports false if there is nothing to change.
+// Adopt prepares a Shoot of Kyma Provisioner for changes by this Provisioner: it replaces the SecretBinding with the CredentialsBinding
+// with the given name, and renames the former field manager. A single patch does both. It fails if the Shoot has changed since it was
+// read. Adopt makes no call and reports false if there is nothing to change.
 func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
 	return c.patch(ctx, read, adoption(read, binding))
 }
 
-// Claim is like Adopt for the Shoot of any program, and sets the labels and annotations with its owner.
+// Claim is like Adopt for a Shoot that any program created. It also sets the labels and annotations that identify the owner.
 func (c *Client) Claim(ctx context.Context, read *gardencorev1beta1.Shoot, binding string, owner metav1.ObjectMeta) (bool, error) {
 	steps := adoption(read, binding)
 	steps = append(steps, set("/metadata/labels", read.Labels, owner.Labels)...)
@@ -50,7 +50,7 @@ func (c *Client) Claim(ctx context.Context, read *gardencorev1beta1.Shoot, bindi
 	return c.patch(ctx, read, steps)
 }
 
-// set returns the steps that add entries to a map, in the order of their names. Equal entries need no step.
+// set returns the steps that add entries to a map, sorted by key. Entries that already have the wanted value need no step.
 func set(path string, present, wanted map[string]string) []step {
 	var steps []step
 
@@ -67,7 +67,7 @@ func set(path string, present, wanted map[string]string) []step {
 	return steps
 }
 
-// patch applies the steps if the Shoot has not changed since it was read. Without steps, it makes no call and reports false.
+// patch applies the steps. It fails if the Shoot has changed since it was read. Without steps, it makes no call and reports false.
 func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps []step) (bool, error) {
 	if len(steps) == 0 {
 		return false, nil
@@ -112,8 +112,8 @@ func adoption(read *gardencorev1beta1.Shoot, binding string) []step {
 	return steps
 }
 
-// CheckBindings returns a failure.Permanent with the missing object if the Shoot has a SecretBinding, and there is no
-// CredentialsBinding with the given name that refers to the same Secret.
+// If the Shoot has a SecretBinding, CheckBindings requires a CredentialsBinding with the given name that refers to the same Secret.
+// Otherwise it returns a failure.Permanent that names the missing object.
 func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error {
 	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
 	if former == "" {
@@ -144,7 +144,8 @@ func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoo
 		return err
 	}
 
-	if reference := credentials.CredentialsRef; reference.Kind != "Secret" || reference.Namespace != secretBinding.SecretRef.Namespace || reference.Name != secretBinding.SecretRef.Name {
+	if reference := credentials.CredentialsRef; reference.Kind != "Secret" || reference.Namespace != secretBinding.SecretRef.Namespace ||
+		reference.Name != secretBinding.SecretRef.Name {
 		return failure.New(failure.Permanent, "the CredentialsBinding %q refers to the %s %s/%s, and the SecretBinding %q to the Secret %s/%s",
 			binding, reference.Kind, reference.Namespace, reference.Name, former, secretBinding.SecretRef.Namespace, secretBinding.SecretRef.Name)
 	}

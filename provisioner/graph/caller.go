@@ -60,11 +60,11 @@ func listingTenant(ctx context.Context, wanted *string) (string, error) {
 
 	caller, err := queryingCaller(ctx)
 	if err != nil {
-		return "", invalid("the header %s is missing: without it, a list needs the role %s", HeaderTenant, auth.RoleOperator)
+		return "", invalid("the header %s is missing: a list without it requires the role %s", HeaderTenant, auth.RoleOperator)
 	}
 
 	if tenant != "" && tenant != caller.Tenant {
-		return "", invalid("the header %s names another account than the filter", HeaderTenant).At("filter.tenant")
+		return "", invalid("the header %s names a different account than the filter", HeaderTenant).At("filter.tenant")
 	}
 
 	return caller.Tenant, nil

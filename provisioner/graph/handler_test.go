@@ -203,7 +203,7 @@ func TestInvalidRequests(t *testing.T) {
 		"Depth": {
 			reason: "The depth of introspection has a limit.",
 			query:  "{ __schema { types { " + strings.Repeat("ofType { ", 18) + "name" + strings.Repeat(" }", 21), status: http.StatusOK,
-			want: "the request nests fields 21 deep, at most 20 are allowed",
+			want: "the request nests fields 21 levels deep, but at most 20 are allowed",
 		},
 		"FragmentBomb": {
 			reason: "Fragments that double each other are counted without visiting each spread.",

@@ -23,12 +23,11 @@ const (
 	maxCost   = 100 // sum of the costs of all fields
 )
 
-// limits are the limits of the selections in a request. Before validation, admission counts fields and depth of all operations. As a
-// gqlgen extension, limits then rejects operations with too high costs. It replaces the complexity limit of gqlgen, which visits a
-// fragment once per spread. In a chain of fragments that each spread the next fragment twice, that takes exponential time. limits
-// visits each fragment once.
+// limits are the limits of the selections in a request. Before validation, admission checks the number of fields and the depth. After it,
+// limits checks the costs, as a gqlgen extension. It replaces the complexity limit of gqlgen, which visits a fragment once per spread.
+// This takes exponential time for a chain of fragments in which each spreads the next one twice. limits visits each fragment once.
 type limits struct {
-	// fields is the maximum number of selected fields and fragments. Those in a fragment count at each spread.
+	// fields is the maximum number of selected fields and fragments. The fields of a fragment count once per spread.
 	fields int
 	// depth is the maximum depth of nested fields. Of our schema's types, only those of introspection refer to themselves and
 	// can nest without a limit.
@@ -79,7 +78,8 @@ func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	if l.meter(request.Doc).measure(request.Operation.SelectionSet).cost > l.cost {
 		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, the errors of an "+
-			"operation, a connection status, a hibernation status, a maintenance window or a console %d, a runtime or an operation %d; spread it over several requests",
+			"operation, a connection status, a hibernation status, a maintenance window or a console %d, a runtime or an operation %d; "+
+			"spread it over several requests",
 			l.cost, costOfAccess, costOfWaiting, costOfCall, costOfRow)
 	}
 
@@ -117,7 +117,7 @@ func (l limits) check(document *ast.QueryDocument) *gqlerror.Error {
 	case total.fields > l.fields:
 		return gqlerror.Errorf("the request selects more than %d fields", l.fields)
 	case total.depth > l.depth:
-		return gqlerror.Errorf("the request nests fields %d deep, at most %d are allowed", total.depth, l.depth)
+		return gqlerror.Errorf("the request nests fields %d levels deep, but at most %d are allowed", total.depth, l.depth)
 	default:
 		return nil
 	}
@@ -176,8 +176,8 @@ func (m meter) measure(selections ast.SelectionSet) size {
 	return total
 }
 
-// costOf returns the cost of a field. Every mutation costs as much as a call, because it writes to the database. Fields have no cost
-// before validation, because their types are not known.
+// costOf returns the cost of a field. A mutation costs as much as a call, because it writes to the database. Before validation, fields
+// have no cost, because their types are unknown.
 func (m meter) costOf(field *ast.Field) int {
 	switch {
 	case field.ObjectDefinition == nil:
@@ -189,8 +189,8 @@ func (m meter) costOf(field *ast.Field) int {
 	}
 }
 
-// fragment returns the size of a fragment, which it measures at the first spread. A fragment that does not exist has no size; nor has
-// the inner spread of one that spreads itself.
+// fragment returns the size of a fragment and caches it at the first spread. The size is zero for a fragment that does not exist, and for
+// the inner spread of a fragment that spreads itself.
 func (m meter) fragment(name string) size {
 	known, measured := m.fragments[name]
 	if measured && known == nil {

@@ -33,8 +33,8 @@ func TestTenantOfLists(t *testing.T) {
 	t.Parallel()
 
 	const (
-		missing = "the header tenant is missing: without it, a list needs the role operator"
-		another = "the header tenant names another account than the filter"
+		missing = "the header tenant is missing: a list without it requires the role operator"
+		another = "the header tenant names a different account than the filter"
 	)
 
 	hashed := "sha256-3973e022e93220f9212c18d0d0c543ae" // of "-"
@@ -206,7 +206,8 @@ func TestAnswersOfLists(t *testing.T) {
 				return orders.OperationList{}, failure.New(failure.Invalid, "after: not an endCursor of this list").At("after")
 			}
 
-			return orders.OperationList{Operations: []orders.ListedOperation{failed, {Status: operation.Status{Kind: operation.KindHibernate, State: process.Pending}, CreatedAt: created}}}, nil
+			return orders.OperationList{Operations: []orders.ListedOperation{failed,
+				{Status: operation.Status{Kind: operation.KindHibernate, State: process.Pending}, CreatedAt: created}}}, nil
 		},
 	})
 

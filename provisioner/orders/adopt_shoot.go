@@ -46,17 +46,17 @@ type Adoption struct {
 	CredentialsBinding string
 	Administrators     []string
 	ClientData         *string
-	// Generation is that of the Shoot in a dry run, or nil. The adoption fails if the Shoot has another one.
+	// Generation is the generation of the Shoot in the dry run, or nil. The adoption fails if the generation has changed.
 	Generation *int
 	// DryRun only checks and describes the adoption.
 	DryRun bool
 }
 
-// Adopted is a Shoot that was taken over, or would be.
+// Adopted is a Shoot that was taken over or, in a dry run, would be.
 type Adopted struct {
 	RuntimeID  string
 	Generation int
-	// Earlier reports that the Shoot already was a runtime of the tenant and the instance.
+	// Earlier reports that the Shoot was already a runtime of the tenant and the instance.
 	Earlier bool
 	Cluster *spec.Cluster
 	// Changes are the fields of the Shoot that the adoption and the first change change.
@@ -65,9 +65,9 @@ type Adopted struct {
 	NotInOrder []string
 }
 
-// AdoptShoot takes over a Shoot that no runtime owns. The Shoot is patched before the row is stored: the ID of the runtime follows from
-// the UID of the Shoot, so that a repeated call stores the row after a failure in between. Errors are failure.NotFound without the Shoot,
-// failure.Conflict if another runtime owns it, and failure.Permanent with the reason if it cannot be adopted.
+// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived
+// from the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.NotFound if the Shoot
+// does not exist, failure.Conflict if another runtime owns it, and failure.Permanent with the reason if it cannot be adopted.
 func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
 	present, err := s.Shoots.Get(ctx, wanted.ShootName)
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption
 	return found, s.claim(ctx, present, binding, runtime)
 }
 
-// adoptedBefore returns the runtime if the Shoot already is one of the tenant and the instance. The error is failure.Conflict if another
-// runtime has the name of the Shoot.
+// adoptedBefore returns the existing runtime if the Shoot was already adopted for the tenant and the instance. The error is
+// failure.Conflict if another runtime has the name of the Shoot.
 func (s *Service) adoptedBefore(ctx context.Context, caller Caller, wanted Adoption, found Adopted) (Adopted, error) {
 	existing, err := s.Runtimes.OfShoot(ctx, s.Runtimes.Reader(), wanted.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -131,7 +131,7 @@ func (s *Service) adoptedBefore(ctx context.Context, caller Caller, wanted Adopt
 	return found, nil
 }
 
-// adoptable returns the reason against the adoption of a Shoot, or nil. runtimeID is the ID that it gets.
+// adoptable returns nil, or an error with the reason why the Shoot cannot be adopted. runtimeID is the ID that the Shoot would get.
 func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error {
 	owner := cmp.Or(present.Annotations[shoot.AnnotationRuntimeID], runtimeID)
 	last := present.Status.LastOperation
@@ -139,7 +139,8 @@ func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error
 
 	switch {
 	case owner != runtimeID:
-		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which this Provisioner does not have: run 'ebctl reconcile' or 'provisioner adopt'", name, owner)
+		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which this Provisioner does not have: run 'ebctl "+
+			"reconcile' or 'provisioner adopt'", name, owner)
 	case present.Annotations[shoot.AnnotationRuntimeID] != "" && present.Labels[shoot.LabelAccount] != tenant:
 		return failure.New(failure.Conflict, "an unfinished adoption of the Shoot %q has another account", name)
 	case present.DeletionTimestamp != nil:
@@ -153,8 +154,8 @@ func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error
 	}
 }
 
-// adopted completes the description of the adoption and returns the row of the runtime. The error is failure.Permanent if the first change
-// would change more than the owner and the settings of this Provisioner.
+// adopted completes the description of the adoption and returns the row of the runtime. The error is failure.Permanent if the first
+// change would affect more than the owner and the settings of this Provisioner.
 func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1beta1.Shoot, binding string, found *Adopted) (runtimes.Runtime, error) {
 	cluster, err := shoot.OrderOf(present, binding)
 	if err != nil {
@@ -201,7 +202,8 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 			texts = append(texts, each.String())
 		}
 
-		return runtime, failure.New(failure.Permanent, "an order cannot express the Shoot %q: its first change would change %s", present.Name, strings.Join(texts, "; "))
+		return runtime, failure.New(failure.Permanent, "an order cannot express the Shoot %q: its first change would change %s",
+			present.Name, strings.Join(texts, "; "))
 	}
 
 	if found.NotInOrder, err = objects.NotInOrder(present); err != nil {
@@ -214,7 +216,7 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 	return runtime, nil
 }
 
-// claim marks the Shoot, and then stores the runtime with its creation.
+// claim marks the Shoot as owned, and then stores the runtime together with the operation that created it.
 func (s *Service) claim(ctx context.Context, present *gardencorev1beta1.Shoot, binding string, runtime runtimes.Runtime) error {
 	changed, err := s.Adopter.Claim(ctx, present, binding, metav1.ObjectMeta{
 		Labels:      map[string]string{shoot.LabelAccount: runtime.Tenant},
@@ -236,7 +238,7 @@ func (s *Service) claim(ctx context.Context, present *gardencorev1beta1.Shoot, b
 		}
 
 		if !inserted {
-			return operation.Status{}, failure.New(failure.Conflict, "another runtime has the ID or the name of the Shoot by now")
+			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the ID or the name of the Shoot")
 		}
 
 		if err := s.Operations.InsertEnded(ctx, tx, process.New{

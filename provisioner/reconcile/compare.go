@@ -26,7 +26,7 @@ import (
 const (
 	// batch is the maximum number of rows of one query, far below both databases' limits on parameters.
 	batch = 500
-	// clockSkew is the maximum difference between the clocks of the replicas that ended an operation and that compare.
+	// clockSkew is the maximum difference between the clocks of two replicas: one that ended an operation, and one that compares.
 	clockSkew = 5 * time.Second
 )
 
@@ -42,8 +42,8 @@ type Director interface {
 	Get(ctx context.Context, tenant, id string) (director.Runtime, error)
 }
 
-// Comparer compares and restores. It implements operatorserver.Differences and is safe for concurrent use. All fields are required,
-// except Director, which is nil if runtimes are not registered.
+// Comparer compares the systems and restores rows. It implements operatorserver.Differences and is safe for concurrent use. All fields
+// are required, except Director, which is nil if runtimes are not registered.
 type Comparer struct {
 	DB         *storage.DB
 	Runtimes   *runtimes.Store
@@ -71,7 +71,7 @@ func (c *Comparer) Compare(ctx context.Context, request operatorserver.Compariso
 	return operatorserver.Compare(ctx, request, c.Clock.Now().Add(-clockSkew), phases...)
 }
 
-// comparison is the comparison for one page.
+// comparison is the state of the comparison for one page.
 type comparison struct {
 	*Comparer
 
@@ -96,7 +96,8 @@ func (c *comparison) list(ctx context.Context) ([]gardener.Owned, error) {
 	return owned, nil
 }
 
-// shoots looks for Shoots without a row. Shoots of deleted runtimes have one; the orphan remover of package service deletes them.
+// shoots looks for Shoots without a row. Deleted runtimes still have a row, and the orphan remover of package service deletes their
+// Shoots.
 func (c *comparison) shoots(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	owned, err := c.list(ctx)
 	if err != nil {
@@ -187,7 +188,7 @@ func settled(newest process.Record, began time.Time) bool {
 	return newest.State.Terminal() && newest.FinishedAt.Before(began)
 }
 
-// expectsShoot reports whether a runtime must have a Shoot after its newest operation. A failed creation may not have made one.
+// expectsShoot reports whether a runtime must have a Shoot after its newest operation. After a failed creation, the Shoot may not exist.
 func expectsShoot(newest process.Record) bool {
 	return newest.State == process.Succeeded || !operation.Provisions(newest.Kind)
 }
@@ -197,8 +198,9 @@ func (c *Comparer) withoutRuntime(ctx context.Context, shoot gardener.Owned) ope
 	difference := operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindShootWithoutRuntime, ID: shoot.RuntimeID, RuntimeID: shoot.RuntimeID, ShootName: shoot.Name,
 		AccountID: shoot.Tenant,
-		Meaning:   fmt.Sprintf("Gardener has the Shoot %s, but the Provisioner does not know its runtime. The cluster costs money, and nobody can change or delete it through the services.", shoot.Name),
-		Commands:  []string{operatorserver.Command("kubectl --namespace %s get shoot %s --output yaml", c.Namespace, shoot.Name)},
+		Meaning: fmt.Sprintf("Gardener has the Shoot %s, but the Provisioner does not know its runtime. The cluster costs money, and "+
+			"nobody can change or delete it through the services.", shoot.Name),
+		Commands: []string{operatorserver.Command("kubectl --namespace %s get shoot %s --output yaml", c.Namespace, shoot.Name)},
 	}
 
 	restored, err := c.restorable(ctx, shoot)
@@ -208,15 +210,16 @@ func (c *Comparer) withoutRuntime(ctx context.Context, shoot gardener.Owned) ope
 	if err != nil {
 		difference.Reason = textOf(err)
 		difference.Commands = append(difference.Commands,
-			operatorserver.Command("kubectl --namespace %s annotate shoot %s confirmation.gardener.cloud/deletion=true # only if nobody needs the cluster", c.Namespace, shoot.Name),
+			operatorserver.Command("kubectl --namespace %s annotate shoot %s confirmation.gardener.cloud/deletion=true # only if nobody "+
+				"needs the cluster", c.Namespace, shoot.Name),
 			operatorserver.Command("kubectl --namespace %s delete shoot %s --wait=false", c.Namespace, shoot.Name))
 	}
 
 	return difference
 }
 
-// withoutShoot describes a runtime whose Shoot is missing. owner is the ID of another runtime to which the Shoot of that name
-// belongs, or empty.
+// withoutShoot describes a runtime whose Shoot is missing. owner is the ID of another runtime that owns the Shoot with this name, or
+// empty.
 func (c *Comparer) withoutShoot(ctx context.Context, runtime runtimes.Runtime, owner string) operatorapi.Difference {
 	difference := operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindRuntimeWithoutShoot, ID: runtime.ID, RuntimeID: runtime.ID, ShootName: runtime.ShootName,
@@ -226,7 +229,8 @@ func (c *Comparer) withoutShoot(ctx context.Context, runtime runtimes.Runtime, o
 	}
 
 	if owner != "" {
-		difference.Meaning = fmt.Sprintf("The Provisioner has a runtime whose Shoot %s belongs to another runtime, %s. The cluster of the first runtime is gone.",
+		difference.Meaning = fmt.Sprintf("The Provisioner has a runtime whose Shoot %s belongs to another runtime, %s. The cluster of the "+
+			"first runtime is gone.",
 			runtime.ShootName, owner)
 	}
 

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// maxTenants is the number of tenants of one query. Director can only list the runtimes of one tenant.
+// maxTenants is the maximum number of tenants that one page covers. Director can list only the runtimes of one tenant at a time.
 const maxTenants = 50
 
 // registrations compares the runtimes of each tenant with Director. Without Gardener, it could not recognize the registrations
@@ -68,7 +68,7 @@ func (c *comparison) tenants(ctx context.Context, after string) ([]string, error
 	return tenants[:min(len(tenants), maxTenants)], nil
 }
 
-// tenant compares the runtimes of one tenant. Registrations whose order is unsettled are in flight.
+// tenant compares the runtimes of one tenant. It ignores registrations whose order is not settled yet.
 func (c *comparison) tenant(ctx context.Context, tenant string, page *operatorserver.ComparedPage) error {
 	registered, err := c.Director.List(ctx, tenant, registration.LabelOrder)
 	if err != nil && !errors.Is(err, director.ErrTenantUnknown) {
@@ -114,12 +114,12 @@ func (c *comparison) unknown(ctx context.Context, tenant string, registered []di
 		hasShoot := c.hasShoot(each.ID)
 
 		if has && runtime.DeletedAt.IsZero() || has && !runtime.DeletedAt.Before(page.Began) || slices.Contains(unsettled, labels[i]) || !has && hasShoot {
-			continue // a missing row with a Shoot is a difference already
+			continue // a Shoot without a row is already reported as a difference
 		}
 
 		page.Add(operatorapi.Difference{
 			Kind: operatorapi.DifferenceKindRegistrationWithoutRuntime, ID: each.ID, RuntimeID: each.ID, AccountID: tenant,
-			Meaning: fmt.Sprintf("Director has the runtime %s, which this Provisioner does not have and Gardener neither. "+
+			Meaning: fmt.Sprintf("Director has the runtime %s, but neither this Provisioner nor Gardener does. "+
 				"If several Provisioners share the Director, it may belong to another one.", each.Name),
 			Reason: "there is no cluster to which the registration could belong",
 			Commands: []string{operatorserver.Command(`curl "$DIRECTOR_URL" -H "Authorization: Bearer $TOKEN" -H %s --json %s`,
@@ -130,8 +130,8 @@ func (c *comparison) unknown(ctx context.Context, tenant string, registered []di
 	return nil
 }
 
-// unregistered looks for registered runtimes that Director does not have. registered are the IDs of those that it has. Runtimes
-// without a Shoot are a difference already.
+// unregistered looks for runtimes that should be registered but are missing in Director. registered contains the IDs of the runtimes in
+// Director. Runtimes without a Shoot are already reported as a difference.
 func (c *comparison) unregistered(ctx context.Context, tenant string, registered map[string]bool, page *operatorserver.ComparedPage) error {
 	filter := runtimes.Filter{Tenant: tenancy.Label(tenant), Limit: batch}
 
@@ -144,7 +144,8 @@ func (c *comparison) unregistered(ctx context.Context, tenant string, registered
 		for _, each := range listed {
 			filter.Before, filter.BeforeID = each.Runtime.CreatedAt, each.Runtime.ID
 
-			if registered[each.Runtime.ID] || !c.hasShoot(each.Runtime.ID) || !settled(each.Operation, page.Began) || operation.Deprovisions(each.Operation.Kind) {
+			if registered[each.Runtime.ID] || !c.hasShoot(each.Runtime.ID) || !settled(each.Operation, page.Began) ||
+				operation.Deprovisions(each.Operation.Kind) {
 				continue
 			}
 
@@ -190,7 +191,8 @@ func withoutRegistration(runtime runtimes.Runtime) operatorapi.Difference {
 		Kind: operatorapi.DifferenceKindRuntimeWithoutRegistration, ID: runtime.ID, RuntimeID: runtime.ID, ShootName: runtime.ShootName,
 		AccountID: runtime.Account(),
 		Meaning:   "The runtime was registered in Director, but Director does not have it. Its agent cannot connect.",
-		Reason:    "Director assigns the IDs of runtimes, so the registration cannot be made again under the same ID: restore Director, or create the instance again",
-		Commands:  []string{operatorserver.Command("ebctl provisioner runtime get %s", runtime.ID)},
+		Reason: "Director assigns the IDs of runtimes, so the registration cannot be made again under the same ID: restore Director, or " +
+			"create the instance again",
+		Commands: []string{operatorserver.Command("ebctl provisioner runtime get %s", runtime.ID)},
 	}
 }

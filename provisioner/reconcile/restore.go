@@ -25,7 +25,7 @@ const reasonRestored = "restored from the record in the Shoot"
 // textOf returns the text of an error for people.
 func textOf(err error) string { return failure.Of(err).ForOperators() }
 
-// lost is a lost row of a runtime with its order.
+// lost is the lost row of a runtime, with its order.
 type lost struct {
 	runtime    runtimes.Runtime
 	order      spec.Runtime
@@ -33,7 +33,8 @@ type lost struct {
 	asleep     bool
 }
 
-// restorable returns the row in the record of the Shoot. The error of package failure says why the row cannot be restored.
+// restorable returns the row that the record of the Shoot contains. If the row cannot be restored, the error, which comes from package
+// failure, gives the reason.
 func (c *Comparer) restorable(ctx context.Context, shoot gardener.Owned) (lost, error) {
 	if shoot.Record == "" {
 		return lost{}, failure.New(failure.NotFound, "the Shoot has no record of its runtime: an earlier release or another program has created it")
@@ -42,7 +43,8 @@ func (c *Comparer) restorable(ctx context.Context, shoot gardener.Owned) (lost, 
 	runtime, err := c.Runtimes.OpenRecord(shoot.RuntimeID, shoot.Record)
 	if err != nil {
 		return lost{}, failure.Wrap(failure.Permanent, err,
-			"the record in the Shoot cannot be read: if its key was removed from APP_DATABASE_SECRET_KEYS, add it at the end; otherwise somebody has changed the record")
+			"the record in the Shoot cannot be read: if its key was removed from APP_DATABASE_SECRET_KEYS, add it at the end; otherwise "+
+				"somebody has changed the record")
 	}
 
 	found := lost{runtime: runtime, asleep: shoot.Asleep}
@@ -93,8 +95,8 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 	return c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, found, registered) })
 }
 
-// isRegistered reports whether Director has the runtime. The restored operation then says so, and the deletion of the runtime
-// removes the registration.
+// isRegistered reports whether Director has the runtime. The restored operation stores the result, so that a later deletion of the
+// runtime also removes the registration.
 func (c *Comparer) isRegistered(ctx context.Context, runtime runtimes.Runtime) (bool, error) {
 	if c.Director == nil {
 		return false, nil
@@ -120,7 +122,7 @@ func (c *Comparer) insert(ctx context.Context, tx storage.Tx, found lost, regist
 	if !inserted {
 		exists, err := c.Runtimes.Exists(ctx, tx, runtime.ID)
 		if err == nil && !exists {
-			err = failure.New(failure.Conflict, "another runtime has the same Shoot name by now: repeat the command")
+			err = failure.New(failure.Conflict, "another runtime now has the same Shoot name: repeat the command")
 		}
 
 		return err
@@ -157,7 +159,8 @@ func (c *Comparer) operate(ctx context.Context, tx storage.Tx, id, kind string, 
 		return fmt.Errorf("encoding a restored operation: %w", err)
 	}
 
-	// Not now: the broker would take an operation that has just ended for one in flight, and not restore the instance.
+	// Do not use the current time: the broker would consider an operation that has just ended as in flight, and would not restore the
+	// instance.
 	at := data.Runtime.CreatedAt
 	if latest := c.Clock.Now().Add(-2 * clockSkew); at.After(latest) {
 		at = latest

@@ -43,10 +43,10 @@ type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration, builds the service and binds its addresses. Run, a method of the embedded Replica, serves until
-// its context ends. If garden is nil, the service connects to the configured Gardener; tests and the sandbox pass a fake garden.
-// New makes no call to Gardener, Director or the release registry, so a replica can start during an outage of any of them. Its
-// error names the variables with invalid values, and those without which the service cannot start.
+// New checks the configuration, builds the service and binds its addresses. Run, a method of the embedded Replica, serves until its
+// context ends. If garden is nil, the service connects to the configured Gardener; tests and the sandbox pass a fake garden. New makes no
+// call to Gardener, Director or the release registry, so a replica can start during an outage of any of them. Its error names the
+// variables that are invalid or missing.
 func New(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (*Service, error) {
 	err := errors.Join(config.check(), config.missing(garden == nil))
 	if err != nil {
@@ -282,8 +282,8 @@ func (a *assembly) handler() http.Handler {
 	return mux
 }
 
-// comparer returns the comparison of the runtimes with Gardener and Director. The interface is nil without Director, because a nil
-// pointer in it would not be.
+// comparer returns the comparison of the runtimes with Gardener and Director. Without Director, the interface must be nil itself, because
+// an interface that contains a nil pointer is not nil.
 func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	comparer := &reconcile.Comparer{
 		DB: a.DB, Runtimes: a.runtimes, Operations: a.operations, Recorder: recorder, Shoots: a.parts.Shoots,
@@ -296,7 +296,8 @@ func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	return comparer
 }
 
-// consoles returns Director. The interface is nil without Director, because a nil pointer in it would not be.
+// consoles returns Director as the source of consoles. Without Director, the interface must be nil itself, because an interface that
+// contains a nil pointer is not nil.
 func (a *assembly) consoles() orders.Consoles {
 	if a.director == nil {
 		return nil
@@ -332,6 +333,7 @@ func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 		PlaygroundEndpoint: a.config.PlaygroundAPIEndpoint,
 	})
 
-	return httpserver.Wrap(api, httpserver.Observe(a.Log, a.HTTP, clock.RealClock{}), audit.Introduce, recorder.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
+	return httpserver.Wrap(api, httpserver.Observe(a.Log, a.HTTP, clock.RealClock{}), audit.Introduce,
+		recorder.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
 		a.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }

@@ -26,8 +26,8 @@ type Objects struct {
 	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must be applied before the Shoot.
 	Authentication *corev1.ConfigMap
 
-	// adopted reports that another program has created the Shoot, and sameProvider that its provider's configurations have not been
-	// ordered differently since.
+	// adopted reports that another program has created the Shoot. sameProvider reports that the order for its provider has not changed
+	// since the adoption.
 	adopted, sameProvider bool
 }
 
@@ -61,7 +61,8 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 		exposureClass = ptr.Deref(config.ExposureClassName, "")
 	}
 
-	return &Objects{Authentication: authentication, adopted: adopted, sameProvider: adopted && reflect.DeepEqual(config.Adopted.ProviderSpecificConfig, config.ProviderSpecificConfig), Shoot: &gardencorev1beta1.Shoot{
+	return &Objects{Authentication: authentication, adopted: adopted, sameProvider: adopted &&
+		reflect.DeepEqual(config.Adopted.ProviderSpecificConfig, config.ProviderSpecificConfig), Shoot: &gardencorev1beta1.Shoot{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Shoot"},
 		ObjectMeta: metadata(runtime, options),
 		Spec: gardencorev1beta1.ShootSpec{

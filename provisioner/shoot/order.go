@@ -18,8 +18,8 @@ import (
 )
 
 // OrderOf returns the order for a Shoot that another program has created. targetSecret is the name of its CredentialsBinding. The order
-// has no domain, identity provider and Seed: the Shoot keeps its own. The error is failure.Permanent with the field that no order can
-// express.
+// contains no domain, identity provider or Seed: the Shoot keeps its own. The error is failure.Permanent and names the field that no
+// order can express.
 func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Cluster, error) {
 	if len(present.Spec.Provider.Workers) == 0 {
 		return nil, failure.New(failure.Permanent, "the Shoot has no worker pools")
@@ -48,7 +48,7 @@ func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Clust
 		order.LicenceType = &licence
 	}
 
-	// Orders do not have the purpose infrastructure: the Shoot keeps it.
+	// Orders cannot contain the purpose infrastructure. The Shoot keeps it.
 	if purpose := ptr.Deref(present.Spec.Purpose, ""); purpose != "" && purpose != gardencorev1beta1.ShootPurposeInfrastructure {
 		order.Purpose = (*string)(present.Spec.Purpose)
 	}
@@ -88,7 +88,7 @@ func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Clust
 	return order, nil
 }
 
-// poolOrder returns the order for a worker pool. A disk whose size is not in GiB stays as it is.
+// poolOrder returns the order for a worker pool. A disk whose size is not in GiB stays unchanged.
 func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPool, error) {
 	pool := &spec.WorkerPool{
 		Name: worker.Name, MachineType: worker.Machine.Type, AutoScalerMin: int(worker.Minimum), AutoScalerMax: int(worker.Maximum), Zones: worker.Zones,
@@ -124,7 +124,7 @@ func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPo
 	return pool, nil
 }
 
-// infrastructure has the fields that orders have of the infrastructures of all providers.
+// infrastructure contains the fields of all providers' infrastructure configurations that orders can express.
 type infrastructure struct {
 	FloatingPoolName string `json:"floatingPoolName"`
 	Networks         struct {
@@ -144,7 +144,7 @@ type infrastructure struct {
 	} `json:"networks"`
 }
 
-// addresses is a network of the provider.
+// addresses describes a network of the provider.
 type addresses struct {
 	CIDR string `json:"cidr"`
 }
@@ -154,13 +154,13 @@ type gateway struct {
 	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes"`
 }
 
-// controlPlane has the fields that orders have of the configurations of all providers.
+// controlPlane contains the fields of all providers' control plane configurations that orders can express.
 type controlPlane struct {
 	Zone                 string `json:"zone"`
 	LoadBalancerProvider string `json:"loadBalancerProvider"`
 }
 
-// providerOrder returns the provider's part of the order, and the range of the machines.
+// providerOrder returns the provider's part of the order, and the address range of the machines.
 func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers string, _ error) {
 	var (
 		config infrastructure
@@ -199,7 +199,7 @@ func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers 
 
 		return order, workers, err
 	case "gcp":
-		// The zone of the control plane is the first one of an order.
+		// The control plane runs in the first zone of an order.
 		slices.SortStableFunc(zones, func(one, other string) int { return order(one == plane.Zone) - order(other == plane.Zone) })
 
 		return &spec.Provider{GCPConfig: &spec.GCP{Zones: zones}}, workers, nil
@@ -233,7 +233,7 @@ func awsOrder(config infrastructure, worker gardencorev1beta1.Worker) (*spec.Pro
 	return &spec.Provider{AWSConfig: order}, nil
 }
 
-// azureOrder returns the part of the order for Azure. zones are those of the worker pools.
+// azureOrder returns the part of the order for Azure. zones are the zones of the worker pools.
 func azureOrder(config infrastructure, zones []string) (*spec.Provider, error) {
 	networks := config.Networks
 	if networks.Vnet.CIDR == "" {
@@ -263,7 +263,7 @@ func azureOrder(config infrastructure, zones []string) (*spec.Provider, error) {
 	return &spec.Provider{AzureConfig: order}, nil
 }
 
-// order sorts true before false.
+// order is a sort key that puts true before false.
 func order(first bool) int {
 	if first {
 		return 0
@@ -302,7 +302,8 @@ func requiresTokens(worker gardencorev1beta1.Worker) bool {
 // owner, and what the configuration of the Provisioner demands of all Shoots.
 func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {
 	announced := []string{
-		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess", "spec.extensions", "spec.resources", "spec.maintenance.timeWindow",
+		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess",
+		"spec.extensions", "spec.resources", "spec.maintenance.timeWindow",
 		"spec.kubernetes.kubeAPIServer.auditConfig", "spec.kubernetes.kubeAPIServer.structuredAuthentication", "spec.tolerations",
 	}
 

@@ -26,7 +26,8 @@ func (s *Store) BeginRelease(ctx context.Context, instanceID string, key account
 			return err
 		}
 
-		others, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM account_uses WHERE `+keyed+` AND NOT shared AND id <> ?`, append(keyArgs(key), instanceID)...)
+		others, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM account_uses WHERE `+keyed+` AND NOT shared AND id <> ?`,
+			append(keyArgs(key), instanceID)...)
 		if err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func (s *Store) BeginRelease(ctx context.Context, instanceID string, key account
 // EndRelease implements accountpool.Claims.
 func (s *Store) EndRelease(ctx context.Context, instanceID string, key accountpool.Key, keep bool) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		// Lock the claim before the use, as all other transactions do, so that two of them cannot wait for each other.
+		// Lock the claim before the use, as all other transactions do, to avoid deadlocks.
 		statement, args := `DELETE FROM account_claims WHERE `+keyed+` AND releasing`, keyArgs(key)
 		if keep {
 			statement, args = `UPDATE account_claims SET releasing = ?, changed_at = ? WHERE `+keyed,

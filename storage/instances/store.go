@@ -83,15 +83,15 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and whose cluster it is,
-// so that a change of these columns outside of the service is detected. Older releases seal and read only the request.
+// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and whose cluster it is. The
+// service thus detects changes that others make to these columns. Older releases seal and read only the request.
 type sealedRequest struct {
 	environment.Request
 
 	// Platform is empty in requests that an earlier release sealed.
 	Platform   string   `json:"platform,omitempty"`
 	SharedWith []string `json:"shared_with,omitempty"`
-	// Columns has the columns that decide whose cluster the instance is.
+	// Columns contains the columns that decide whose cluster the instance is.
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 
@@ -102,7 +102,7 @@ func (r sealedRequest) check(row row) error {
 	}
 
 	present := boundColumns(row.Instance)
-	present[columnRuntime] = row.RuntimeID // also if it was emptied
+	present[columnRuntime] = row.RuntimeID // even if somebody has emptied it
 
 	return failure.While(r.Columns.Check(present), "reading instance %s", row.ID)
 }
@@ -110,8 +110,8 @@ func (r sealedRequest) check(row row) error {
 // columnRuntime is the column with the ID of the runtime.
 const columnRuntime = "runtime_id"
 
-// boundColumns returns the columns that decide whose cluster the instance is. The runtime ID is not among them as long as it is empty:
-// an older replica then sets it without sealing it.
+// boundColumns returns the columns that decide whose cluster the instance is. An empty runtime ID is not included, because an older
+// replica may set it later without sealing it.
 func boundColumns(instance environment.Instance) storage.Bound {
 	bound := storage.Bound{
 		"global_account_id": instance.GlobalAccountID, "subaccount_id": instance.SubAccountID,
@@ -250,7 +250,8 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 
 // WithRuntime returns the IDs of at most limit instances that have a runtime and whose IDs follow after, sorted.
 func (s *Store) WithRuntime(ctx context.Context, after string, limit int) ([]string, error) {
-	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances WHERE id > ? AND runtime_id <> '' ORDER BY id `+storage.Page(limit, 0), after)
+	ids, err := storage.Select[string](ctx, s.db.Reader(),
+		`SELECT id FROM instances WHERE id > ? AND runtime_id <> '' ORDER BY id `+storage.Page(limit, 0), after)
 
 	return ids, failure.While(err, "listing instances with a runtime")
 }

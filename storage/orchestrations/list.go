@@ -9,13 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// StateRetrying is the state in lists of a pending target whose former upgrade has failed.
+// StateRetrying is the state that lists show for a pending target whose previous upgrade has failed.
 const StateRetrying = "retrying"
 
-// textRemoved is the description in lists of a target whose upgrade retention has removed.
+// textRemoved is the description that lists show for a target whose upgrade was removed after its retention period.
 const textRemoved = "The upgrade was removed after its retention period."
 
-// shownState is the current state of a target: that of its upgrade, if the upgrade exists. An upgrade that is accepted is in progress.
+// shownState is the current state of a target: the state of its upgrade, if there is one. A target whose upgrade is still pending is in
+// progress.
 const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state <> 'pending' THEN operations.state ELSE ` + ownState + ` END`
 
 // ownState is the current state of a target that is not in progress.
@@ -37,7 +38,8 @@ type Listed struct {
 	// State is the current state of the target.
 	State    string
 	Instance environment.Instance
-	// Description is that of the upgrade if it exists, and says so if the upgrade was removed after its retention period. Problem is the message of its failure.
+	// Description is the description of the upgrade. If the upgrade was removed after its retention period, the description says so.
+	// Problem is the message of the upgrade's failure.
 	Description, Problem string
 }
 
@@ -57,7 +59,7 @@ type listedRow struct {
 	Problem         string `db:"problem_message"`
 }
 
-// ListTargets returns a page of targets, sorted by instance, and the number on all pages.
+// ListTargets returns a page of targets, sorted by instance, and the number of targets on all pages.
 func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Listed, int, error) {
 	var conditions storage.Conditions
 
@@ -71,7 +73,8 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 		LEFT JOIN instances ON instances.id = targets.instance_id` + where
 
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT targets.orchestration_id, targets.instance_id, targets.operation_id,
-		targets.former_ids, targets.state, targets.description, targets.provider, targets.region, targets.not_before, targets.not_after, targets.maintenance_window, targets.from_version, targets.to_version, targets.wave, targets.chosen_at, targets.chosen_by,
+		targets.former_ids, targets.state, targets.description, targets.provider, targets.region, targets.not_before, targets.not_after,
+			targets.maintenance_window, targets.from_version, targets.to_version, targets.wave, targets.chosen_at, targets.chosen_by,
 		`+shownState+` AS shown_state, COALESCE(instances.runtime_id, '') AS runtime_id,
 		COALESCE(instances.global_account_id, '') AS global_account_id, COALESCE(instances.subaccount_id, '') AS subaccount_id,
 		COALESCE(instances.plan_id, '') AS plan_id, COALESCE(instances.plan_name, '') AS plan_name,

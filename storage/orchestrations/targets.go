@@ -106,15 +106,15 @@ func (s *Store) Running(ctx context.Context, tx storage.Tx, id string) (map[Plac
 
 // DueFilter selects targets that can start.
 type DueFilter struct {
-	// Wave is the last wave that has begun. Now is the time at which the targets must be due.
+	// Wave is the last wave that has begun. Targets are selected if they are due at Now.
 	Wave int
 	Now  time.Time
-	// WithoutProviders and WithoutRegions are the places in which no upgrade can start.
+	// WithoutProviders and WithoutRegions exclude places in which no further upgrade can start.
 	WithoutProviders, WithoutRegions []string
 	Limit                            int
 }
 
-// Due returns pending targets that are due, those of earlier waves first. Targets whose windows have ended are not due.
+// Due returns pending targets that are due, sorted by wave. Targets whose windows have ended are not due.
 func (s *Store) Due(ctx context.Context, tx storage.Tx, id string, filter DueFilter) ([]environment.Target, error) {
 	var conditions storage.Conditions
 
@@ -139,7 +139,7 @@ func targets(rows []targetRow) []environment.Target {
 	return found
 }
 
-// NextDue returns when the next pending target is due of the wave and those before it, or zero if none is pending.
+// NextDue returns when the next pending target of the given wave or an earlier one is due, or zero if none is pending.
 func (s *Store) NextDue(ctx context.Context, tx storage.Tx, id string, wave int) (time.Time, error) {
 	next, err := storage.Get[storage.Time](ctx, tx, `SELECT min(not_before) FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND wave <= ?`, id, wave)
@@ -164,7 +164,7 @@ func (s *Store) CancelPending(ctx context.Context, tx storage.Tx, id, why string
 	return failure.While(err, "canceling the targets of orchestration %s", id)
 }
 
-// Failed returns the failed targets. IDs of upgrades restrict them to these; nil means all.
+// Failed returns the failed targets, or only those with the given upgrades. If operationIDs is nil, it returns all.
 func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]environment.Target, error) {
 	var conditions storage.Conditions
 
@@ -186,10 +186,11 @@ func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id, operationID str
 	return len(found) > 0, failure.While(err, "finding a target of orchestration %s", id)
 }
 
-// Retry makes a failed target pending again, with the ID of its next upgrade. A target with a window waits for the next occurrence, which can
-// be the present one.
+// Retry makes a failed target pending again, with the ID of its next upgrade. A target with a window waits for the next occurrence, which
+// can be the current one.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, target environment.Target, operationID string, now time.Time) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?, accepted = FALSE, chosen_at = NULL, chosen_by = '',
+	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?,
+			accepted = FALSE, chosen_at = NULL, chosen_by = '',
 			not_after = CASE WHEN maintenance_window = '' THEN NULL ELSE not_before END,
 			former_ids = CASE WHEN former_ids = '' THEN operation_id ELSE operation_id || ' ' || former_ids END, operation_id = ?
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'failed'`,

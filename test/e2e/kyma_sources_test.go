@@ -124,7 +124,7 @@ func testSources(t *testing.T, api client.WithWatch, check func(runtimeID string
 
 	changed := s.component("added", "third")
 	s.contents["/added/third"] = "changed"
-	c.waitForMessage(upgrade(changed).ID, "check the file, and order its digest")
+	c.waitForMessage(upgrade(changed).ID, "check the file, or correct the digest in the order")
 	wantNames("the digest differs", []string{"added", "eventing"}, "added-second 1", "eventing ")
 	c.wantSucceeded(upgrade().ID)
 	wantNames("nothing is ordered", nil)

@@ -26,7 +26,8 @@ const (
 	ReasonUnpackFailed              = "UnpackFailed"
 	ReasonProcessingFinalizerFailed = "ProcessingFinalizerFailed"
 
-	// ReasonSignatureMissing and ReasonSignatureInvalid are additions: the image has no signature, or no signature that a public key verifies.
+	// ReasonSignatureMissing and ReasonSignatureInvalid are not in rukpak: the image has no signature, or none that a public key
+	// verifies.
 	ReasonSignatureMissing = "SignatureMissing"
 	ReasonSignatureInvalid = "SignatureInvalid"
 )
@@ -79,21 +80,20 @@ type BundleSpec struct {
 type BundleStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// ResolvedSource is the source with everything that can move pinned: the digest of the image, the commit, or the digest of
-	// the archive.
+	// ResolvedSource is the source with all movable references pinned: the digest of the image, the commit, or the digest of the archive.
 	//
 	// +optional
 	ResolvedSource *BundleSource `json:"resolvedSource,omitempty"`
-	// Digest is the digest of the stored content: sha256: and 64 hexadecimal digits. It is an addition.
+	// Digest is the digest of the stored content: sha256: and 64 hexadecimal digits. This field is not in rukpak.
 	//
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// ContentURL returns the content as a gzip-compressed tar archive to clients that are authorized to get it.
+	// ContentURL is the address of the content, served as a gzip-compressed tar archive to clients that are authorized to get it.
 	//
 	// +optional
 	ContentURL string `json:"contentURL,omitempty"`
-	// UploadURL accepts the content of a Bundle with the source upload, as a gzip-compressed tar archive, from clients that are authorized to
-	// upload it. It is an addition.
+	// UploadURL is the address to which authorized clients upload the content of a Bundle with the source upload, as a gzip-compressed
+	// tar archive. This field is not in rukpak.
 	//
 	// +optional
 	UploadURL string `json:"uploadURL,omitempty"`

@@ -7,7 +7,7 @@ import (
 
 // Conditions of a BundleDeployment.
 const (
-	// TypeHasValidBundle is true while the Bundle that the template describes is unpacked, or may still be.
+	// TypeHasValidBundle is true unless the Bundle that the template describes could not be unpacked.
 	TypeHasValidBundle = "HasValidBundle"
 	// TypeInstalled is true while the objects of the active Bundle are installed.
 	TypeInstalled = "Installed"
@@ -30,7 +30,7 @@ const (
 	ReasonUnhealthy                = "Unhealthy"
 	ReasonObjectLookupFailure      = "ObjectLookupFailure"
 
-	// ReasonInstallPending and the other reasons below are additions.
+	// ReasonInstallPending and the reasons below are not in rukpak.
 	ReasonInstallPending    = "InstallPending"
 	ReasonDependencyPending = "DependencyPending"
 	ReasonSuspended         = "Suspended"
@@ -87,51 +87,52 @@ type BundleDeploymentSpec struct {
 	ProvisionerClassName string `json:"provisionerClassName"`
 	// Template describes the Bundle to install.
 	Template BundleTemplate `json:"template"`
-	// Config is read by the controller of the class, for example values of a chart. Another config is another installation, of the same
-	// Bundle.
+	// Config contains settings for the controller of the class, for example the values of a chart. A change of the config leads to
+	// another installation of the same Bundle.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config runtime.RawExtension `json:"config,omitempty"`
-	// InstallNamespace is the namespace of objects that have none and need one. It is created if it does not exist. It is an addition;
-	// the default is "default".
+	// InstallNamespace is the namespace of objects that have none and need one. It is created if it does not exist. The default is
+	// "default". This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	InstallNamespace string `json:"installNamespace,omitempty"`
-	// Target is the cluster to install on. It is an addition. By default, that is the cluster of the BundleDeployment.
+	// Target is the cluster to install on. The default is the cluster of the BundleDeployment. This field is not in rukpak.
 	//
 	// +optional
 	Target *Target `json:"target,omitempty"`
-	// DependsOn lists BundleDeployments that must be installed and healthy first. It is an addition.
+	// DependsOn lists BundleDeployments that must be installed and healthy first. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// Suspend stops every change of the target cluster until it is false again. It is an addition. If the BundleDeployment is deleted
-	// meanwhile, its objects stay on the cluster, and an event says so.
+	// Suspend prevents all changes of the target cluster until it is set to false again. If the BundleDeployment is deleted in the
+	// meantime, its objects stay on the cluster, and an event reports this. This field is not in rukpak.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// DryRun compares the Bundle with the cluster without a change, and reports the differences in status.comparison. It is an addition.
+	// DryRun only compares the Bundle with the cluster, and reports the differences in status.comparison. This field is not in rukpak.
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
-	// DryRunOf names another BundleDeployment. A dry run then shows what the Bundle would change if it were the next one of the other
-	// BundleDeployment. The target and the install namespace are those of this one. It is an addition.
+	// DryRunOf names another BundleDeployment. The dry run then shows the changes that the Bundle would make as the next one of that
+	// BundleDeployment, but with the target and the install namespace of this one. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DryRunOf string `json:"dryRunOf,omitempty"`
-	// DeletionTimeout bounds how long a deletion waits for the objects on the target cluster. After it, the BundleDeployment is
-	// removed, and an event lists the remaining objects. It is an addition; the default is 5m.
+	// DeletionTimeout limits how long a deletion waits for the objects on the target cluster. Then the BundleDeployment is removed, and
+	// an event lists the remaining objects. The default is 5m. This field is not in rukpak.
 	//
 	// +optional
 	DeletionTimeout *metav1.Duration `json:"deletionTimeout,omitempty"`
-	// DeletionPolicy determines what a deletion does to definitions of kinds. It is an addition; the default is Uninstall.
+	// DeletionPolicy determines whether a deletion removes CustomResourceDefinitions. The default is Uninstall. This field is not in
+	// rukpak.
 	//
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -145,7 +146,7 @@ type DeletionPolicy string
 const (
 	// DeletionPolicyUninstall removes all objects. A CustomResourceDefinition is removed with all objects of its kind.
 	DeletionPolicyUninstall DeletionPolicy = "Uninstall"
-	// DeletionPolicyKeepUsed keeps a CustomResourceDefinition while there are objects of its kind that the BundleDeployment has not installed.
+	// DeletionPolicyKeepUsed keeps a CustomResourceDefinition while its kind has objects that the BundleDeployment did not install.
 	DeletionPolicyKeepUsed DeletionPolicy = "KeepUsed"
 )
 
@@ -156,7 +157,7 @@ type BundleTemplate struct {
 	Spec     TemplateSpec      `json:"spec"`
 }
 
-// TemplateSpec has the fields of a BundleSpec, and may change.
+// TemplateSpec has the same fields as BundleSpec, but it may change.
 type TemplateSpec struct {
 	// ProvisionerClassName names the controller that unpacks the Bundle.
 	//
@@ -193,23 +194,23 @@ type Dependency struct {
 
 // BundleDeploymentStatus describes the installed Bundle and the state of its objects, as last observed.
 type BundleDeploymentStatus struct {
-	// ActiveBundle names the Bundle whose objects are installed. It changes when the objects of another Bundle are installed.
+	// ActiveBundle names the Bundle whose objects are installed. It changes once the objects of another Bundle are installed.
 	//
 	// +optional
 	ActiveBundle string `json:"activeBundle,omitempty"`
-	// ActiveConfig is the config with which the active Bundle is installed. It is an addition.
+	// ActiveConfig is the config with which the active Bundle is installed. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ActiveConfig *runtime.RawExtension `json:"activeConfig,omitempty"`
-	// History has the versions that were installed, the newest first. It is an addition. The oldest versions are dropped, so that it has at most
-	// ten versions and 256 KiB.
+	// History lists the installed versions, newest first. The oldest versions are dropped, so that it has at most ten versions and 256
+	// KiB. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	History []Version `json:"history,omitempty"`
-	// Comparison is the result of a dry run. It is an addition.
+	// Comparison is the result of a dry run. This field is not in rukpak.
 	//
 	// +optional
 	Comparison *Comparison `json:"comparison,omitempty"`
@@ -225,39 +226,39 @@ type BundleDeploymentStatus struct {
 type Version struct {
 	// Number counts the installations of the BundleDeployment, from 1.
 	Number int64 `json:"number"`
-	// Bundle is the name that the Bundle had. Former Bundles are deleted.
+	// Bundle is the name of the Bundle at that time. Bundles that are no longer installed are deleted.
 	Bundle string `json:"bundle"`
-	// Digest is that of the content.
+	// Digest is the digest of the content.
 	//
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// InstalledAt is the time at which the version became the installed one.
+	// InstalledAt is the time at which the installation of the version was complete.
 	InstalledAt metav1.Time `json:"installedAt"`
-	// Template makes the same Bundle again: its source is status.resolvedSource of the Bundle.
+	// Template describes the same Bundle: its source is status.resolvedSource of that Bundle.
 	Template BundleTemplate `json:"template"`
-	// Config is spec.config of the installation.
+	// Config is the value of spec.config with which the version was installed.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
-// Comparison has the differences between a Bundle and a cluster. It quotes no values of Secrets.
+// Comparison describes the differences between a Bundle and a cluster. It quotes no values of Secrets.
 type Comparison struct {
 	// Bundle is the name of the compared Bundle.
 	Bundle string `json:"bundle"`
-	// Differences are at most 1000 objects.
+	// Differences lists at most 1000 objects.
 	//
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic
 	Differences []ObjectDifference `json:"differences"`
-	// Omitted is the number of further objects.
+	// Omitted is the number of objects that Differences does not list.
 	//
 	// +optional
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// ObjectDifference is what an installation would do to an object.
+// ObjectDifference describes the effect of an installation on an object.
 type ObjectDifference struct {
 	// Action is create, change or delete.
 	//

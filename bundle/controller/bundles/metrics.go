@@ -27,7 +27,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		unpacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "environment_broker_bundle_unpacks_total",
-			Help: "Attempts to unpack a Bundle, by source and result: succeeded, pending, failed (is tried again) or rejected (is not tried again).",
+			Help: "Attempts to unpack a Bundle, by source and result: succeeded, pending, failed (will be retried) or rejected (will not be retried).",
 		}, []string{"source", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "environment_broker_bundle_unpack_duration_seconds", Help: "Time from the start to the end of an attempt to unpack a Bundle.",

@@ -307,7 +307,7 @@ func (u *Unpacker) attempt(ctx context.Context, bundle *v1alpha1.Bundle) (result
 		if problem := recover(); problem != nil {
 			u.metrics.panics.Inc()
 			u.options.Log.Error(fmt.Errorf("panic: %v", problem), "unpacking a Bundle", "bundle", bundle.Name, "stack", string(debug.Stack()))
-			result = outcome{err: errors.New("internal error: the log of the provisioner has the details")}
+			result = outcome{err: errors.New("internal error: the log of the provisioner contains the details")}
 		}
 	}()
 

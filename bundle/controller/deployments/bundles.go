@@ -106,7 +106,7 @@ func (p *pass) existing(ctx context.Context, desired *v1alpha1.Bundle) (*v1alpha
 
 	for key := range desired.Labels {
 		if found.Labels[key] != desired.Labels[key] {
-			return nil, fmt.Errorf("the Bundle %s exists already and does not belong to this BundleDeployment: delete it", desired.Name)
+			return nil, fmt.Errorf("the Bundle %s already exists and does not belong to this BundleDeployment: delete it", desired.Name)
 		}
 	}
 

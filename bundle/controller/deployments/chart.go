@@ -17,7 +17,7 @@ import (
 type Chart struct {
 	Fetcher  Fetcher
 	Renderer *renderer.Renderer
-	// Folder is the folder for temporary files; empty means that of the system.
+	// Folder is the folder for temporary files. If it is empty, the system's folder is used.
 	Folder string
 }
 
@@ -71,11 +71,11 @@ func chartRelease(release Release) (renderer.Release, error) {
 			text, err = string(settings[name]), json.Unmarshal(settings[name], &object)
 		case name == "values":
 		case err != nil:
-			return result, fmt.Errorf("%s must be a text", name)
+			return result, fmt.Errorf("%s must be a string", name)
 		}
 
 		if err != nil {
-			return result, fmt.Errorf("%s must be an object, or a text with YAML", name)
+			return result, fmt.Errorf("%s must be an object, or a string with YAML", name)
 		}
 
 		if err := setting(&result, name, text); err != nil {
@@ -95,7 +95,7 @@ func setting(to *renderer.Release, name, value string) error {
 		to.APIVersions = strings.FieldsFunc(value, func(letter rune) bool { return letter == ',' || letter == ' ' || letter == '\n' })
 	case "hooks", "crds":
 		if value != skip {
-			return fmt.Errorf("%s: the only value is %s", name, skip)
+			return fmt.Errorf("%s: the only valid value is %s", name, skip)
 		}
 
 		to.SkipHooks, to.SkipCRDs = to.SkipHooks || name == "hooks", to.SkipCRDs || name == "crds"

@@ -34,13 +34,13 @@ func TestChartRelease(t *testing.T) {
 
 	for config, want := range map[string]string{
 		`[]`:                    "it must be an object",
-		`{"values":[1]}`:        "values must be an object, or a text with YAML",
-		`{"values":1}`:          "values must be an object, or a text with YAML",
-		`{"hooks":{}}`:          "hooks must be a text",
+		`{"values":[1]}`:        "values must be an object, or a string with YAML",
+		`{"values":1}`:          "values must be an object, or a string with YAML",
+		`{"hooks":{}}`:          "hooks must be a string",
 		`{"namespace":"n"}`:     `the setting "namespace" is unknown`,
-		`{"hooks":"run"}`:       "hooks: the only value is skip",
+		`{"hooks":"run"}`:       "hooks: the only valid value is skip",
 		`{"value":"a: 1"}`:      `the setting "value" is unknown: use values,`,
-		`{"apiVersions":["a"]}`: "apiVersions must be a text",
+		`{"apiVersions":["a"]}`: "apiVersions must be a string",
 	} {
 		if _, err := chartRelease(Release{Config: []byte(config)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)

@@ -230,7 +230,7 @@ func parseKubeconfig(text []byte) (*rest.Config, error) {
 
 	for _, cluster := range parsed.Clusters {
 		if cluster.CertificateAuthority != "" {
-			return nil, errors.New("it must contain the certificate authority itself, and name no file")
+			return nil, errors.New("it must contain the certificate authority, and must not refer to a file")
 		}
 	}
 

@@ -176,7 +176,7 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 func (a *API) nothingToErase(ctx context.Context, tx storage.Tx, account string) (operatorapi.Erasure, error) {
 	before, err := a.Entries.Erased(ctx, tx, a.Accounts.Key(account))
 	if err == nil && !before {
-		err = NotFound(fmt.Sprintf("There is no data of account %q. Check the ID.", account))
+		err = NotFound(fmt.Sprintf("There is no data for account %q. Check the ID.", account))
 	}
 
 	return operatorapi.Erasure{AccountID: account, Complete: true}, err
@@ -227,7 +227,7 @@ func (b blockers) refusal(noun string) error {
 	}
 
 	if len(leftovers) > 0 {
-		return Conflict(fmt.Sprintf("Deletions in the account have left something over: %s. Clean up these leftovers first, "+
+		return Conflict(fmt.Sprintf("The account has leftovers of deletions: %s. Clean them up first, "+
 			"or confirm that nothing is left: ebctl instance list --leftovers.", enumerate(leftovers)))
 	}
 

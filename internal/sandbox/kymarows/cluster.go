@@ -11,7 +11,7 @@ import (
 // Project is the Gardener project of the clusters.
 const Project = "dev"
 
-// Cluster is a cluster of Kyma Provisioner. Its fields are columns; Example returns one with realistic values.
+// Cluster is a cluster of Kyma Provisioner. Its fields correspond to columns. Example returns a cluster with realistic values.
 type Cluster struct {
 	ID, Tenant, SubAccount string
 	Name, Provider, Region string
@@ -20,7 +20,7 @@ type Cluster struct {
 	// ProviderConfig is the column provider_specific_config.
 	ProviderConfig map[string]any
 	MachineType    string
-	// WorkerCIDR is the range of the machines, and Nodes that of the Shoot, which may be larger.
+	// WorkerCIDR is the address range of the machines. Nodes is the range in the Shoot, which may be larger.
 	WorkerCIDR, Nodes string
 	Zones             []string
 	Minimum, Maximum  int32
@@ -31,16 +31,16 @@ type Cluster struct {
 	OIDC, EUAccess bool
 	DNSSecret      string
 	CreatedAt      time.Time
-	// CreationID and ChangeID are the IDs of operations. Without a ChangeType there is no change.
+	// CreationID and ChangeID are the IDs of operations. If ChangeType is empty, there is no change.
 	CreationID, ChangeID, ChangeType, ChangeState string
 	// CreationState is the state of the creation.
 	CreationState string
 }
 
-// DNSSecret is the name of the Secret with the credentials for DNS in the examples that have a domain.
+// DNSSecret is the name of the Secret with the DNS credentials, in the examples that have a domain.
 const DNSSecret = "former-route53"
 
-// Domain returns the domain of a cluster with a DNSSecret.
+// Domain returns the domain of a cluster that has a DNSSecret.
 func (c Cluster) Domain() string { return c.Name + ".kyma.example.com" }
 
 // Example returns the cluster with the number, from 0. Providers alternate, as do optional fields. It is the same in each call.
@@ -153,7 +153,8 @@ func (d Database) Insert(c Cluster) {
 
 	if c.OIDC {
 		statements = append(statements, row("oidc_config", column{"id", configID}, column{"gardener_config_id", configID}, column{"client_id", "9bd05ed7"},
-			column{"groups_claim", "groups"}, column{"issuer_url", "https://kyma.accounts.example.com"}, column{"username_claim", "sub"}, column{"username_prefix", "-"}),
+			column{"groups_claim", "groups"}, column{"issuer_url", "https://kyma.accounts.example.com"}, column{"username_claim", "sub"},
+			column{"username_prefix", "-"}),
 			row("signing_algorithms", column{"id", uuid.NewString()}, column{"oidc_config_id", configID}, column{"algorithm", "RS256"}))
 	}
 
@@ -167,7 +168,7 @@ func (d Database) Insert(c Cluster) {
 	d.run(statements...)
 }
 
-// operation returns the row of an operation that took half an hour.
+// operation returns the statement that inserts an operation that took half an hour.
 func (c Cluster) operation(id, operationType, state string, began time.Time) statement {
 	columns := []column{
 		{"id", id},
@@ -182,7 +183,8 @@ func (c Cluster) operation(id, operationType, state string, began time.Time) sta
 	}
 
 	if state == "FAILED" {
-		columns = append(columns, column{"err_message", "the Shoot is in state Failed"}, column{"reason", "ERR_INFRA_QUOTA_EXCEEDED"}, column{"component", "gardener"})
+		columns = append(columns, column{"err_message", "the Shoot is in state Failed"}, column{"reason", "ERR_INFRA_QUOTA_EXCEEDED"},
+			column{"component", "gardener"})
 	}
 
 	return row("operation", columns...)
@@ -192,7 +194,7 @@ func (c Cluster) diskType() string {
 	return map[string]string{"aws": "gp3", "azure": "StandardSSD_LRS", "gcp": "pd-balanced"}[c.Provider]
 }
 
-// column is a column with its value.
+// column is the name of a column with its value.
 type column struct {
 	name  string
 	value any

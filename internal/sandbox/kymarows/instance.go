@@ -11,7 +11,7 @@ import (
 //go:embed keb.sql
 var kebSchema string
 
-// The IDs in the catalog of KEB, which are those of this project's catalog.
+// The IDs in the catalog of KEB, which this project's catalog also uses.
 const (
 	ServiceID      = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
 	PlanAWS        = "361c511f-f939-4621-b228-d0fb79a1fe15"
@@ -36,11 +36,11 @@ type Instance struct {
 	// Cluster is its cluster in Kyma Provisioner.
 	Cluster Cluster
 	PlanID  string
-	// Parameters are those that the platform sent.
+	// Parameters are the parameters that the platform sent.
 	Parameters map[string]any
-	// Suspended means that KEB removed the cluster. The row then has no runtime.
+	// Suspended means that KEB has removed the cluster. The row then contains no runtime.
 	Suspended bool
-	// ProvisionID, UpdateID and SuspendID are the IDs of operations. There is no update without an UpdateID.
+	// ProvisionID, UpdateID and SuspendID are the IDs of operations. If UpdateID is empty, there is no update.
 	ProvisionID, UpdateID, SuspendID string
 	// ProvisionState is the state of the provision operation.
 	ProvisionState string
@@ -92,13 +92,15 @@ func (d Database) InsertInstance(i Instance) {
 	}
 
 	if i.UpdateID != "" {
-		statements = append(statements, i.operation(i.UpdateID, "update", stateSucceeded, i.Cluster.ChangeID, parameters, created.Add(time.Hour), map[string]any{
-			"updating_parameters": map[string]any{"autoScalerMax": i.Cluster.Maximum},
-		}))
+		statements = append(statements, i.operation(i.UpdateID, "update", stateSucceeded, i.Cluster.ChangeID, parameters,
+			created.Add(time.Hour), map[string]any{
+				"updating_parameters": map[string]any{"autoScalerMax": i.Cluster.Maximum},
+			}))
 	}
 
 	if i.Suspended {
-		statements = append(statements, i.operation(i.SuspendID, "deprovision", stateSucceeded, "", parameters, created.Add(2*time.Hour), map[string]any{"temporary": true}))
+		statements = append(statements, i.operation(i.SuspendID, "deprovision", stateSucceeded, "", parameters, created.Add(2*time.Hour),
+			map[string]any{"temporary": true}))
 	}
 
 	d.run(statements...)
@@ -119,7 +121,8 @@ func (d Database) provisioningParameters(i Instance) string {
 	maps.Copy(parameters, i.Parameters)
 
 	encoded, err := json.Marshal(map[string]any{
-		"plan_id": i.PlanID, "service_id": ServiceID, "ers_context": context, "parameters": parameters, "platform_region": "cf-eu10", "platform_provider": "AWS",
+		"plan_id": i.PlanID, "service_id": ServiceID, "ers_context": context, "parameters": parameters, "platform_region": "cf-eu10",
+		"platform_provider": "AWS",
 	})
 	if err != nil {
 		d.Fatal(err)
@@ -128,7 +131,7 @@ func (d Database) provisioningParameters(i Instance) string {
 	return string(encoded)
 }
 
-// operation returns the row of an operation that took half an hour. more are fields of the column data.
+// operation returns the row of an operation that took half an hour. more contains additional fields of the column data.
 func (i Instance) operation(id, kind, state, targetID, parameters string, began time.Time, more map[string]any) statement {
 	data := map[string]any{
 		"shoot_name": i.Cluster.Name, "shoot_domain": i.Cluster.Name + ".kyma.example.com", "sub_account_id": i.Cluster.SubAccount, "runtime_id": i.Cluster.ID,
@@ -138,7 +141,7 @@ func (i Instance) operation(id, kind, state, targetID, parameters string, began 
 
 	encoded, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // it consists of texts and numbers
+		panic(err) // not reached: the value consists of texts and numbers
 	}
 
 	return row("operations", column{"id", id}, column{"instance_id", i.ID}, column{"target_operation_id", targetID}, column{"version", 7},

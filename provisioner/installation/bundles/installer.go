@@ -20,7 +20,8 @@ import (
 // kubeconfigKey is the key of the kubeconfig in its Secret.
 const kubeconfigKey = "kubeconfig"
 
-// Direct is the Installer of clusters on which it has already installed something. installer.Installer implements it.
+// Direct is the Installer that works without a bundle provisioner. Clusters on which it has installed something keep using it.
+// installer.Installer implements it.
 type Direct interface {
 	installation.Installer
 
@@ -30,7 +31,8 @@ type Direct interface {
 
 // Uploader sends content to the bundle provisioner. Uploads implements it.
 type Uploader interface {
-	// Upload makes an archive the content of a Bundle. It may be repeated. waiting says why the content is not accepted yet, or is "".
+	// Upload sends an archive as the content of a Bundle. It may be repeated. waiting says why the content is not accepted yet, and is ""
+	// once it is.
 	Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error)
 }
 
@@ -45,10 +47,10 @@ type Options struct {
 	Uploads   Uploader
 	Manifests installation.Manifests
 	Direct    Direct
-	// Kubeconfigs issues the kubeconfigs for the bundle provisioner, with the validity.
+	// Kubeconfigs issues the kubeconfigs for the bundle provisioner. Validity is their lifetime.
 	Kubeconfigs Kubeconfigs
 	Validity    time.Duration
-	// DeletionTimeout bounds how long a deletion waits for the objects on a cluster.
+	// DeletionTimeout limits how long a deletion waits for the objects on a cluster.
 	DeletionTimeout time.Duration
 	Now             func() time.Time
 }
@@ -61,8 +63,8 @@ var _ installation.Installer = (*Installer)(nil)
 // New returns an Installer.
 func New(options Options) *Installer { return &Installer{options} }
 
-// Install implements installation.Installer. It writes the BundleDeployments, uploads content that is missing, and reports the state of the
-// first component that is not installed.
+// Install implements installation.Installer. It writes the BundleDeployments, uploads missing content, and reports the state of the first
+// component that is not installed yet.
 func (i *Installer) Install(ctx context.Context, target installation.Target, plan installation.Plan) (installation.Progress, error) {
 	direct, err := i.Direct.Installed(ctx, target)
 	if err != nil {
@@ -112,8 +114,9 @@ func (i *Installer) Install(ctx context.Context, target installation.Target, pla
 	return i.prune(ctx, target.RuntimeID, plan, parts, found)
 }
 
-// write makes the BundleDeployment of a part as it should be. waiting is "" unless the part must be removed first.
-func (i *Installer) write(ctx context.Context, target installation.Target, release string, parts []part, index int, found *objects) (waiting string, err error) {
+// write creates or updates the BundleDeployment of a part. waiting is "" unless an old BundleDeployment must be removed first.
+func (i *Installer) write(ctx context.Context, target installation.Target, release string, parts []part, index int,
+	found *objects) (waiting string, err error) {
 	wanted, err := i.deployment(target, release, parts, index)
 	if err != nil {
 		return "", err
@@ -169,7 +172,8 @@ func (i *Installer) deployment(target installation.Target, release string, parts
 					Source:               v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}},
 				},
 			},
-			// The format has no configuration. Another value is another generation, which makes the bundle provisioner check the cluster again.
+			// The format has no configuration. Changing this value increases the generation, which makes the bundle provisioner check the
+			// cluster again.
 			Config:           runtime.RawExtension{Raw: config},
 			InstallNamespace: part.namespace,
 			Target: &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{
@@ -199,8 +203,8 @@ func sameSpec(present, wanted *v1alpha1.BundleDeployment) bool {
 	return string(config) == string(wantedConfig) && equality.Semantic.DeepEqual(one, other)
 }
 
-// sendContent uploads content to the Bundles that wait for it. The returned map has, for each part that still waits, a text that says what
-// it waits for. Its keys are names of parts.
+// sendContent uploads content to the Bundles that wait for it. For each part that still waits, the returned map contains the reason. Its
+// keys are the names of the parts.
 func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, runtimeID string, found *objects) (waiting map[string]string, err error) {
 	waiting = map[string]string{}
 
@@ -232,10 +236,10 @@ func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, r
 	return waiting, nil
 }
 
-// checkConflict returns nil if the Bundle has received its content meanwhile: another replica of the Provisioner sent the same. Otherwise it
-// returns the error of the upload.
+// checkConflict returns nil if another replica of the Provisioner has uploaded the same content in the meantime. Otherwise it returns the
+// error of the upload.
 func (i *Installer) checkConflict(ctx context.Context, runtimeID, name string, refused error) error {
-	found, err := i.find(ctx, runtimeID) // the role permits no other reads of Bundles
+	found, err := i.find(ctx, runtimeID) // the role permits only this way of reading Bundles
 	if err != nil {
 		return err
 	}
@@ -243,7 +247,7 @@ func (i *Installer) checkConflict(ctx context.Context, runtimeID, name string, r
 	index := slices.IndexFunc(found.bundles, func(bundle v1alpha1.Bundle) bool { return bundle.Name == name })
 
 	switch {
-	case index < 0: // the next call finds another one
+	case index < 0: // the Bundle was replaced, and the next call finds its successor
 		return nil
 	case found.bundles[index].Spec.Source.Type == v1alpha1.SourceTypeUpload && !needsContent(&found.bundles[index]):
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// contentKey is the key of the HMAC that identifies content, in the Secret with the kubeconfig.
+	// contentKey is the key, in the Secret with the kubeconfig, under which the HMAC key for content is stored.
 	contentKey = "content-key"
 	keyBytes   = 32
 )
@@ -28,7 +28,8 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// provideKubeconfig makes the Secret of the runtime contain a kubeconfig that is not about to expire, and returns the key of its content.
+// provideKubeconfig ensures that the Secret of the runtime contains a kubeconfig that does not expire soon. It returns the key that the
+// Secret stores for content.
 func (i *Installer) provideKubeconfig(ctx context.Context, target installation.Target) (key []byte, err error) {
 	found := &corev1.Secret{}
 	name := client.ObjectKey{Namespace: i.Namespace, Name: secretName(target.RuntimeID)}
@@ -87,7 +88,7 @@ func (i *Installer) renew(ctx context.Context, found *corev1.Secret, shootName s
 	return explain(i.Hub().Update(ctx, found), "the kubeconfig of the runtime")
 }
 
-// fill sets a new kubeconfig.
+// fill puts a new kubeconfig into the Secret.
 func (i *Installer) fill(ctx context.Context, into *corev1.Secret, shootName string) error {
 	kubeconfig, err := i.Kubeconfigs.AdminKubeconfig(ctx, shootName, i.Validity)
 	if err != nil {
@@ -115,15 +116,15 @@ func (i *Installer) fill(ctx context.Context, into *corev1.Secret, shootName str
 	return nil
 }
 
-// due reports whether the kubeconfig of a Secret must be renewed. Anything that is no time makes it due.
+// due reports whether the kubeconfig of a Secret must be renewed. It is also due if the annotation is not a valid time.
 func due(found metav1.Object, now time.Time) bool {
 	renewal, err := time.Parse(time.RFC3339, found.GetAnnotations()[annotationRenewal])
 
 	return err != nil || !now.Before(renewal)
 }
 
-// explain converts an error of the hub to a failure.Error, and nil to nil. Its texts quote no Secret. A conflict means that another
-// replica works on the same runtime, or that the object was removed meanwhile.
+// explain converts an error of the hub to a failure.Error, and nil to nil. Its texts never quote a Secret. A conflict means that another
+// replica works on the same runtime, or that the object was removed in the meantime.
 func explain(err error, where string) error {
 	if err == nil {
 		return nil
@@ -140,9 +141,11 @@ func explain(err error, where string) error {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		text = "another replica of the Provisioner is changing the installation"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		text = "the cluster of the bundle provisioner rejects our credentials, or does not grant them a permission: an operator must correct APP_KYMA_BUNDLES_KUBECONFIG_PATH or its roles"
+		text = "the cluster of the bundle provisioner rejects our credentials, or does not grant them a permission: an operator must " +
+			"correct APP_KYMA_BUNDLES_KUBECONFIG_PATH or its roles"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		kind, text = failure.Permanent, "the cluster of the bundle provisioner rejects the BundleDeployment: an operator must update its CustomResourceDefinitions"
+		kind, text = failure.Permanent, "the cluster of the bundle provisioner rejects the BundleDeployment: an operator must update its "+
+			"CustomResourceDefinitions"
 	case apierrors.IsNotFound(err):
 		text = "the cluster of the bundle provisioner lacks the API core.rukpak.io or the namespace: an operator must install them"
 	}

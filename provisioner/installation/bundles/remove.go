@@ -48,7 +48,7 @@ func (i *Installer) Uninstall(ctx context.Context, target installation.Target) (
 	return i.finish(ctx, target.RuntimeID)
 }
 
-// Forget removes everything of a runtime from the hub, without a change of the cluster, which no longer exists.
+// Forget removes all objects of a runtime from the hub. It does not change the cluster, which no longer exists.
 func (i *Installer) Forget(ctx context.Context, runtimeID string) (installation.Progress, error) {
 	found, err := i.find(ctx, runtimeID)
 	if err != nil {
@@ -58,7 +58,7 @@ func (i *Installer) Forget(ctx context.Context, runtimeID string) (installation.
 	var waiting string
 
 	for _, deployment := range found.deployments {
-		// A BundleDeployment that is suspended leaves its objects behind, so its deletion waits for nothing.
+		// A suspended BundleDeployment leaves its objects behind, so its deletion does not wait for the cluster.
 		text, err := i.removeOne(ctx, deployment, func(spec *v1alpha1.BundleDeploymentSpec) { spec.Suspend = true })
 		if err != nil {
 			return installation.Progress{}, err
@@ -84,8 +84,8 @@ func (i *Installer) finish(ctx context.Context, runtimeID string) (installation.
 	return installation.Progress{Done: true, Message: "nothing is installed"}, nil
 }
 
-// prune deletes the BundleDeployments of components that the plan omits. Definitions of kinds stay while others have objects of them, as
-// after every upgrade.
+// prune deletes the BundleDeployments of components that the plan omits. As after every upgrade, a CustomResourceDefinition stays while
+// other components have objects of its kind.
 func (i *Installer) prune(ctx context.Context, runtimeID string, plan installation.Plan, parts []part, found *objects) (installation.Progress, error) {
 	wanted := map[string]bool{}
 	for _, part := range parts {
@@ -108,8 +108,9 @@ func (i *Installer) prune(ctx context.Context, runtimeID string, plan installati
 	return installation.Progress{Done: true, Message: fmt.Sprintf("release %s is installed: %d components", plan.Version, len(plan.Components))}, nil
 }
 
-// remove deletes BundleDeployments, each after those that depend on it. waiting describes the first that still exists.
-func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDeployment, change func(*v1alpha1.BundleDeploymentSpec)) (waiting string, err error) {
+// remove deletes BundleDeployments, each after those that depend on it. waiting describes the first one that still exists.
+func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDeployment,
+	change func(*v1alpha1.BundleDeploymentSpec)) (waiting string, err error) {
 	slices.SortFunc(deployments, func(a, b *v1alpha1.BundleDeployment) int { return cmp.Compare(a.Name, b.Name) })
 
 	for _, deployment := range deployments {
@@ -129,15 +130,17 @@ func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDe
 	}
 
 	if waiting == "" && len(deployments) > 0 {
-		return "", failure.New(failure.Permanent, "the BundleDeployments of the runtime depend on each other in a cycle: an operator must change spec.dependsOn").
+		return "", failure.New(failure.Permanent, "the BundleDeployments of the runtime depend on each other in a cycle: an operator must "+
+			"change spec.dependsOn").
 			WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
 	}
 
 	return waiting, nil
 }
 
-// removeOne changes the spec of a BundleDeployment and deletes it. It returns what the deletion waits for.
-func (i *Installer) removeOne(ctx context.Context, deployment *v1alpha1.BundleDeployment, change func(*v1alpha1.BundleDeploymentSpec)) (waiting string, err error) {
+// removeOne changes the spec of a BundleDeployment and deletes it. It describes the reason for which the deletion waits, or returns "".
+func (i *Installer) removeOne(ctx context.Context, deployment *v1alpha1.BundleDeployment,
+	change func(*v1alpha1.BundleDeploymentSpec)) (waiting string, err error) {
 	where := "component " + deployment.Labels[LabelComponent]
 	if deployment.Labels[LabelComponent] == "" {
 		where = "the namespaces of the components"

@@ -76,7 +76,7 @@ func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiti
 
 	bundle := o.bundle(deployment.Name, part.content)
 	if deployment.Status.ObservedGeneration != deployment.Generation || bundle == nil {
-		return "waiting until the bundle provisioner begins", nil
+		return "waiting for the bundle provisioner to start", nil
 	}
 
 	switch {
@@ -86,7 +86,7 @@ func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiti
 	case installed.Reason == v1alpha1.ReasonInstallFailed || installed.Reason == v1alpha1.ReasonUpgradeFailed:
 		return "", failed(failure.Permanent, part, withoutBundle(installed.Message, bundle.Name))
 	case installed.Status != metav1.ConditionTrue || installed.Reason != v1alpha1.ReasonInstallationSucceeded || deployment.Status.ActiveBundle != bundle.Name:
-		return cmp.Or(installed.Message, "waiting until the bundle provisioner begins"), nil
+		return cmp.Or(installed.Message, "waiting for the bundle provisioner to start"), nil
 	case healthy.Status != metav1.ConditionTrue:
 		return cmp.Or(healthy.Message, "waiting for its objects"), nil
 	default:

@@ -20,7 +20,8 @@ import (
 const (
 	// uploadTimeout is the default of UploadsOptions.Timeout.
 	uploadTimeout = 30 * time.Second
-	// uploadAttempts is the number of requests in one call while the server responds that another replica accepts uploads.
+	// uploadAttempts is the maximum number of requests in one call. A request is repeated if the server responds that another replica
+	// accepts uploads.
 	uploadAttempts = 3
 	// largestResponse is the maximum number of bytes that are read of a response.
 	largestResponse = 1 << 10
@@ -30,13 +31,13 @@ const (
 type UploadsOptions struct {
 	// Address is the address of the content server.
 	Address string
-	// Credentials returns a configuration with the token, or with the program that returns one. Other credentials are ignored.
+	// Credentials returns a configuration with the token, or with the program that returns a token. Other credentials are ignored.
 	Credentials func() *rest.Config
-	// TokenFile has a token that is used instead. The file is read again when it changes.
+	// TokenFile contains a token that takes precedence. The file is read again when it changes.
 	TokenFile string
-	// CAFile has the authorities of the server. Empty means those of the system.
+	// CAFile contains the CA certificates that sign the server's certificate. If it is empty, those of the system apply.
 	CAFile string
-	// Timeout bounds one request; 0 means 30 seconds.
+	// Timeout limits one request; 0 means 30 seconds.
 	Timeout time.Duration
 }
 
@@ -62,7 +63,8 @@ func NewUploads(options UploadsOptions) (*Uploads, error) {
 // client returns a client with the current credentials.
 func (u *Uploads) client() (*http.Client, error) {
 	config := &rest.Config{
-		BearerTokenFile: u.options.TokenFile, Timeout: cmp.Or(u.options.Timeout, uploadTimeout), TLSClientConfig: rest.TLSClientConfig{CAFile: u.options.CAFile},
+		BearerTokenFile: u.options.TokenFile, Timeout: cmp.Or(u.options.Timeout, uploadTimeout),
+		TLSClientConfig: rest.TLSClientConfig{CAFile: u.options.CAFile},
 	}
 	if u.options.TokenFile == "" {
 		known := u.options.Credentials()
@@ -70,7 +72,7 @@ func (u *Uploads) client() (*http.Client, error) {
 	}
 
 	if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil {
-		return nil, errors.New("there is no token: the kubeconfig has none")
+		return nil, errors.New("the kubeconfig contains no token")
 	}
 
 	client, err := rest.HTTPClientFor(config)
@@ -78,13 +80,14 @@ func (u *Uploads) client() (*http.Client, error) {
 		return nil, fmt.Errorf("preparing the client of the content server: %w", err)
 	}
 
-	client.CheckRedirect = upstream.NoRedirects // the token is for this server only
+	client.CheckRedirect = upstream.NoRedirects // the token must reach only this server
 
 	return client, nil
 }
 
-// Upload implements Uploader. Only one replica of the bundle provisioner accepts uploads, so it repeats the request a few times: each
-// opens a connection, which may lead to another replica. The kind of an error is Conflict if the Bundle has other content or another source.
+// Upload implements Uploader. Only one replica of the bundle provisioner accepts uploads, so Upload tries a few times: each attempt opens
+// a new connection, which may lead to another replica. The kind of the error is Conflict if the Bundle already has different content or a
+// different source.
 func (u *Uploads) Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error) {
 	client, err := u.client()
 	if err != nil {
@@ -109,7 +112,7 @@ func (u *Uploads) Upload(ctx context.Context, bundle string, archive []byte) (wa
 // uploadResponse is a response of the content server.
 type uploadResponse struct {
 	status int
-	// text is the begin of the body.
+	// text is the beginning of the body.
 	text string
 }
 
@@ -127,12 +130,13 @@ func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, a
 	response, err := client.Do(request)
 	if err != nil {
 		// The error may contain internal addresses: only the log has it.
-		return uploadResponse{}, failure.Wrap(failure.Transient, upstream.WithoutURL(err), "its content cannot be sent to the bundle provisioner: the content server does not respond").
+		return uploadResponse{}, failure.Wrap(failure.Transient, upstream.WithoutURL(err),
+			"its content cannot be sent to the bundle provisioner: the content server does not respond").
 			WithReason(failure.ReasonSystemAway, failure.ComponentBundles)
 	}
 	defer response.Body.Close() //nolint:errcheck // It has been read only.
 
-	text, _ := io.ReadAll(io.LimitReader(response.Body, largestResponse)) // The status counts, also if the connection is cut after it.
+	text, _ := io.ReadAll(io.LimitReader(response.Body, largestResponse)) // The status is sufficient, even if reading the body fails.
 
 	return uploadResponse{response.StatusCode, string(text)}, nil
 }
@@ -144,14 +148,16 @@ func (r uploadResponse) result() (waiting string, err error) {
 	switch r.status {
 	case http.StatusCreated, http.StatusNoContent:
 		return "", nil
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusNotFound: // Its cache may not have a new Bundle.
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusNotFound: // The server's cache may not contain a new Bundle yet.
 		return "waiting until the bundle provisioner accepts its content", nil
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return "", r.refused(failure.Transient, unsent+"it rejects the token. An operator must bind its user to the ClusterRole bundle-uploader")
 	case http.StatusRequestEntityTooLarge:
-		return "", r.refused(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator raise APP_LIMITS_COMPRESSED_BYTES there")
+		return "", r.refused(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator "+
+			"raise APP_LIMITS_COMPRESSED_BYTES there")
 	case http.StatusConflict:
-		return "", r.refused(failure.Conflict, unsent+"its Bundle has other content or another source. An operator must delete this Bundle; then retry the operation")
+		return "", r.refused(failure.Conflict, unsent+"its Bundle has other content or another source. An operator must delete this Bundle; "+
+			"then retry the operation")
 	default:
 		kind, text := failure.Permanent, "rejects it with"
 		if r.status == http.StatusRequestTimeout || r.status >= http.StatusInternalServerError {
@@ -162,7 +168,7 @@ func (r uploadResponse) result() (waiting string, err error) {
 	}
 }
 
-// refused returns the error of a response. Only operators get what the server says.
+// refused returns the error for a response. Only operators see the text of the server.
 func (r uploadResponse) refused(kind failure.Kind, text string) error {
 	return failure.New(kind, "its content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles).WithDetail(r.text)
 }

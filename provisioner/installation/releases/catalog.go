@@ -28,7 +28,7 @@ type Store interface {
 // memory. It is safe for concurrent use.
 type Catalog struct {
 	store Store
-	// sources is nil if components come from releases only.
+	// sources is nil if components come only from releases.
 	sources *Sources
 	// cache maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
 	cache sync.Map
@@ -39,7 +39,7 @@ var _ installation.Releases = (*Catalog)(nil)
 // New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store} }
 
-// WithSources returns the catalog, whose orders may name components of other sources. A nil source allows none.
+// WithSources allows orders to name components from other sources, and returns the catalog. A nil source allows none.
 func (c *Catalog) WithSources(sources *Sources) *Catalog {
 	c.sources = sources
 
@@ -89,7 +89,7 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 	return component.files, nil
 }
 
-// outside returns the manifests of a component that does not come from a release.
+// outside returns the manifests of a component that is not part of a release.
 func (c *Catalog) outside(ctx context.Context, address string) ([]installation.ManifestFile, error) {
 	if c.sources == nil {
 		return nil, failure.New(failure.Permanent, "a component has a sourceURL, but %s", noSources).
@@ -143,7 +143,8 @@ func (e *brokenError) Unwrap() error { return e.error }
 // are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).
+		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log contains the reason, for its "+
+			"maintainer", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if typed, ok := errors.AsType[*failure.Error](err); ok {

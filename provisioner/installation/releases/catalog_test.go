@@ -76,7 +76,8 @@ func TestInvalidReleases(t *testing.T) {
 		},
 		"names": {
 			"names identify components",
-			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: A, namespace: n}\n- {name: b, namespace: n_}\n- {name: b, namespace: n}"), "1.0.0/b/b.yaml": file("b", "")},
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: A, namespace: n}\n- {name: b, namespace: n_}\n- {name: b, namespace: " +
+				"n}"), "1.0.0/b/b.yaml": file("b", "")},
 			[]string{`"A" is not a valid component name`, `component "b" appears twice`, `"n_" is not a valid namespace`},
 		},
 		"unknown dependency": {
@@ -95,8 +96,9 @@ func TestInvalidReleases(t *testing.T) {
 		"cycle": {
 			"no component could be installed first",
 			fstest.MapFS{
-				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- {name: c, namespace: n}"),
-				"1.0.0/a/a.yaml":     file("a", ""), "1.0.0/b/b.yaml": file("b", ""), "1.0.0/c/c.yaml": file("c", ""),
+				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- " +
+					"{name: c, namespace: n}"),
+				"1.0.0/a/a.yaml": file("a", ""), "1.0.0/b/b.yaml": file("b", ""), "1.0.0/c/c.yaml": file("c", ""),
 			},
 			[]string{"components depend on each other in a cycle: a, b"},
 		},
@@ -117,7 +119,8 @@ func TestInvalidReleases(t *testing.T) {
 		},
 		"unused value": {
 			"setting the value would have no effect",
-			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"), "1.0.0/a/a.yaml": file("a", "")},
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"),
+				"1.0.0/a/a.yaml": file("a", "")},
 			[]string{`no manifest uses its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
 		},
 		"bad manifest": {
@@ -175,7 +178,7 @@ func TestUnusableReleases(t *testing.T) {
 			"the order is valid; only the maintainer of the release can fix the problem",
 			releases.Folder{FS: files},
 			"2.0.0", failure.Permanent,
-			"release 2.0.0 cannot be used because it is invalid; the log has the reason for its maintainer",
+			"release 2.0.0 cannot be used because it is invalid; the log contains the reason, for its maintainer",
 		},
 		"outage": {"the failure is temporary", outage{}, "1.0.0", failure.Transient, "release 1.0.0 is temporarily unavailable"},
 	} {

@@ -79,7 +79,7 @@ func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []co
 }
 
 // noSources explains why a sourceURL is rejected.
-const noSources = "this Provisioner installs components of its releases only: omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH"
+const noSources = "this Provisioner installs only components of its releases: omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH"
 
 // wanted returns a copy of the component that an order names, or nil if there is none. A component with a sourceURL keeps the namespace,
 // the dependencies and the values from the release, if the release contains it.

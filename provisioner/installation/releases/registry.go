@@ -39,7 +39,7 @@ const (
 type Pins interface {
 	// ReleaseDigest returns the recorded digest, or storage.ErrNotFound.
 	ReleaseDigest(ctx context.Context, repository, version string) (string, error)
-	// PinRelease records a digest unless one is recorded, and returns the recorded one.
+	// PinRelease records a digest, unless one is already recorded, and returns the recorded digest.
 	PinRelease(ctx context.Context, repository, version, digest string, at time.Time) (string, error)
 }
 
@@ -113,7 +113,7 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 }
 
 // Open implements Store. The first replica that opens a release records the digest of its artifact, and all replicas use this artifact
-// from then on, even if the tag is moved: the content of a version never changes. Open downloads an artifact that is not in the cache.
+// from then on, even if the tag moves. The content of a version thus never changes. Open downloads an artifact that is not in the cache.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	pinned, err := r.pin(ctx, version)
 	if err != nil {
@@ -172,7 +172,8 @@ func notPinned(version string, err error) error {
 func (r *Registry) layer(ctx context.Context, version, pinned string) (ocispec.Descriptor, error) {
 	found, err := r.repository.Resolve(ctx, pinned)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return found, failure.Wrap(failure.Transient, err, "the registry no longer has release %s with the digest %s: an operator must push the same artifact again",
+		return found, failure.Wrap(failure.Transient, err, "the registry no longer has release %s with the digest %s: an operator must push "+
+			"the same artifact again",
 			version, pinned).WithReason("NotFound", failure.ComponentReleases)
 	}
 	if err != nil {

@@ -49,7 +49,7 @@ type SourcesOptions struct {
 	Networks networks.Networks
 	// Timeout limits a download; 0 means a minute.
 	Timeout time.Duration
-	// Authorities are the CA certificates that servers must be signed by. Nil means those of the system.
+	// Authorities are the CA certificates that servers must be signed by. If it is nil, the CA certificates of the system apply.
 	Authorities *x509.CertPool
 }
 
@@ -140,7 +140,7 @@ func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 	case s.downloads <- struct{}{}:
 		defer func() { <-s.downloads }()
 	default:
-		return failure.New(failure.Transient, "the source on %s waits for other downloads", from.host).
+		return failure.New(failure.Transient, "the source on %s is waiting for other downloads", from.host).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 
@@ -228,7 +228,7 @@ func (s *Sources) download(ctx context.Context, from source, to string) error {
 	}
 
 	if digest := hex.EncodeToString(sum.Sum(nil)); digest != from.digest {
-		return failure.New(failure.Permanent, "the source on %s has the digest %s instead of %s: check the file, and order its digest",
+		return failure.New(failure.Permanent, "the source on %s has the digest %s instead of %s: check the file, or correct the digest in the order",
 			from.host, digest, from.digest).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 

@@ -259,7 +259,7 @@ func TestDownloadFaults(t *testing.T) {
 		"throttled": {"the server may recover", "/throttled", transient, "responds with status 429 Too Many Requests", ""},
 		"slow":      {"a download has a time limit", "/slow", transient, "it did not send the file in time", ""},
 		"cut":       {"an incomplete file is not a wrong one", "/cut", transient, "the connection failed", ""},
-		"digest":    {"the file was changed", "/other", permanent, "check the file, and order its digest", ""},
+		"digest":    {"the file was changed", "/other", permanent, "check the file, or correct the digest in the order", ""},
 		"large":     {"a file has a maximum size", "/large", permanent, "is larger than 8 MiB: split it into several components", ""},
 		"bomb":      {"so has its content", "/bomb", permanent, "must be a YAML file, or a tar.gz of at most 32 MiB", ""},
 		"empty":     {"there is nothing to install", "/empty", permanent, "contains no YAML file", ""},
@@ -267,8 +267,9 @@ func TestDownloadFaults(t *testing.T) {
 		"outside":   {"an archive writes to its folder only", "/outside", permanent, "must be a YAML file, or a tar.gz", ""},
 		"plain":     {"a redirect could drop HTTPS", "/plain", permanent, "it redirects to an address without HTTPS, or more than 5 times", ""},
 		"loop":      {"redirects end", "/loop", permanent, "it redirects to an address without HTTPS, or more than 5 times", ""},
-		"private":   {"a redirect could lead into the operator's network", "/private", permanent, "its address is not public, and APP_KYMA_SOURCES_NETWORKS", ""},
-		"loopback":  {"so could the address itself", "/file", permanent, "its address is not public, and APP_KYMA_SOURCES_NETWORKS", "10.0.0.0/8"},
+		"private": {"a redirect could lead into the operator's network", "/private", permanent,
+			"its address is not public, and APP_KYMA_SOURCES_NETWORKS", ""},
+		"loopback": {"so could the address itself", "/file", permanent, "its address is not public, and APP_KYMA_SOURCES_NETWORKS", "10.0.0.0/8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allowed := c.networks
@@ -339,7 +340,7 @@ func TestConcurrentDownloads(t *testing.T) {
 	}
 
 	fast := server.source("/fast", server.files["/fast"])
-	if _, err := catalog.Manifests(t.Context(), fast); !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "waits for other downloads") {
+	if _, err := catalog.Manifests(t.Context(), fast); !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "is waiting for other downloads") {
 		t.Errorf("the next download: %v", err)
 	}
 
