@@ -32,7 +32,7 @@ import (
 // reasonShoot is the reason of adopted Shoots in timelines and in the audit log.
 const reasonShoot = "adopted Shoot"
 
-// ShootTaker takes over Shoots. *provisionerclient.Client implements it.
+// ShootTaker adopts Shoots in the Provisioner. *provisionerclient.Client implements it.
 type ShootTaker interface {
 	AdoptShoot(ctx context.Context, caller provisionerclient.Caller, order provisionerclient.ShootAdoption) (provisionerclient.AdoptedShoot, error)
 }
@@ -40,31 +40,31 @@ type ShootTaker interface {
 // ShootOrder is the order to turn a Shoot into an instance. Only ShootName and Account are required.
 type ShootOrder struct {
 	ShootName string
-	// Account and SubAccount are those of the tenant.
+	// Account and SubAccount are the accounts of the tenant.
 	Account, SubAccount string
-	// InstanceID defaults to one that follows from the name of the Shoot, so that the order can be repeated.
+	// InstanceID defaults to an ID that is derived from the name of the Shoot, so that the order is idempotent.
 	InstanceID string
 	// Plan is the name or ID of a plan. It defaults to the only plan that covers the provider and the region.
 	Plan string
-	// Name is the display name. It defaults to that of the Shoot.
+	// Name is the display name. It defaults to the name of the Shoot.
 	Name string
 	// User owns the instance. Administrators default to this user.
 	User           string
 	Administrators []string
-	// Platform and PlatformRegion are those of the platform that owns the instance.
+	// Platform and PlatformRegion identify the platform that owns the instance, and its region.
 	Platform, PlatformRegion string
-	// CredentialsBinding replaces a SecretBinding of the Shoot. It defaults to the same name.
+	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. It defaults to the same name.
 	CredentialsBinding string
-	// Generation is that of the dry run, or 0 for any.
+	// Generation is the generation of the Shoot in a dry run, or 0 to accept any.
 	Generation int
 	DryRun     bool
 }
 
-// ShootResult is the adoption of a Shoot, or its description after a dry run.
+// ShootResult is the result of an adoption or of a dry run.
 type ShootResult struct {
 	Instance   environment.Instance
 	Generation int
-	// Earlier reports that the instance existed before.
+	// Earlier reports that the instance already existed.
 	Earlier bool
 	// ShootChanges are the fields of the Shoot that the adoption and the first update change. OrderChanges are the fields of the order that it changes in
 	// addition, because of the plan.
@@ -89,8 +89,8 @@ type Shoots struct {
 	Clock            clock.PassiveClock
 }
 
-// Adopt turns a Shoot into an instance. Without a generation, it first does a dry run itself: nothing changes if the instance cannot be
-// stored. Errors are of package failure, with the reason against the adoption.
+// Adopt turns a Shoot into an instance. If the order has no generation, Adopt first does a dry run, so that nothing changes if
+// the instance cannot be stored. Errors carry a failure.Kind and say why the Shoot cannot be adopted.
 func (s Shoots) Adopt(ctx context.Context, order ShootOrder) (ShootResult, error) {
 	instance := s.newInstance(order)
 
@@ -140,7 +140,8 @@ func (s Shoots) newInstance(order ShootOrder) environment.Instance {
 	}
 }
 
-// earlier returns the instance if it exists with the same Shoot and account. The error is failure.Conflict if its ID belongs to another one.
+// earlier returns the instance if it already exists with the same Shoot and account. If its ID belongs to another instance, the
+// error is of kind failure.Conflict.
 func (s Shoots) earlier(ctx context.Context, instance environment.Instance) (ShootResult, error) {
 	existing, err := s.Instances.Get(ctx, s.DB.Reader(), instance.ID)
 
@@ -156,7 +157,7 @@ func (s Shoots) earlier(ctx context.Context, instance environment.Instance) (Sho
 	}
 }
 
-// nameTaken returns failure.Conflict if an instance has the Shoot.
+// nameTaken returns an error of kind failure.Conflict if an instance already has the Shoot.
 func (s Shoots) nameTaken(ctx context.Context, shootName string) error {
 	owners, err := s.Instances.List(ctx, instances.Filter{ShootNames: []string{shootName}, Limit: 1})
 	if err != nil || len(owners) == 0 {
@@ -210,7 +211,7 @@ func (s Shoots) complete(ctx context.Context, instance environment.Instance, wan
 	return instance, changes, err
 }
 
-// planOf returns the plan with the name or ID, or else the only one that covers the Shoot.
+// planOf returns the plan with the name or ID, or else the only plan that covers the Shoot.
 func (s Shoots) planOf(wanted string, found provisionerclient.AdoptedShoot) (*catalog.Plan, error) {
 	var plans []*catalog.Plan
 
@@ -232,11 +233,12 @@ func (s Shoots) planOf(wanted string, found provisionerclient.AdoptedShoot) (*ca
 	case len(plans) == 0:
 		return nil, failure.New(failure.Conflict, "no plan covers provider %s in region %s", found.Provider, found.Region)
 	default:
-		return nil, failure.New(failure.Conflict, "several plans cover provider %s in region %s, choose one of %s", found.Provider, found.Region, strings.Join(names, ", "))
+		return nil, failure.New(failure.Conflict, "several plans cover provider %s in region %s, choose one of %s",
+			found.Provider, found.Region, strings.Join(names, ", "))
 	}
 }
 
-// store adds the instance with its creation, in one transaction with the entry of the audit log.
+// store adds the instance and its creation, in one transaction with the entry in the audit log.
 func (s Shoots) store(ctx context.Context, instance environment.Instance) error {
 	operation, err := environment.NewOperation(environment.KindProvision, instance, nil, instance.CreatedAt)
 	if err != nil {
@@ -244,7 +246,7 @@ func (s Shoots) store(ctx context.Context, instance environment.Instance) error 
 	}
 
 	data := environment.Data{Instance: instance, Provisioning: operation.ID, Ordered: true, TargetSecret: instance.Request.Cluster.TargetSecret}
-	data.Instance.Request = environment.Request{} // the row has it
+	data.Instance.Request = environment.Request{} // the row contains it
 
 	if operation.Payload, err = json.Marshal(data); err != nil {
 		return fmt.Errorf("encoding an operation: %w", err)
@@ -266,7 +268,8 @@ func (s Shoots) store(ctx context.Context, instance environment.Instance) error 
 			return err
 		}
 
-		if err := s.Operations.InsertEnded(ctx, tx, operation, operations.Ending{State: process.Succeeded, Began: instance.CreatedAt, At: instance.CreatedAt}); err != nil {
+		if err := s.Operations.InsertEnded(ctx, tx, operation,
+			operations.Ending{State: process.Succeeded, Began: instance.CreatedAt, At: instance.CreatedAt}); err != nil {
 			return err
 		}
 

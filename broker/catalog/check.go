@@ -34,7 +34,7 @@ func (p *problems) require(ok bool, format string, args ...any) {
 	}
 }
 
-// text checks a text that platforms show: it must not be empty or longer than maxText.
+// text checks a text that platforms show: it must be neither empty nor longer than maxText.
 func (p *problems) text(place, text string) {
 	p.require(text != "", "%s is missing", place)
 	p.require(utf8.RuneCountInString(text) <= maxText, "%s is longer than %d characters", place, maxText)
@@ -66,7 +66,8 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	errs.name("service", c.service.Name)
 	errs.text("service: description", c.service.Description)
 	errs.text("service: displayName", c.service.DisplayName)
-	errs.require(c.service.ImageURL == "" || usableImage(c.service.ImageURL), "service: imageUrl must be an https address or a data URI of an image, of at most %d bytes", maxImage)
+	errs.require(c.service.ImageURL == "" || usableImage(c.service.ImageURL),
+		"service: imageUrl must be an https address or a data URI of an image, of at most %d bytes", maxImage)
 	errs.require(len(c.plans) > 0, "the service has no plan")
 
 	for _, cidr := range c.service.ReservedNetworks {
@@ -118,8 +119,8 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(errs...)
 }
 
-// usableImage reports whether the address is an https URL or the data URI of an image, and not longer than maxImage.
-// Browsers that show a marketplace over TLS may block images from other addresses.
+// usableImage reports whether the address is an https URL or an image as a data URI, and is not longer than maxImage. A
+// marketplace that is served over TLS may fail to load images from other addresses.
 func usableImage(address string) bool {
 	return len(address) <= maxImage && (strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "data:image/"))
 }
@@ -157,7 +158,8 @@ func (p *Plan) check(errs *problems, place string) {
 	p.checkKyma(errs, place)
 
 	if p.OwnCluster {
-		errs.require(len(p.Offers) == 0 && slices.Contains(p.Required, paramKubeconfig), "%s: a plan with ownCluster must require the kubeconfig and have no offers", place)
+		errs.require(len(p.Offers) == 0 && slices.Contains(p.Required, paramKubeconfig),
+			"%s: a plan with ownCluster must require the kubeconfig and have no offers", place)
 		errs.require(containsAll(ownParameters(), p.Parameters), "%s: a plan with ownCluster can have only the parameters %v", place, ownParameters())
 
 		return

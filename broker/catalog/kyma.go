@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// runtimeAgent is a component that every order of Kyma for the Provisioner must contain. It rejects other orders.
+// runtimeAgent is a component that every order of Kyma from the Provisioner must contain. The Provisioner rejects other orders.
 const runtimeAgent = "compass-runtime-agent"
 
 // kymaPlan configures the Kyma of the runtimes of a plan.
@@ -30,7 +30,7 @@ type kymaPlan struct {
 }
 
 // kymaComponent is a component of a release of Kyma. Configuration replaces values of the release. It is published with the
-// catalog's files, so it must not contain secrets; these belong into Secrets of the control plane.
+// catalog's files, so it must not contain secrets; these belong in Secrets of the control plane.
 type kymaComponent struct {
 	Name          string            `json:"name"`
 	Namespace     string            `json:"namespace"`
@@ -45,16 +45,17 @@ type kymaModule struct {
 	DisplayName string `json:"displayName"`
 	// Default reports whether orders without the parameter modules get the module.
 	Default bool `json:"default"`
-	// DependsOn lists modules that must be chosen, too.
+	// DependsOn lists modules that must also be chosen.
 	DependsOn []string `json:"dependsOn"`
 }
 
-// InstallsKyma reports whether the plan's new runtimes get Kyma.
+// InstallsKyma reports whether new runtimes of the plan get Kyma.
 func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
-// limitKyma removes what the options switch off: the components without a default version, Lifecycle Manager unless it is on, the
-// parameter modules if nothing is left that has modules, and the parameter kymaVersion unless orders may choose the version. The components
-// of a plan with Lifecycle Manager remain for runtimes on which the Reconciler has installed them. The plan must have passed content.check.
+// limitKyma removes everything that the options switch off: the components if there is no default version, Lifecycle Manager
+// unless it is on, the parameter modules if nothing with modules remains, and the parameter kymaVersion unless orders may choose
+// the version. A plan with Lifecycle Manager keeps its components, for runtimes on which the Reconciler has installed them. The
+// plan must have passed content.check.
 func (p *Plan) limitKyma(options Options) {
 	if options.KymaVersion == "" {
 		p.Kyma = nil
@@ -95,8 +96,9 @@ func (p *Plan) orderedKyma(given parameters, violations *Violations) *environmen
 	return ordered
 }
 
-// Installation returns the components that the Provisioner or the Reconciler installs for a version and the chosen modules. The error is failure.Permanent if
-// the plan does not have Kyma or one of the modules, because its files have changed since the order.
+// Installation returns the components that the Provisioner or the Reconciler installs for a version and the chosen modules. If
+// the plan has lost Kyma or one of the modules because its files have changed since the order, the error is of kind
+// failure.Permanent.
 func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallation, error) {
 	if p.Kyma == nil {
 		return nil, failure.New(failure.Permanent, "plan %s has no Kyma any more: an operator has to restore it in the catalog and APP_KYMA_VERSION", p.Name)
@@ -130,7 +132,7 @@ func (c kymaComponent) installed() environment.KymaComponent {
 	return component
 }
 
-// offered returns the modules for users, and none without a plan.
+// offered returns the modules for users. It returns none if k is nil.
 func (k *kymaPlan) offered() []offeredModule {
 	if k == nil {
 		return nil
@@ -157,10 +159,10 @@ func (k *kymaPlan) bullet() string {
 // kymaVersions matches valid versions of Kyma, as the Provisioner does.
 var kymaVersions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// IsKymaVersion reports whether the text has the form of a version of Kyma.
+// IsKymaVersion reports whether the text is a well-formed version of Kyma.
 func IsKymaVersion(text string) bool { return kymaVersions.MatchString(text) }
 
-// checkKyma reports the errors of a plan's Kyma.
+// checkKyma reports errors in a plan's Kyma.
 func (p *Plan) checkKyma(errs *problems, place string) {
 	errs.require(!p.OwnCluster || p.Kyma == nil, "%s: a plan with ownCluster cannot have kyma, because the Provisioner does not know its clusters", place)
 	errs.require(p.Kyma != nil || !p.takes(paramKymaVersion), "%s: parameter %s requires kyma", place, paramKymaVersion)
@@ -173,7 +175,8 @@ func (p *Plan) checkKyma(errs *problems, place string) {
 	}
 
 	place += ": kyma"
-	errs.require(slices.Contains([]string{"", "Evaluation", "Production"}, p.Kyma.Profile), "%s: profile %q is neither Evaluation nor Production", place, p.Kyma.Profile)
+	errs.require(slices.Contains([]string{"", "Evaluation", "Production"}, p.Kyma.Profile),
+		"%s: profile %q is neither Evaluation nor Production", place, p.Kyma.Profile)
 	errs.require(len(p.Kyma.Components) > 0, "%s: there are no components", place)
 
 	always := map[string]bool{}
@@ -199,7 +202,7 @@ func (p *Plan) checkKyma(errs *problems, place string) {
 	errs.text(place+": the text about the components for users, made from their names,", p.Kyma.bullet())
 }
 
-// checkAgent checks that a plan with Kyma has the component that the Provisioner requires, if it installs Kyma.
+// checkAgent checks that a plan whose Kyma the Provisioner installs has the component that the Provisioner requires.
 func (p *Plan) checkAgent(errs *problems, place string, installer environment.KymaInstaller) {
 	if p.Kyma == nil || cmp.Or(installer, environment.InstallerProvisioner) != environment.InstallerProvisioner {
 		return
@@ -209,7 +212,7 @@ func (p *Plan) checkAgent(errs *problems, place string, installer environment.Ky
 		"%s: kyma: components must contain %s, which the Provisioner requires", place, runtimeAgent)
 }
 
-// check reports an invalid or repeated component, and adds its name to the taken ones.
+// check reports an invalid or duplicate component, and adds its name to taken.
 func (c kymaComponent) check(errs *problems, place string, taken map[string]bool) {
 	errs.require(len(validation.IsDNS1123Label(c.Name)) == 0, "%s: %q is not a name of a component", place, c.Name)
 	errs.require(len(validation.IsDNS1123Label(c.Namespace)) == 0, "%s: component %q: %q is not a namespace", place, c.Name, c.Namespace)

@@ -23,16 +23,16 @@ type moduleChoice struct {
 // offeredModule is a module that users can choose.
 type offeredModule struct {
 	Name string
-	// DisplayName is the name in forms of marketplaces. The default is the name.
+	// DisplayName is shown in the order forms of marketplaces. The default is Name.
 	DisplayName string
 	// Default reports whether orders without the parameter modules get the module.
 	Default bool
-	// DependsOn lists modules that must be chosen, too.
+	// DependsOn lists modules that must also be chosen.
 	DependsOn []string
 }
 
-// offeredModules returns the modules for users, in the order of the plan: those of Lifecycle Manager if it is on, or else the components
-// that users choose.
+// offeredModules returns the modules for users, in the order of the plan: those of Lifecycle Manager if it is on, and otherwise
+// the components that users choose from.
 func (p *Plan) offeredModules() []offeredModule {
 	if p.LifecycleManager != nil {
 		return p.LifecycleManager.offered()
@@ -65,8 +65,8 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 	cluster.Kyma = &changed
 }
 
-// modules returns the names of the chosen modules, in the order of the plan: the listed ones, or else the defaults, unless the
-// user declines them.
+// modules returns the names of the chosen modules, in the order of the plan: the listed modules, or none if the user declines
+// all, or else the default modules.
 func (p *Plan) modules(given modulesParameters, violations *Violations) []string {
 	violations.require(given.List == nil || given.Default == nil || !*given.Default, paramModules, ruleModules,
 		"must contain either default: true or a list, not both")
@@ -126,10 +126,10 @@ func (p *Plan) completeModules() {
 // title returns the name of the module for users.
 func (m offeredModule) title() string { return cmp.Or(m.DisplayName, m.Name) }
 
-// bullets returns the texts of the plan for users.
+// bullets returns the bullet points that describe the plan to users.
 func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullets()) }
 
-// kymaBullets describes the installed Kyma for users, so that marketplaces promise exactly that.
+// kymaBullets describes the installed Kyma to users, so that marketplaces promise exactly the Kyma that is installed.
 func (p *Plan) kymaBullets() []string {
 	switch {
 	case p.LifecycleManager != nil:
@@ -141,7 +141,7 @@ func (p *Plan) kymaBullets() []string {
 	}
 }
 
-// moduleBullets describes modules for users.
+// moduleBullets describes modules to users.
 func (p *Plan) moduleBullets(offered []offeredModule) []string {
 	modules := []string{}
 
@@ -181,7 +181,8 @@ func (p *Plan) checkModules(errs *problems, place string, modules []offeredModul
 		for _, needed := range module.DependsOn {
 			known := slices.ContainsFunc(modules, func(other offeredModule) bool { return other.Name == needed })
 			errs.require(known, "%s: module %q depends on %q, which is not a module", place, module.Name, needed)
-			errs.require(!defaults[module.Name] || defaults[needed], "%s: module %q is a default, but %q, on which it depends, is not", place, module.Name, needed)
+			errs.require(!defaults[module.Name] || defaults[needed],
+				"%s: module %q is a default, but %q, on which it depends, is not", place, module.Name, needed)
 		}
 	}
 

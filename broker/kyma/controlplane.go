@@ -24,13 +24,13 @@ import (
 const (
 	// CallTimeout limits each call to the control plane.
 	CallTimeout = 15 * time.Second
-	// maxObjects and maxBytes limit a list of the control plane. Kubernetes limits each object to 1 MiB or so.
+	// maxObjects and maxBytes limit the size of a list in the control plane. Kubernetes limits each object to about 1 MiB.
 	maxObjects = 100
 	maxBytes   = 16 << 20
 )
 
-// ControlPlane reads ConfigMaps and Secrets of one namespace in the control-plane cluster. It reads the kubeconfig at every call, so
-// that a rotated one is used at once. It is safe for concurrent use.
+// ControlPlane reads ConfigMaps and Secrets of one namespace in the control-plane cluster. It reads the kubeconfig file for every
+// call, so that a rotated kubeconfig takes effect immediately. It is safe for concurrent use.
 //
 // As an http.RoundTripper, it sends requests of other clients to the control plane.
 type ControlPlane struct {
@@ -74,7 +74,7 @@ func (c *ControlPlane) configMaps(ctx context.Context, selector string) ([]corev
 	return found.Items, tooMany(found.Continue, "ConfigMaps", selector)
 }
 
-// secrets is configMaps for Secrets.
+// secrets returns the Secrets that the label selector matches, like configMaps.
 func (c *ControlPlane) secrets(ctx context.Context, selector string) ([]corev1.Secret, error) {
 	var found corev1.SecretList
 	if err := c.list(ctx, "secrets", selector, &found); err != nil {
@@ -102,8 +102,8 @@ func (c *ControlPlane) list(ctx context.Context, kind, selector string, into any
 	return err
 }
 
-// get reads a path and decodes the response. It returns false if the object does not exist. Errors never quote a response, because it
-// can contain secrets.
+// get reads a path and decodes the response. It returns false if the object does not exist. Errors never quote the response,
+// because it can contain secrets.
 func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, into any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -137,8 +137,8 @@ func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, i
 	return decode(response, into)
 }
 
-// RoundTrip sends the request to the control plane: it replaces the scheme and the host of its URL, and authenticates it. Errors that
-// are not of the network are of package failure.
+// RoundTrip sends the request to the control plane: it replaces the scheme and the host of its URL, and adds the credentials. All
+// errors except network errors carry a failure.Kind.
 func (c *ControlPlane) RoundTrip(request *http.Request) (*http.Response, error) {
 	client, address, err := c.connect()
 	if err != nil {
@@ -160,7 +160,8 @@ func (c *ControlPlane) RoundTrip(request *http.Request) (*http.Response, error) 
 func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
 	client, config, err := c.client()
 	if err != nil {
-		return nil, nil, failure.Wrap(failure.Transient, err, "the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
+		return nil, nil, failure.Wrap(failure.Transient, err,
+			"the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
 			WithReason(failure.ReasonConfiguration, failure.ComponentControlPlane)
 	}
 
@@ -224,12 +225,12 @@ func (c *ControlPlane) client() (*http.Client, *rest.Config, error) {
 	return &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}, config, nil
 }
 
-// checkAddress rejects an address without TLS. client-go sends no credentials there, so each call would fail with 401 or 403. An address
-// of the machine itself is accepted if there are no credentials, for simulators.
+// checkAddress rejects an address without TLS. client-go sends no credentials there, so each call would fail with 401 or 403. For
+// simulators, it accepts an address of the local machine if the kubeconfig has no credentials.
 func (c *ControlPlane) checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return errors.New("its server is no valid address")
+		return errors.New("its server is not a valid address")
 	}
 
 	if address.Scheme == "https" || address.Scheme == "http" && loopback(address.Hostname()) && !c.hasCredentials() {
@@ -245,7 +246,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hasCredentials reports whether the kubeconfig has users with credentials. A rest.Config for an address without TLS does not show them.
+// hasCredentials reports whether a user in the kubeconfig has credentials. The rest.Config for an address without TLS omits them.
 func (c *ControlPlane) hasCredentials() bool {
 	content, err := clientcmd.LoadFromFile(c.KubeconfigPath)
 	if err != nil {
@@ -262,13 +263,13 @@ func (c *ControlPlane) hasCredentials() bool {
 	return false
 }
 
-// away returns the error for a control plane that does not answer as expected. The engine retries.
+// away returns a transient error for a control plane that does not respond as expected. The engine retries.
 func away(cause error, format string, args ...any) error {
 	return failure.Wrap(failure.Transient, cause, "the control plane with the configuration of Kyma is unavailable: "+format, args...).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 }
 
-// refused returns the error for a configuration that an operator has to correct.
+// refused returns a permanent error for a configuration that an operator has to correct.
 func refused(format string, args ...any) error {
 	return failure.New(failure.Permanent, format, args...).WithReason(failure.ReasonConfiguration, failure.ComponentControlPlane)
 }

@@ -23,8 +23,8 @@ import (
 const (
 	// startBatch is the maximum number of upgrades that one transaction starts.
 	startBatch = 20
-	// busyPause is the time after which the conductor tries again to upgrade an instance that had another operation. The operations that
-	// tenants order go first.
+	// busyPause is the time after which the conductor tries again to upgrade an instance that had another operation. Operations
+	// that tenants order take precedence.
 	busyPause = time.Minute
 )
 
@@ -50,8 +50,8 @@ func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx 
 	}))
 }
 
-// explain converts an error of the database to a failure.Error. All of them are transient: if the lease is lost, the replica that has it
-// continues.
+// explain converts an error of the database to a transient failure.Error. Even a lost lease is transient, because the replica
+// that has the lease continues.
 func explain(err error) error {
 	if _, explained := errors.AsType[*failure.Error](err); err == nil || explained {
 		return err
@@ -109,7 +109,9 @@ func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration env
 }
 
 // progress returns the progress of the orchestration and stores it. more reports that more targets can start at once.
-func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, more bool) (progress orchestrating.Progress, err error) {
+func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration,
+	more bool,
+) (progress orchestrating.Progress, err error) {
 	stats, err := c.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
 		return progress, err
@@ -117,7 +119,7 @@ func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration en
 
 	progress.Text, progress.Done = describeProgress(orchestration, stats), unfinished(stats) == 0
 
-	if orchestration.State.Stopped() { // a resumption makes the conductor due
+	if orchestration.State.Stopped() { // resuming the orchestration makes the conductor due
 		progress.Text = orchestration.Description
 	} else if progress.Next, err = c.next(ctx, tx, orchestration, more); err != nil {
 		return progress, err
@@ -126,7 +128,7 @@ func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration en
 	return progress, c.Orchestrations.SetState(ctx, tx, orchestration.ID, orchestration.State, progress.Text, c.Clock.Now())
 }
 
-// next returns when the conductor must run again at the latest, or zero if the end of an upgrade makes it due.
+// next returns the latest time at which the conductor must run again, or zero if the end of an upgrade makes it due.
 func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, more bool) (time.Time, error) {
 	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -138,16 +140,17 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 		return time.Time{}, err
 	}
 
-	// A target that is due although no more can start waits for the end of another one, which makes the conductor due.
+	// If a target is due but no more can start, it waits for the end of another one, which makes the conductor due.
 	if !due.IsZero() && (more || due.After(c.Clock.Now()) || len(running) == 0) {
-		if soaked := orchestration.SoakUntil; !soaked.IsZero() && soaked.Before(due) { // later waves do not wait for times of owners
+		if soaked := orchestration.SoakUntil; !soaked.IsZero() && soaked.Before(due) { // later waves do not wait for times that owners have chosen
 			return soaked, nil
 		}
 
 		return due, nil
 	}
 
-	// The targets of this wave have ended without an upgrade, whose end would make the conductor due: the next wave begins.
+	// All targets of this wave have ended without an upgrade, so no end of an upgrade makes the conductor due, and the next wave
+	// must begin.
 	if due.IsZero() && len(running) == 0 && orchestration.SoakUntil.IsZero() {
 		return c.Clock.Now(), nil
 	}
@@ -155,7 +158,7 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 	return orchestration.SoakUntil, nil
 }
 
-// start starts as many due upgrades as the order and startBatch allow. It reports whether more can start now.
+// start starts due upgrades, up to startBatch and the limits of the order. It reports whether more can start now.
 func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (more bool, err error) {
 	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -180,7 +183,7 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 			}
 
 			if !room.fits(target) {
-				continue // its place is now full; the next query leaves it out
+				continue // its region or provider is now full; the next query omits it
 			}
 
 			tried++
@@ -198,18 +201,21 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 
 // startTarget accepts the upgrade of the target and returns the target with its new state. If the instance has another operation, the
 // target stays pending. If the instance can no longer be upgraded, the target ends.
-func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, target environment.Target) (environment.Target, error) {
+func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration,
+	target environment.Target,
+) (environment.Target, error) {
 	order := upgrade.Order{
 		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration), DryRun: orchestration.Parameters.DryRun,
 		OperationID: target.OperationID, PredecessorID: target.FormerID, NotAfter: target.NotAfter,
-		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID, cmp.Or(orchestration.AppliedBy, orchestration.OrderedBy, "an unauthenticated user")),
+		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID,
+			cmp.Or(orchestration.AppliedBy, orchestration.OrderedBy, "an unauthenticated user")),
 	}
 
 	if deadline := orchestration.Parameters.Strategy.Deadline; !deadline.IsZero() && (order.NotAfter.IsZero() || deadline.Before(order.NotAfter)) {
 		order.NotAfter = deadline
 	}
 
-	// A retry does not repeat the check, because an upgrade that has failed can have changed the version.
+	// A retry does not repeat the check, because the failed upgrade may already have changed the version.
 	if !orchestration.AppliedAt.IsZero() && target.FormerID == "" {
 		order.Planned = &upgrade.Versions{From: target.FromVersion, To: target.ToVersion}
 	}

@@ -8,25 +8,27 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// Forecast is the progress of an orchestration and of its waves, and predicts its end.
+// Forecast is the progress of an orchestration and of its waves, with its predicted end.
 type Forecast struct {
 	process.Forecast
 
-	// Waves has the percentage of each wave, from 0 to 100.
+	// Waves contains the percentage of each wave, from 0 to 100.
 	Waves map[int]int
 }
 
-// Durations returns the median and the 95 % quantile of the durations of past operations of a kind, or 0 without past operations.
+// Durations returns the median and the 95 % quantile of the durations of past operations of a kind, or 0 if there are none.
 // estimate.Estimator implements it.
 type Durations interface {
 	Usual(kind string) (likely, late time.Duration)
 }
 
-// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times. waves has the
-// numbers of targets of each wave in each current state, and starts has the times at which pending targets can start; it is needed only if
-// Timed. An upgrade that runs counts as half of one. The end is unknown while the orchestration is stopped or not applied, and if no upgrade of
-// the kind has succeeded yet.
-func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start, durations Durations, now time.Time) Forecast {
+// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times. waves
+// contains the numbers of targets by wave and current state. starts contains the times at which pending targets can start, and is
+// needed only if Timed returns true. A running upgrade counts as half done. The end is unknown while the orchestration is stopped
+// or not applied, and if no upgrade of the kind has succeeded yet.
+func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start,
+	durations Durations, now time.Time,
+) Forecast {
 	forecast := Forecast{Waves: map[int]int{}}
 
 	var total work
@@ -42,7 +44,7 @@ func ForecastOf(orchestration environment.Orchestration, waves map[int]map[strin
 		return forecast
 	}
 
-	forecast.Percent = min(total.percent(), 99) //nolint:mnd // it has not ended
+	forecast.Percent = min(total.percent(), 99) //nolint:mnd // the orchestration has not ended
 
 	likely, late := durations.Usual(orchestration.Kind)
 	if likely == 0 || !runs(orchestration.State) {
@@ -62,21 +64,22 @@ func ForecastOf(orchestration environment.Orchestration, waves map[int]map[strin
 	return forecast
 }
 
-// Timed reports whether the targets of the orchestration have times of their own: maintenance windows, or times of their owners.
+// Timed reports whether targets of the orchestration have individual start times: maintenance windows, or times that owners have
+// chosen.
 func Timed(orchestration environment.Orchestration) bool {
 	strategy := orchestration.Parameters.Strategy
 
 	return strategy.MaintenanceWindow || !strategy.Deadline.IsZero()
 }
 
-// PercentOf returns the percentage of an unfinished orchestration, from 0 to 99. stats has the numbers of targets in each state.
+// PercentOf returns the percentage of an unfinished orchestration, from 0 to 99. stats contains the numbers of targets by state.
 func PercentOf(stats map[string]int) int {
 	total := workOf(stats)
 	if total.all == 0 {
 		return 0
 	}
 
-	return min(total.percent(), 99) //nolint:mnd // it has not ended
+	return min(total.percent(), 99) //nolint:mnd // the orchestration has not ended
 }
 
 // runs reports whether the orchestration starts upgrades.
@@ -116,7 +119,8 @@ func endOf(orchestration environment.Orchestration, waves map[int]map[string]int
 	return end
 }
 
-// work is the number of targets of a wave, without those that were left out: those that have not started, those that run, and all.
+// work counts the targets of a wave: those that have not started, those that are running, and all. Targets that were left out do
+// not count.
 type work struct{ pending, running, all int }
 
 func workOf(stats map[string]int) work {
@@ -139,12 +143,12 @@ func (w work) plus(other work) work {
 // left returns the number of targets that have not ended.
 func (w work) left() int { return w.pending + w.running }
 
-// percent returns the part that has ended. Half of each running upgrade has.
+// percent returns the percentage of the work that is done. A running upgrade counts as half done.
 func (w work) percent() int {
 	return (100*(w.all-w.left()) + 50*w.running) / w.all //nolint:mnd // percent
 }
 
-// takes returns the time that the unfinished targets take: at least the rest of a running upgrade.
+// takes returns how long the unfinished targets take: at least the rest of a running upgrade.
 func (w work) takes(each time.Duration, workers int) time.Duration {
 	upgrades := float64(w.pending) + float64(w.running)/2 //nolint:mnd // half
 	parallel := float64(min(workers, w.left()))

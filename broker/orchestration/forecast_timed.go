@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// maxOccurrences is the maximum number of occurrences of a window that a forecast looks at. An orchestration that needs more has no forecast.
+// maxOccurrences is the maximum number of occurrences of a window that a forecast considers. If an orchestration needs more,
+// there is no forecast.
 const maxOccurrences = 1000
 
 // times is a heap of times.
@@ -19,16 +20,18 @@ func (t times) Len() int           { return len(t) }
 func (t times) Less(i, j int) bool { return t[i].Before(t[j]) }
 func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 
-// Push implements heap.Interface. Simulations only replace times.
+// Push implements heap.Interface. It is never called, because simulations only replace times.
 func (t *times) Push(any) {}
 
 // Pop implements heap.Interface.
 func (t *times) Pop() any { return nil }
 
-// endInWindows returns when the orchestration ends if each upgrade takes the given time and starts as soon as its wave, its maintenance
-// window or the time of its owner, and a worker allow. Upgrades that cannot start before the deadline do not count. The time is zero if the end
-// is too far away.
-func endInWindows(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start, each time.Duration, now time.Time) time.Time {
+// endInWindows returns when the orchestration ends if each upgrade takes the given time. An upgrade starts as soon as its wave
+// has begun, its maintenance window or the owner's time has come, and a worker is free. Upgrades that cannot start before the
+// deadline do not count. The result is zero if the end is too far away.
+func endInWindows(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start,
+	each time.Duration, now time.Time,
+) time.Time {
 	strategy, begin := orchestration.Parameters.Strategy, now
 	if soaked := orchestration.SoakUntil; soaked.After(begin) {
 		begin = soaked
@@ -69,7 +72,7 @@ func endInWindows(orchestration environment.Orchestration, waves map[int]map[str
 	return end
 }
 
-// ofWave returns a copy of the starts of the wave.
+// ofWave returns a copy of the starts that belong to the wave.
 func ofWave(starts []orchestrations.Start, wave int) []orchestrations.Start {
 	var found []orchestrations.Start
 
@@ -82,13 +85,13 @@ func ofWave(starts []orchestrations.Start, wave int) []orchestrations.Start {
 	return found
 }
 
-// endOfWave simulates the workers. It reports false if the end is too far away.
+// endOfWave simulates the workers. It returns false if the end is too far away.
 func endOfWave(strategy fleet.Strategy, pending []orchestrations.Start, running int, each time.Duration, begin time.Time) (time.Time, bool) {
 	free, end := make(times, strategy.Parallel.Workers), begin
 	for i := range free {
 		free[i] = begin
 		if i < running {
-			free[i] = begin.Add(each / 2) //nolint:mnd // half of each running upgrade is done
+			free[i] = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
 			end = free[i]
 		}
 	}
@@ -126,7 +129,7 @@ func endOfWave(strategy fleet.Strategy, pending []orchestrations.Start, running 
 	}
 }
 
-// earliest returns the start with targets that comes first, or nil.
+// earliest returns the earliest start that still has targets, or nil.
 func earliest(pending []orchestrations.Start) *orchestrations.Start {
 	var first *orchestrations.Start
 
@@ -139,7 +142,7 @@ func earliest(pending []orchestrations.Start) *orchestrations.Start {
 	return first
 }
 
-// toNextWindow moves the start to the next occurrence of its window. It reports false if there is none.
+// toNextWindow moves the start to the next occurrence of its window. It returns false if there is none.
 func toNextWindow(start *orchestrations.Start, after time.Time) bool {
 	window, err := fleet.ParseWindow(start.Window)
 	if err != nil || window.IsZero() {

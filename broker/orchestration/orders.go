@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// Orders accepts orchestrations, and changes to them. It is stateless and safe for concurrent use. All fields are required. Errors are
-// of package failure or of the database.
+// Orders accepts orchestrations, and changes to them. It is stateless and safe for concurrent use. All fields are required.
+// Errors come from the database or carry a failure.Kind.
 type Orders struct {
 	// DB is the database of the stores.
 	DB             *storage.DB
@@ -72,7 +72,7 @@ func completed(parameters fleet.Parameters, now time.Time) (fleet.Parameters, er
 		return parameters, failure.New(failure.Invalid, "%s", mistake)
 	}
 
-	return parameters, err //nolint:wrapcheck // there are no other errors
+	return parameters, err //nolint:wrapcheck // Complete returns no other errors
 }
 
 func newOrchestration(ctx context.Context, kind string, parameters fleet.Parameters, now time.Time) environment.Orchestration {
@@ -92,7 +92,7 @@ func (o Orders) change(ctx context.Context, work func(tx storage.Tx) error) erro
 	return known(err)
 }
 
-// known converts the error of an orchestration that does not exist.
+// known converts the error about an orchestration that does not exist.
 func known(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return failure.New(failure.NotFound, "The orchestration does not exist.")
@@ -101,7 +101,7 @@ func known(err error) error {
 	return err
 }
 
-// conduct accepts a conductor.
+// conduct accepts a new conductor for the orchestration.
 func (o Orders) conduct(ctx context.Context, tx storage.Tx, id, why string) error {
 	conductor, err := environment.NewConductor(id, o.Clock.Now())
 	if err != nil {
@@ -113,7 +113,7 @@ func (o Orders) conduct(ctx context.Context, tx storage.Tx, id, why string) erro
 	return o.Operations.Accept(ctx, tx, conductor)
 }
 
-// wake makes the conductor due, or accepts another one if the conductor has ended.
+// wake makes the conductor due, or accepts a new one if the conductor has ended.
 func (o Orders) wake(ctx context.Context, tx storage.Tx, id, why string) error {
 	unfinished, err := o.Orchestrations.WakeConductor(ctx, tx, id, o.Clock.Now())
 	if err != nil || unfinished {
@@ -140,7 +140,7 @@ func (o Orders) Cancel(ctx context.Context, id string) error {
 
 		state := environment.OrchestrationCanceling
 
-		if orchestration.State == environment.OrchestrationPlanned { // nothing conducts it
+		if orchestration.State == environment.OrchestrationPlanned { // a plan has no conductor
 			state = environment.OrchestrationCanceled
 			err = o.Orchestrations.CancelPending(ctx, tx, id, textCanceled)
 		} else {
@@ -163,20 +163,23 @@ func (o Orders) Cancel(ctx context.Context, id string) error {
 
 // Retried is the result of a retry.
 type Retried struct {
-	// Targets are retried.
+	// Targets are the targets that are retried.
 	Targets []environment.Target
-	// Old are IDs of upgrades that were retried before. Invalid are IDs that are no failed upgrades of the orchestration.
+	// Old contains the IDs of upgrades that were already retried. Invalid contains the IDs that do not belong to failed upgrades
+	// of the orchestration.
 	Old, Invalid []string
 }
 
-// maxRetried is the maximum number of IDs of a retry.
+// maxRetried is the maximum number of IDs in a retry.
 const maxRetried = 1000
 
-// Retry makes failed targets pending again: those with the IDs of upgrades, or all. Each gets a new operation. The error is of kind
-// NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if it is being canceled.
+// Retry makes failed targets pending again: the targets of the given upgrades, or all of them. Each target gets a new operation.
+// The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the
+// orchestration is being canceled.
 func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (retried Retried, err error) {
 	if len(operationIDs) > maxRetried {
-		return retried, failure.New(failure.Invalid, "The request has %d operation IDs. At most %d are allowed; without IDs, all failed operations are retried.",
+		return retried, failure.New(failure.Invalid,
+			"The request has %d operation IDs. At most %d are allowed; without IDs, all failed operations are retried.",
 			len(operationIDs), maxRetried)
 	}
 
@@ -224,7 +227,7 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 	return retried, err
 }
 
-// restart continues an orchestration that nothing conducts although it has not ended, or targets wait: its conductor has failed.
+// restart accepts a new conductor if the former one has failed: the orchestration has not ended, or targets are waiting.
 func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -238,7 +241,7 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 	case state != environment.OrchestrationFailed:
 		return nil
 	case len(stats) == 0:
-		state = environment.OrchestrationPending // the conductor has failed before it planned targets
+		state = environment.OrchestrationPending // the conductor failed before it selected the targets
 	case unfinished(stats) > 0:
 		state = environment.OrchestrationRetrying
 	default:

@@ -11,8 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// Pause starts no more upgrades until Resume. Upgrades in progress run to completion. It does nothing if the orchestration is paused or
-// gated. The error is of kind NotFound if there is no such orchestration, and Conflict if it has not begun, is being canceled or has ended.
+// Pause stops the start of upgrades until Resume. Upgrades in progress run to completion. Pause does nothing if the orchestration
+// is paused or gated. The error is of kind NotFound if there is no such orchestration, and Conflict if it has not begun, is being
+// canceled or has ended.
 func (o Orders) Pause(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {
 		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
@@ -25,7 +26,7 @@ func (o Orders) Pause(ctx context.Context, id string) error {
 		case environment.OrchestrationPending:
 			return failure.New(failure.Conflict, "The orchestration is being planned. Pause it in a moment.")
 		default:
-			return failure.New(failure.Conflict, "The orchestration is %s. Only one that runs can be paused.", orchestration.State)
+			return failure.New(failure.Conflict, "The orchestration is %s. Only a running orchestration can be paused.", orchestration.State)
 		}
 
 		by := cmp.Or(audit.ActorOf(ctx).Name(), "an unauthenticated user")
@@ -34,8 +35,9 @@ func (o Orders) Pause(ctx context.Context, id string) error {
 	})
 }
 
-// Resume continues an orchestration that is paused or gated. The failure gate then counts only failures that follow. It does nothing if the
-// orchestration runs. The error is of kind NotFound if there is no such orchestration, and Conflict if it cannot run.
+// Resume continues an orchestration that is paused or gated. From then on, the failure gate counts only new failures. Resume does
+// nothing if the orchestration is running. The error is of kind NotFound if there is no such orchestration, and Conflict if it
+// cannot run.
 func (o Orders) Resume(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {
 		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
@@ -68,12 +70,14 @@ func (o Orders) Resume(ctx context.Context, id string) error {
 }
 
 // transit changes the state of the orchestration, wakes the conductor and records the change.
-func (o Orders) transit(ctx context.Context, tx storage.Tx, from environment.Orchestration, to environment.OrchestrationState, description, action string) error {
+func (o Orders) transit(ctx context.Context, tx storage.Tx, from environment.Orchestration, to environment.OrchestrationState,
+	description, action string,
+) error {
 	if err := o.Orchestrations.SetState(ctx, tx, from.ID, to, description, o.Clock.Now()); err != nil {
 		return err
 	}
 
-	// A conductor that has failed stays so: a retry continues its orchestration.
+	// A failed conductor is not woken: a retry continues its orchestration.
 	if _, err := o.Orchestrations.WakeConductor(ctx, tx, from.ID, o.Clock.Now()); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type Planner struct {
 	Upgrader upgrade.Upgrader
 	// StateOf returns the state of a runtime that fleet.Target.State selects, from the newest operation.
 	StateOf func(newest process.Record) string
-	// ShootWindows returns the stored maintenance windows of Shoots by instance. Those that are not known are missing.
+	// ShootWindows returns the stored maintenance windows of Shoots by instance. It omits unknown windows.
 	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
 	// Upgraded returns the targets of an orchestration whose upgrades have succeeded or failed.
 	Upgraded func(ctx context.Context, tx storage.Tx, orchestrationID string) ([]environment.Target, error)
@@ -127,7 +127,7 @@ func (p Planner) all(ctx context.Context, orchestration environment.Orchestratio
 	}
 }
 
-// selected returns the targets of a page of instances. undone has the upgrades to roll back, or is nil.
+// selected returns the targets in a page of instances. undone contains the upgrades to roll back, or is nil.
 func (p Planner) selected(ctx context.Context, orchestration environment.Orchestration, selects func(fleet.Candidate) bool,
 	undone map[string]environment.Target, page []instances.Listed,
 ) ([]environment.Target, error) {
@@ -173,7 +173,8 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 	return targets, p.addVersionsOf(ctx, orchestration, undone, targets, pending)
 }
 
-// addVersionsOf completes the pending targets, whose IDs are given, or leaves them out if they cannot be upgraded or rolled back.
+// addVersionsOf adds the versions to the pending targets with the given IDs, or leaves them out if they cannot be upgraded or
+// rolled back.
 func (p Planner) addVersionsOf(ctx context.Context, orchestration environment.Orchestration, undone map[string]environment.Target,
 	targets []environment.Target, pending []string,
 ) error {
@@ -196,7 +197,8 @@ func (p Planner) addVersionsOf(ctx context.Context, orchestration environment.Or
 	return nil
 }
 
-// addWindow adds the maintenance window and its next occurrence to the target, or leaves the target out if it cannot start in one.
+// addWindow adds the maintenance window and its next occurrence to the target. If the target cannot start in a window, addWindow
+// leaves it out.
 func (p Planner) addWindow(target *environment.Target, strategy fleet.Strategy, candidate fleet.Candidate, planID string, shoot fleet.WindowTimes) error {
 	if !strategy.MaintenanceWindow || target.State != environment.TargetPending {
 		return nil
@@ -221,7 +223,7 @@ func (p Planner) addWindow(target *environment.Target, strategy fleet.Strategy, 
 	return nil
 }
 
-// occurrence returns the rest of the present occurrence of a window, or else the next one. Without a window, there is no end.
+// occurrence returns the rest of the current occurrence of a window, or else the next one. Without a window, notAfter is zero.
 func occurrence(window fleet.Window, now time.Time) (notBefore, notAfter time.Time) {
 	begin, end := window.Next(now)
 	if begin.Before(now) {
@@ -237,7 +239,8 @@ func addReadable(target *environment.Target, complete map[string]environment.Ins
 
 	switch {
 	case unreadable[target.InstanceID] != nil:
-		target.State, target.Description = environment.TargetLeftOut, "The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
+		target.State, target.Description = environment.TargetLeftOut,
+			"The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
 	case !found:
 		target.State, target.Description = environment.TargetLeftOut, textGone
 	}
@@ -257,8 +260,8 @@ func (p Planner) addVersions(target *environment.Target, orchestration environme
 	target.FromVersion, target.ToVersion = versions.From, versions.To
 }
 
-// candidates returns the fields of the instances that the targets match. It reads labels, and decrypts versions, only if a target matches
-// them.
+// candidates returns the fields of the instances that targets match. It reads labels, and decrypts versions, only if a target
+// matches them.
 func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []instances.Listed) (_ []fleet.Candidate, err error) {
 	var (
 		labels   map[string]map[string]string
@@ -305,7 +308,7 @@ func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []i
 // reader returns the database for reads.
 func (p Planner) reader() storage.Tx { return p.Upgrader.DB.Reader() }
 
-// target returns the target for the instance, which is left out if there is nothing to upgrade.
+// target returns the target for the instance. If there is nothing to upgrade, the target is left out.
 func (p Planner) target(orchestration environment.Orchestration, listed instances.Listed) environment.Target {
 	target := environment.Target{
 		OrchestrationID: orchestration.ID, InstanceID: listed.Instance.ID, OperationID: uuid.NewString(), State: environment.TargetPending,
@@ -319,7 +322,7 @@ func (p Planner) target(orchestration environment.Orchestration, listed instance
 	return target
 }
 
-// obstacle returns why the instance cannot be upgraded, or an empty string.
+// obstacle says why the instance cannot be upgraded, or returns an empty string if it can.
 func (p Planner) obstacle(kind string, listed instances.Listed) string {
 	instance, newest := listed.Instance, listed.Operation
 	plan, known := p.Upgrader.Catalog.ByID(instance.PlanID)

@@ -19,8 +19,9 @@ import (
 // maxNamed is the maximum number of instances that an error names.
 const maxNamed = 10
 
-// CreatePlan stores the plan of an orchestration of one of the environment.UpgradeKinds, and returns its ID: the targets with the
-// versions before and after their upgrades. Nothing starts before Apply. The error is of kind Invalid if a parameter is invalid.
+// CreatePlan stores the plan of an orchestration of one of the environment.UpgradeKinds, and returns its ID. The plan contains
+// the targets with the versions before and after their upgrades. Nothing starts before Apply. The error is of kind Invalid if a
+// parameter is invalid.
 func (o Orders) CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
 	now := o.Clock.Now()
 
@@ -67,14 +68,14 @@ func describeTargets(targets []environment.Target) string {
 	return fmt.Sprintf("%d upgrades; %d selected instances are left out", len(targets)-left, left)
 }
 
-// Changed is a planned target that has changed since.
+// Changed is a target that has changed since the plan was made.
 type Changed struct{ InstanceID, Why string }
 
-// Apply starts a plan. It leaves out the targets that have changed since the plan was made, and returns them. If strict is set, it starts
-// nothing if a target has changed. Changes after Apply are found when the upgrade of the target starts.
+// Apply starts a plan. It leaves out the targets that have changed since the plan was made, and returns them. If strict is set
+// and a target has changed, Apply starts nothing. A change after Apply is noticed when the upgrade of the target starts.
 //
-// The error is of kind NotFound if there is no such plan, and Conflict if it was applied or canceled or has expired, or if targets have
-// changed and strict is set.
+// The error is of kind NotFound if there is no such plan, and Conflict if the plan was applied or canceled or has expired, or if
+// targets have changed and strict is set.
 func (o Orders) Apply(ctx context.Context, id string, strict bool) ([]Changed, error) {
 	plan, err := o.Orchestrations.Get(ctx, o.DB.Reader(), id)
 	if err != nil {
@@ -91,7 +92,8 @@ func (o Orders) Apply(ctx context.Context, id string, strict bool) ([]Changed, e
 	}
 
 	if strict && len(changed) > 0 {
-		return nil, failure.New(failure.Conflict, "%s Nothing was started. Make a new plan, or apply this one without strict to leave them out.", named(changed))
+		return nil, failure.New(failure.Conflict,
+			"%s Nothing was started. Make a new plan, or apply this one without strict to leave them out.", named(changed))
 	}
 
 	return changed, o.change(ctx, func(tx storage.Tx) error {
@@ -132,7 +134,8 @@ func (o Orders) checkPlan(plan environment.Orchestration) error {
 	case plan.State == environment.OrchestrationExpired,
 		plan.State == environment.OrchestrationPlanned && !o.Clock.Now().Before(plan.CreatedAt.Add(environment.PlanLifetime)):
 		return failure.New(failure.Conflict, "The plan has expired: it is older than %d days. Make a new one.", int(environment.PlanLifetime.Hours()/24))
-	case plan.State == environment.OrchestrationPlanned && !plan.Parameters.Strategy.Deadline.IsZero() && !o.Clock.Now().Before(plan.Parameters.Strategy.Deadline):
+	case plan.State == environment.OrchestrationPlanned && !plan.Parameters.Strategy.Deadline.IsZero() &&
+		!o.Clock.Now().Before(plan.Parameters.Strategy.Deadline):
 		return failure.New(failure.Conflict, "The deadline of the plan has passed. Make a new one.")
 	case plan.State == environment.OrchestrationPlanned:
 		return nil
@@ -143,7 +146,8 @@ func (o Orders) checkPlan(plan environment.Orchestration) error {
 	}
 }
 
-// changes plans again, and returns the targets for which the result differs, and those of which only the maintenance window does.
+// changes plans again. It returns the targets with a different result, and separately those of which only the maintenance window
+// has changed.
 func (o Orders) changes(ctx context.Context, plan environment.Orchestration) (changed []Changed, moved []environment.Target, err error) {
 	planned, err := o.Orchestrations.Pending(ctx, o.DB.Reader(), plan.ID)
 	if err != nil {
@@ -186,7 +190,7 @@ func difference(before, after environment.Target, found bool) string {
 	}
 }
 
-// named returns a sentence with the first of the changed targets.
+// named returns a sentence that names the first of the changed targets.
 func named(changed []Changed) string {
 	names := make([]string, 0, maxNamed)
 	for _, each := range changed[:min(len(changed), maxNamed)] {
@@ -217,7 +221,7 @@ func (o Orders) leaveOut(ctx context.Context, tx storage.Tx, id string, changed 
 	return nil
 }
 
-// ExpirePlans ends the plans that are older than environment.PlanLifetime, and removes their targets.
+// ExpirePlans expires the plans that are older than environment.PlanLifetime, and removes their targets.
 func (c Conductor) ExpirePlans(ctx context.Context) error {
 	old, err := c.Orchestrations.PlannedBefore(ctx, c.Clock.Now().Add(-environment.PlanLifetime))
 	if err != nil {

@@ -30,7 +30,8 @@ func (f *stepped) endKyma() {
 
 	now, rows := f.clock.Now(), f.Conductor.Planner.Upgrader.Instances
 
-	for _, work := range storagetest.Claim(f, f.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)}, environment.KindUpgradeKyma) {
+	for _, work := range storagetest.Claim(f, f.operations,
+		process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)}, environment.KindUpgradeKyma) {
 		progress := process.Progress{Record: work.Record, Release: true, Now: now}
 		progress.Record.NextRun, progress.Record.State, progress.Record.FinishedAt, progress.Record.StartedAt = now, process.Failed, now, now
 
@@ -190,7 +191,7 @@ func TestUndoPlan(t *testing.T) {
 		f.run(f.start(environment.KindUpgradeKyma, parameters))
 
 		changed, err := f.Apply(f.Context(), plan, false)
-		if err != nil || len(changed) != 1 || changed[0].InstanceID != "b" || !strings.Contains(changed[0].Why, "upgraded again since") {
+		if err != nil || len(changed) != 1 || changed[0].InstanceID != "b" || !strings.Contains(changed[0].Why, "has since been upgraded again") {
 			t.Errorf("applied without %+v, %v", changed, err)
 		}
 

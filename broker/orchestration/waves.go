@@ -15,8 +15,8 @@ import (
 // maxCommonError is the maximum number of characters of an error in the description of an orchestration.
 const maxCommonError = 300
 
-// step changes the orchestration before upgrades start: the failure gate stops it, and the next wave begins when the former one has ended
-// and has soaked. It reports whether upgrades may start.
+// step changes the orchestration before upgrades start: the failure gate may stop it, and the next wave begins when the current
+// one has ended and its soak time has passed. step reports whether upgrades may start.
 func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *environment.Orchestration) (starts bool, err error) {
 	if orchestration.State.Stopped() {
 		return false, nil
@@ -34,7 +34,7 @@ func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *envir
 		return false, err
 	}
 
-	// Without a pending target, nothing is left to stop.
+	// Without a pending target, there is nothing left to stop.
 	if gate := strategy.FailureGate; gate != nil && counts.Pending > 0 && gate.Closed(counts.Failed, counts.Total) {
 		common, err := c.Orchestrations.CommonFailure(ctx, tx, orchestration.ID)
 		if err != nil {
@@ -49,14 +49,14 @@ func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *envir
 	return true, c.enterWave(ctx, tx, orchestration, counts)
 }
 
-// enterWave begins the next wave, or the soak time before it.
+// enterWave starts the next wave, or the soak time before it.
 func (c Conductor) enterWave(ctx context.Context, tx storage.Tx, orchestration *environment.Orchestration, counts orchestrations.WaveCounts) error {
 	now, wave, soakUntil := c.Clock.Now(), orchestration.Wave, orchestration.SoakUntil
 
 	switch {
 	case counts.Next == 0:
 		return nil
-	case counts.Unfinished > 0: // also if a retry interrupts the soak time
+	case counts.Unfinished > 0: // a retry may also interrupt the soak time
 		soakUntil = time.Time{}
 	case soakUntil.IsZero():
 		soakUntil = now.Add(soakTime(*orchestration, counts))
@@ -75,8 +75,8 @@ func (c Conductor) enterWave(ctx context.Context, tx storage.Tx, orchestration *
 	return c.Orchestrations.SetWave(ctx, tx, orchestration.ID, wave, soakUntil, now)
 }
 
-// soakTime returns the soak time of the wave that runs. A wave without an upgrade, because all its targets were left out or canceled, has
-// none.
+// soakTime returns the soak time of the running wave. It returns 0 for a wave without upgrades, because all its targets were left
+// out or canceled.
 func soakTime(orchestration environment.Orchestration, counts orchestrations.WaveCounts) time.Duration {
 	waves := orchestration.Parameters.Strategy.Waves
 	if counts.Upgraded == 0 || orchestration.Wave > len(waves) {
@@ -86,7 +86,7 @@ func soakTime(orchestration environment.Orchestration, counts orchestrations.Wav
 	return waves[orchestration.Wave-1].SoakTime()
 }
 
-// describeGate returns the reason for which the failure gate has stopped an orchestration.
+// describeGate describes why the failure gate has stopped an orchestration.
 func describeGate(counts orchestrations.WaveCounts, common orchestrations.CommonFailure) string {
 	text := fmt.Sprintf("Stopped by the failure gate: %d of %d upgrades have failed", counts.Failed, counts.Total)
 	if common.Count == 0 {
@@ -100,10 +100,11 @@ func describeGate(counts orchestrations.WaveCounts, common orchestrations.Common
 
 	where := strings.Trim(common.Reason+", "+common.Component, ", ")
 
-	return fmt.Sprintf("%s. The most common error, in %d of them: %s (%s)", text, common.Count, cmp.Or(string(message), "no message"), cmp.Or(where, "no reason"))
+	return fmt.Sprintf("%s. The most common error, in %d of them: %s (%s)",
+		text, common.Count, cmp.Or(string(message), "no message"), cmp.Or(where, "no reason"))
 }
 
-// describeProgress returns the description of an orchestration that runs.
+// describeProgress describes a running orchestration.
 func describeProgress(orchestration environment.Orchestration, stats map[string]int) string {
 	text := describe(stats)
 

@@ -16,10 +16,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// Unlimited is the limit of tenants without a limit.
+// Unlimited is the limit of tenants that may have any number of instances.
 const Unlimited = -1
 
-// The largest numbers of quotas, and of tenants with limits of their own.
+// The maximum numbers of quotas, and of tenants with individual limits.
 const (
 	maxQuotas  = 100
 	maxTenants = 1000
@@ -36,28 +36,29 @@ const (
 // Quotas are the configured quotas, in the order of the file. They are immutable and safe for concurrent use.
 type Quotas []Quota
 
-// Quota limits the number of instances of each group. A group has the instances that are equal in all dimensions of Per.
+// Quota limits the number of instances in each group. A group consists of the instances that are equal in all dimensions of Per.
 type Quota struct {
 	// Name identifies the quota in errors, in the operator API and in metrics.
 	Name string `json:"name"`
 	// Per lists the dimensions of groups. If it is empty, all instances are one group.
 	Per []string `json:"per"`
-	// Plans restricts the quota to instances of these plans. The file has names or IDs, Parse stores IDs. Regions restricts it to
-	// regions of cloud providers. Empty lists do not restrict it.
+	// Plans restricts the quota to instances of these plans. The file contains names or IDs; Parse converts them to IDs. Regions
+	// restricts the quota to regions of cloud providers. Empty lists do not restrict it.
 	Plans   []string `json:"plans"`
 	Regions []string `json:"regions"`
-	// Limit is the number of instances of a group.
+	// Limit is the maximum number of instances in a group.
 	Limit *int `json:"limit"`
-	// Limits replaces Limit for tenants: by subaccount if Per has it, and otherwise by account. Unlimited means no limit.
+	// Limits overrides Limit for single tenants: by subaccount if Per contains it, and otherwise by account. Unlimited means no
+	// limit.
 	Limits map[string]int `json:"limits"`
 }
 
-// Group is the value of a quota's dimensions. Dimensions that the quota does not have are empty.
+// Group contains the values of a quota's dimensions. Dimensions that the quota does not have are empty.
 type Group struct {
 	GlobalAccountID, SubAccountID, PlanID, Region string
 }
 
-// Plan returns the ID of the plan with a name or an ID, or false if there is none.
+// Plan returns the ID of the plan with the given name or ID, or false if there is none.
 type Plan func(nameOrID string) (string, bool)
 
 // Parse reads the file with the quotas. It returns all errors together.
@@ -101,7 +102,7 @@ func Parse(content []byte, plan Plan) (Quotas, error) {
 	return file.Quotas, errors.Join(errs...)
 }
 
-// check returns the errors of all fields except the name and the plans.
+// check returns the errors in all fields except the name and the plans.
 func (q *Quota) check() []error {
 	var errs []error
 
@@ -148,7 +149,7 @@ func (q *Quota) check() []error {
 	return errs
 }
 
-// resolvePlans replaces the names of plans by IDs. It returns an error for each unknown plan.
+// resolvePlans replaces the names of plans with IDs. It returns an error for each unknown plan.
 func (q *Quota) resolvePlans(plan Plan) []error {
 	var errs []error
 
@@ -164,7 +165,7 @@ func (q *Quota) resolvePlans(plan Plan) []error {
 	return errs
 }
 
-// tenant returns the dimension to which the keys of Limits belong, or an empty string.
+// tenant returns the dimension that the keys of Limits refer to, or "" if there is none.
 func (q *Quota) tenant() string {
 	for _, dimension := range []string{PerSubaccount, PerAccount} {
 		if slices.Contains(q.Per, dimension) {
@@ -185,7 +186,7 @@ func (q *Quota) GroupOf(instance environment.Instance) Group {
 	return q.reduce(Group{instance.GlobalAccountID, instance.SubAccountID, instance.PlanID, instance.Region})
 }
 
-// reduce removes the values of dimensions that the quota does not have.
+// reduce clears the dimensions that the quota does not have.
 func (q *Quota) reduce(group Group) Group {
 	for dimension, value := range map[string]*string{
 		PerAccount: &group.GlobalAccountID, PerSubaccount: &group.SubAccountID, PerPlan: &group.PlanID, PerRegion: &group.Region,
@@ -198,7 +199,7 @@ func (q *Quota) reduce(group Group) Group {
 	return group
 }
 
-// columns returns the columns of Per.
+// columns returns which columns correspond to Per.
 func (q *Quota) columns() instances.QuotaColumns {
 	return instances.QuotaColumns{
 		Account: slices.Contains(q.Per, PerAccount), Subaccount: slices.Contains(q.Per, PerSubaccount),
@@ -220,8 +221,8 @@ func (q *Quota) LimitOf(group Group) int {
 	return *q.Limit
 }
 
-// grown returns the quotas of which a group gets one more instance: by a new instance, with a zero before, or by a change from
-// before to after. Quotas without a limit for the group are omitted.
+// grown returns the quotas in which a group gains an instance: a new one if before is zero, or one that changes from before to
+// after. It omits quotas without a limit for the group.
 func (q Quotas) grown(before, after environment.Instance) Quotas {
 	var grown Quotas
 
@@ -242,7 +243,7 @@ func (q Quotas) grown(before, after environment.Instance) Quotas {
 // ExceededError reports that a group already has as many instances as its quota allows.
 type ExceededError struct {
 	Quota Quota
-	// Used is the number of instances of the group, and Limit how many it may have.
+	// Used is the number of instances in the group, and Limit the maximum.
 	Used, Limit int
 }
 
@@ -250,12 +251,14 @@ type ExceededError struct {
 func (e *ExceededError) Error() string {
 	owner := map[string]string{PerAccount: "this account has", PerSubaccount: "this subaccount has"}[e.Quota.tenant()]
 
-	return fmt.Sprintf("The quota %s is used up: %s %d instances, and the limit is %d. Delete an instance, or ask the operator of the broker for a higher limit.",
+	return fmt.Sprintf(
+		"The quota %s is used up: %s %d instances, and the limit is %d. Delete an instance, or ask the operator of the broker for a higher limit.",
 		e.Quota.Name, cmp.Or(owner, "there are"), e.Used, e.Limit)
 }
 
 // Failure returns the error for an operation of the instance.
 func (e *ExceededError) Failure() error {
-	return failure.Wrap(failure.Quota, e, "the quota %s is used up: %d of %d instances; delete an instance or raise the limit, then retry", e.Quota.Name, e.Used, e.Limit).
+	return failure.Wrap(failure.Quota, e,
+		"the quota %s is used up: %d of %d instances; delete an instance or raise the limit, then retry", e.Quota.Name, e.Used, e.Limit).
 		WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// checkKyma checks which systems install Kyma on new runtimes. The Provisioner installs it alone: an operator who turns on the Reconciler
-// or Lifecycle Manager expects that they install it. docs/operator/kyma.md has all combinations.
+// checkKyma checks which systems install Kyma on new runtimes. The Provisioner cannot be combined with another installer: an
+// operator who turns on the Reconciler or Lifecycle Manager expects that system to install Kyma. docs/operator/kyma.md lists all
+// combinations.
 func (c Config) checkKyma() error {
 	errs := []error{c.LifecycleManager.Check(c.Kyma.KubeconfigPath)}
 
@@ -31,7 +32,8 @@ func (c Config) checkKyma() error {
 			errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %s also needs APP_RECONCILER_URL", c.Kyma.Installer))
 		}
 	case c.Kyma.Installer != environment.InstallerProvisioner:
-		errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %q is neither %s nor %s", c.Kyma.Installer, environment.InstallerProvisioner, environment.InstallerReconciler))
+		errs = append(errs, fmt.Errorf("APP_KYMA_INSTALLER: %q is neither %s nor %s", c.Kyma.Installer,
+			environment.InstallerProvisioner, environment.InstallerReconciler))
 	case c.Kyma.Version == "": // the Provisioner installs no Kyma
 	default:
 		if c.Reconciler.URL != "" {
@@ -46,14 +48,14 @@ func (c Config) checkKyma() error {
 	return errors.Join(errs...)
 }
 
-// secondInstaller returns the error for a variable that turns on another installer than the Provisioner.
+// secondInstaller returns the error for a variable that turns on an installer in addition to the Provisioner.
 func (c Config) secondInstaller(variable string) error {
 	return fmt.Errorf("%s: the Provisioner installs Kyma %s on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=%s, or unset one of %s and "+
 		"APP_KYMA_VERSION", variable, c.Kyma.Version, environment.InstallerReconciler, variable)
 }
 
-// addRenewal registers the metrics of the kubeconfigs that Lifecycle Manager and the Reconciler have, and adds the part that renews them
-// unless both are turned off.
+// addRenewal adds the part that renews the kubeconfigs of Lifecycle Manager and the Reconciler, unless both are turned off. In
+// any case it registers the metrics of these kubeconfigs.
 func (s *Service) addRenewal(connected *upstreams, stores stores, access clusterclient.Access, config Config) {
 	holders := map[string]credentials.Holder{}
 
@@ -63,8 +65,9 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 
 	if connected.reconciler != nil {
 		holders[environment.SystemReconciler] = credentials.Reconciler{
-			Client: connected.reconciler, Sent: stores.objects, Kyma: connected.kyma, ShootDomain: config.Gardener.ShootDomain, Timeout: config.Reconciler.Timeout,
-			Clock: clock.RealClock{},
+			Client: connected.reconciler, Sent: stores.objects, Kyma: connected.kyma, ShootDomain: config.Gardener.ShootDomain,
+			Timeout: config.Reconciler.Timeout,
+			Clock:   clock.RealClock{},
 		}
 	}
 
@@ -96,8 +99,8 @@ func (s *Service) repair(stores stores, access clusterclient.Access, interval ti
 	}.Part()
 }
 
-// connectControlPlane sets what decides on the Kyma of runtimes, and connects the control plane if one is configured. A kubeconfig that
-// cannot be read is an error, so that the broker does not start with it.
+// connectControlPlane sets the source of the Kyma of runtimes, and connects the control plane if one is configured. An unreadable
+// kubeconfig is an error, so that the broker does not start with it.
 func (s *Service) connectControlPlane(connected *upstreams, all Config, stores stores, plans *catalog.Catalog, wake func()) error {
 	config := all.Kyma
 	connected.kyma = kyma.Kyma{

@@ -36,7 +36,7 @@ type Parts struct {
 	Rows        Rows
 	Kyma        kyma.Kyma
 	Access      RuntimeAccess
-	// Objects records the objects of instances in the upstreams below, which are nil if they are switched off.
+	// Objects records the objects of instances in the systems below. The client of a system that is switched off is nil.
 	Objects Objects
 	EDP     *edp.Client
 	IAS     *ias.Client
@@ -80,8 +80,8 @@ type RuntimeAccess interface {
 	reconciling.Kubeconfigs
 }
 
-// Rows gives the processes access to the broker's tables. All errors are of package failure. An operation that has
-// lost its lease changes nothing.
+// Rows gives the processes access to the broker's tables. All errors carry a failure.Kind. An operation that has lost its lease
+// changes nothing.
 type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances
@@ -92,7 +92,8 @@ type Rows interface {
 }
 
 // processes returns the processes with the parts of the service.
-func (s *Service) processes(config Config, stores stores, connected upstreams, conductor orchestration.Conductor, provisioner *provisionerclient.Client, access clusterclient.Access,
+func (s *Service) processes(config Config, stores stores, connected upstreams, conductor orchestration.Conductor,
+	provisioner *provisionerclient.Client, access clusterclient.Access,
 	follow *feed.Feed,
 ) []process.Process[environment.Data] {
 	return Processes(config, Parts{
@@ -148,7 +149,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 	}
 }
 
-// reconcilingOf returns the Reconciler of the processes. Its client is nil if it is switched off.
+// reconcilingOf returns the Reconciler for the processes. Its client is nil if the Reconciler is switched off.
 func reconcilingOf(config Config, parts Parts) reconciling.Reconciler {
 	shared := reconciling.Reconciler{
 		Objects: parts.Objects, Kubeconfigs: parts.Access, ShootDomain: config.Gardener.ShootDomain, Limit: config.Reconciler.ProvisioningTimeout,

@@ -31,7 +31,8 @@ type rows struct {
 	clock clock.PassiveClock
 }
 
-// Tables are the stores behind Rows. They use the database DB. Leftovers, Objects and Events are needed for deletions and suspensions only.
+// Tables are the stores behind Rows. They use the database DB. Leftovers, Objects and Events are only needed for deletions and
+// suspensions.
 type Tables struct {
 	DB         *storage.DB
 	Operations *operations.Store
@@ -62,18 +63,19 @@ func (r rows) Find(ctx context.Context, id string) (environment.Instance, error)
 	return instance, explain(err, "the instance")
 }
 
-// SetRuntime stores the ID of the instance's runtime. It is called when the Provisioner has accepted the order.
+// SetRuntime stores the ID of the instance's runtime. It is called once the Provisioner has accepted the order.
 func (r rows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
-// SetDashboardURL stores the console of the instance.
+// SetDashboardURL stores the console of the instance's runtime as its dashboard.
 func (r rows) SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error {
 	return explain(r.instances.SetDashboardURL(ctx, by, instance, address), "the dashboard of the instance")
 }
 
-// Delete removes the instance and its bindings. Its operations remain as a history. If the deletion has not completed all steps, or if
-// an object in a system that is switched off is still recorded, the instance becomes a leftover, and its objects belong to the leftover.
+// Delete removes the instance and its bindings. Its operations remain as history. If the deletion has not completed all steps, or
+// if an object in a system that is switched off is still recorded, the instance becomes a leftover, and its objects belong to the
+// leftover.
 func (r rows) Delete(by process.Record, instance environment.Instance, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		if err := r.instances.Delete(ctx, tx, instance); err != nil {
@@ -84,7 +86,7 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 			return explain(err, "the events of the instance")
 		}
 
-		// If the row was removed in some other way, the ID may belong to another instance already, and so may the objects.
+		// If something else removed the row, the ID may already belong to another instance, and so may the objects.
 		reused, err := r.instances.Exists(ctx, tx, instance.ID)
 		if err != nil {
 			return explain(err, "the instance")
@@ -108,7 +110,7 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 	})
 }
 
-// Cleaned records the result of a cleanup. If it has completed all steps and no object is recorded, the leftover is gone.
+// Cleaned records the result of a cleanup. If it has completed all steps and no object is recorded, the leftover is removed.
 func (r rows) Cleaned(by process.Record, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		_, id, is := environment.LeftoverOf(by.InstanceID)
@@ -226,7 +228,8 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 
 		err = r.instances.Update(ctx, tx, changed)
 		if storage.IsDuplicate(err) { // Exclusive is the only unique column that changes
-			return failure.Wrap(failure.Quota, err, "account %s now has another instance of plan %s, but may have only one: delete the other instance, then retry",
+			return failure.Wrap(failure.Quota, err,
+				"account %s now has another instance of plan %s, but may have only one: delete the other instance, then retry",
 				changed.GlobalAccountID, changed.PlanName).WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 		}
 

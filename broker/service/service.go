@@ -52,7 +52,7 @@ import (
 type Service struct {
 	*replica.Replica
 
-	// garden is the connection to Gardener, or nil for the one of the configured kubeconfig.
+	// garden is the connection to Gardener, or nil to use the configured kubeconfig.
 	garden *rest.Config
 }
 
@@ -63,8 +63,8 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	return NewInGarden(ctx, config, nil, log)
 }
 
-// NewInGarden is New with a connection to Gardener that replaces the configured kubeconfig. The garden of the sandbox has no
-// address to which a kubeconfig could refer.
+// NewInGarden is New with a connection to Gardener that replaces the configured kubeconfig. The fake garden of the sandbox has no
+// address that a kubeconfig could refer to.
 func NewInGarden(ctx context.Context, config Config, garden *rest.Config, log logrus.FieldLogger) (*Service, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -99,11 +99,11 @@ type stores struct {
 	outbox     *outbox.Store
 	eventLog   *eventlog.Store
 	webhooks   *webhooks.Store
-	// orchestrations has the orchestrations and their targets.
+	// orchestrations stores the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// quotas checks how many instances tenants may have.
 	quotas quota.Checker
-	// audit is the background work on the entries.
+	// audit is the background work of the audit log.
 	audit []lifecycle.Part
 }
 
@@ -234,14 +234,19 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances, stores.operations)
 	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
-	// Jobs that remove bindings and instances need some options of the handler, whose operator API contains the jobs.
-	osb := broker.Options{DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations, Recorder: recorder, Wake: wake, Clock: clock.RealClock{}}
+	// Jobs that remove bindings and instances need some options of the handler, while the operator API in that handler needs the
+	// jobs.
+	osb := broker.Options{
+		DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations,
+		Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
+	}
 	runner := s.jobs(config, stores, connected, expirer, cleaner, osb)
 
 	operators := s.operatorOptions(config, operated{
 		stores: stores, connected: connected, provisioner: system, access: access, kubeconfigLimit: limit, plans: plans, platforms: platforms,
 		recorder: recorder, processes: processes, engine: engine, follow: follow, wake: wake,
-		expirer: expirer, shoots: stores.shoots(config, plans, provisioner, recorder), cleaner: cleaner, jobs: runner, estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
+		expirer: expirer, shoots: stores.shoots(config, plans, provisioner, recorder), cleaner: cleaner, jobs: runner,
+		estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	})
 
 	return s.serve(ctx, config, operators, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{
@@ -281,7 +286,7 @@ func (s *Service) recovery(title string, system *upstream.System, probe func(con
 	}.Run}
 }
 
-// runtimeAccess returns the client of runtimes, which records their addresses, and the limit of requests for kubeconfigs.
+// runtimeAccess returns the client of runtimes, which records their addresses and limits the number of kubeconfig requests.
 func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, *auth.Limiter, error) {
 	allowed, err := networks.Parse(config.OwnClusterNetworks)
 	if err != nil {

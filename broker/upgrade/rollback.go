@@ -37,7 +37,7 @@ func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance env
 // rollbackTarget checks the upgrade itself.
 func rollbackTarget(operation process.Record) error {
 	if operation.Kind != environment.KindUpgradeKyma || operation.State != process.Succeeded {
-		return failure.New(failure.Invalid, "The operation %s is no upgrade of Kyma that has succeeded.", operation.ID)
+		return failure.New(failure.Invalid, "Operation %s is not a successful upgrade of Kyma.", operation.ID)
 	}
 
 	return nil
@@ -51,7 +51,7 @@ func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation p
 	case operation.Kind == environment.KindUpgradeKyma, operation.Kind == environment.KindUpdate:
 	case operation.Kind == environment.KindSuspend, operation.Kind == environment.KindResume, operation.Kind == environment.KindProvision,
 		operation.Kind == environment.KindDeprovision:
-		return failure.New(failure.Invalid, "The runtime was removed or created again since, by operation %s.", operation.ID)
+		return failure.New(failure.Invalid, "The runtime has since been removed or recreated by operation %s.", operation.ID)
 	default:
 		return nil
 	}
@@ -67,15 +67,15 @@ func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation p
 	case operation.Kind == environment.KindUpdate && !changesKyma(data):
 		return nil
 	case operation.Kind == environment.KindUpdate:
-		return failure.New(failure.Invalid, "The modules or the credentials of Kyma were changed since, by operation %s.", operation.ID)
+		return failure.New(failure.Invalid, "The modules or the credentials of Kyma have since been changed by operation %s.", operation.ID)
 	case upgrade == nil, upgrade.DryRun, upgrade.Preempted:
 		return nil
 	case upgrade.RollsBack == operationID && operation.State == process.Succeeded:
-		return failure.New(failure.Invalid, "The upgrade was already rolled back, by operation %s.", operation.ID)
+		return failure.New(failure.Invalid, "The upgrade has already been rolled back by operation %s.", operation.ID)
 	case upgrade.RollsBack == operationID:
 		return nil // a failed rollback can be repeated
 	default:
-		return failure.New(failure.Invalid, "Kyma was upgraded again since, by operation %s.", operation.ID)
+		return failure.New(failure.Invalid, "Kyma has since been upgraded again by operation %s.", operation.ID)
 	}
 }
 

@@ -65,10 +65,10 @@ func TestRollback(t *testing.T) {
 		text   string // empty if the rollback is accepted
 	}{
 		"upgraded": {"the previous Kyma is restored", process.Succeeded, func(*fixture, string) {}, ""},
-		"failed":   {"the Provisioner may not know the upgrade", process.Failed, func(*fixture, string) {}, "no upgrade of Kyma that has succeeded"},
+		"failed":   {"the Provisioner may not know the upgrade", process.Failed, func(*fixture, string) {}, "is not a successful upgrade of Kyma"},
 		"upgraded again": {"the Provisioner would roll back the newer one", process.Succeeded, func(b *fixture, _ string) {
 			b.ran(environment.KindUpgradeKyma, process.Failed, upgraded)
-		}, "Kyma was upgraded again since"},
+		}, "Kyma has since been upgraded again by operation"},
 		"dry run": {"a dry run changes nothing", process.Succeeded, func(b *fixture, _ string) {
 			b.ran(environment.KindUpgradeKyma, process.Succeeded, environment.Data{Upgrade: &environment.Upgrade{DryRun: true}})
 		}, ""},
@@ -80,17 +80,18 @@ func TestRollback(t *testing.T) {
 		}, ""},
 		"modules": {"the rollback would restore old modules", process.Succeeded, func(b *fixture, _ string) {
 			b.ran(environment.KindUpdate, process.Failed, updated(func(cluster *environment.Cluster) { cluster.Kyma = &environment.Kyma{Version: "1.0.0"} }))
-		}, "modules or the credentials of Kyma were changed since"},
+		}, "modules or the credentials of Kyma have since been changed by operation"},
 		"credentials": {"the rollback would restore old credentials", process.Succeeded, func(b *fixture, _ string) {
-			b.ran(environment.KindUpdate, process.Succeeded, updated(func(cluster *environment.Cluster) { cluster.ServiceManager = &environment.ServiceManager{} }))
-		}, "modules or the credentials of Kyma were changed since"},
+			b.ran(environment.KindUpdate, process.Succeeded,
+				updated(func(cluster *environment.Cluster) { cluster.ServiceManager = &environment.ServiceManager{} }))
+		}, "modules or the credentials of Kyma have since been changed by operation"},
 		"resumed": {"the runtime is a new one", process.Succeeded, func(b *fixture, _ string) {
 			b.ran(environment.KindSuspend, process.Succeeded, environment.Data{})
 			b.ran(environment.KindResume, process.Succeeded, environment.Data{})
-		}, "removed or created again since"},
+		}, "has since been removed or recreated by operation"},
 		"rolled back": {"a rollback happens once", process.Succeeded, func(b *fixture, id string) {
 			b.ran(environment.KindUpgradeKyma, process.Succeeded, environment.Data{Upgrade: &environment.Upgrade{RollsBack: id}})
-		}, "already rolled back, by operation"},
+		}, "has already been rolled back by operation"},
 		"rollback failed": {"it can be repeated", process.Succeeded, func(b *fixture, id string) {
 			b.ran(environment.KindUpgradeKyma, process.Failed, environment.Data{Upgrade: &environment.Upgrade{RollsBack: id}})
 		}, ""},
@@ -142,7 +143,7 @@ func TestRollbackByAnotherInstaller(t *testing.T) {
 	}{
 		"Reconciler":        {environment.InstallerReconciler, "The Provisioner does not install the Kyma"},
 		"Lifecycle Manager": {environment.InstallerLifecycleManager, "The Provisioner does not install the Kyma"},
-		"no upgrade":        {environment.InstallerProvisioner, "removed or created again since"},
+		"no upgrade":        {environment.InstallerProvisioner, "has since been removed or recreated by operation"},
 	} {
 		b := newFixture(t, storagetest.SQLite(t))
 		b.create(process.Succeeded, func(instance *environment.Instance) {

@@ -38,16 +38,17 @@ type Order struct {
 	InstanceID string
 	// Kind is one of environment.UpgradeKinds.
 	Kind string
-	// Version is the version after the upgrade. Empty means that of the plan for a cluster, and that of the account or else the
-	// default for Kyma.
+	// Version is the version after the upgrade. If it is empty, the upgrade uses the plan's version for a cluster, and the
+	// account's version or else the default for Kyma.
 	Version string
-	// RollsBack is the ID of the upgrade of Kyma that this one rolls back, or empty. Version is then ignored.
+	// RollsBack is the ID of the Kyma upgrade that this one rolls back, or empty. If it is set, Version is ignored.
 	RollsBack string
 	// DryRun only describes the upgrade.
 	DryRun bool
-	// Planned has the versions that were planned. Nil means that there was no plan.
+	// Planned contains the planned versions. Nil means that there was no plan.
 	Planned *Versions
-	// NotAfter is when the operation must have started. Otherwise it fails with failure.ReasonNotStarted. Zero means no limit.
+	// NotAfter is the latest time at which the operation may start. Later, it fails with failure.ReasonNotStarted. Zero means no
+	// limit.
 	NotAfter time.Time
 	// OperationID is the ID of the upgrade. Empty means a random one.
 	OperationID string
@@ -63,8 +64,8 @@ type Accepted struct {
 	OperationID string
 	// Instance is the instance before the upgrade.
 	Instance environment.Instance
-	// Components are those of Kyma that the catalog lists for the version, in the order of their installation. Operators can add others
-	// in the control plane. It is empty for a cluster, and without a version.
+	// Components are the Kyma components that the catalog lists for the version, in the order of their installation. Operators
+	// can add others in the control plane. Components is empty for a cluster, and if the version is not known yet.
 	Components []string
 }
 
@@ -82,8 +83,9 @@ type Upgrader struct {
 
 // Upgrade accepts the upgrade of an instance. It calls no other system.
 //
-// Errors are errors of the database, or of package failure: NotFound if the instance does not exist, Invalid if there is nothing to
-// upgrade or the version is invalid, Conflict if the instance has no runtime, or if another operation of the instance has not ended.
+// Errors come from the database or carry a failure.Kind: NotFound if the instance does not exist, Invalid if there is nothing to
+// upgrade or the version is invalid, Conflict if the instance has no runtime, or if another operation of the instance has not
+// ended.
 func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
 	var accepted Accepted
 
@@ -109,9 +111,9 @@ func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
 	return accepted, nil
 }
 
-// Accept does the work of Upgrade in the caller's transaction, and returns the same errors, or storage.ErrNotFound. It touches the
-// instance first, so that concurrent requests run one after another. Errors of package failure leave the transaction usable. The
-// caller must wake the engine after the commit.
+// Accept does the work of Upgrade in the caller's transaction, and returns the same errors, or storage.ErrNotFound. It touches
+// the instance first, so that concurrent requests run one after another. After errors with a failure.Kind, the transaction can
+// still be used. The caller must wake the engine after the commit.
 func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accepted, error) {
 	now := u.Clock.Now()
 
@@ -166,7 +168,7 @@ func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accep
 	return accepted, u.Operations.Accept(ctx, tx, operation)
 }
 
-// String returns the versions as a part of a sentence.
+// String returns the versions as part of a sentence.
 func (v Versions) String() string {
 	return fmt.Sprintf("from version %s to %s", cmp.Or(v.From, "unknown"), cmp.Or(v.To, "the default"))
 }
@@ -183,7 +185,8 @@ func checkState(instance environment.Instance, past []process.Record) error {
 	if unfinished := environment.Unfinished(past); len(unfinished) > 0 {
 		running := unfinished[0]
 
-		return failure.Wrap(failure.Conflict, ErrBusy, "The operation %s (%s) of the instance has not ended. Wait until it has, or cancel it.", running.ID, running.Kind)
+		return failure.Wrap(failure.Conflict, ErrBusy,
+			"The operation %s (%s) of the instance has not ended. Wait until it has, or cancel it.", running.ID, running.Kind)
 	}
 
 	switch phase := environment.PhaseOf(past); {
@@ -200,7 +203,7 @@ func checkState(instance environment.Instance, past []process.Record) error {
 	}
 }
 
-// resolve returns the upgrade, and its description for the response.
+// resolve returns the upgrade, and a description for the response.
 func (u Upgrader) resolve(instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
 	if instance.Request.Cluster.Own != nil {
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
@@ -258,7 +261,8 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 	return environment.Upgrade{Version: order.Version, DryRun: order.DryRun}, accepted, nil
 }
 
-// resolveChannel checks an upgrade of Kyma that Lifecycle Manager installs: it applies the channel and the template of the plan.
+// resolveChannel checks an upgrade of a Kyma that Lifecycle Manager installs. Such an upgrade applies the channel and the
+// template of the plan.
 func resolveChannel(plan *catalog.Plan, installed environment.Kyma, order Order) (environment.Upgrade, Accepted, error) {
 	if order.Version != "" {
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
@@ -272,7 +276,8 @@ func resolveChannel(plan *catalog.Plan, installed environment.Kyma, order Order)
 	return environment.Upgrade{DryRun: order.DryRun}, Accepted{}, nil
 }
 
-// resolveCluster chooses the Kubernetes version: the ordered one, or else that of the plan, unless the cluster has a later one.
+// resolveCluster chooses the Kubernetes version: the ordered one, or else the plan's version, unless the cluster already has a
+// later one.
 func resolveCluster(plan *catalog.Plan, instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
 	current := instance.Request.Cluster.KubernetesVersion
 	upgrade := environment.Upgrade{Version: order.Version, DryRun: order.DryRun}

@@ -171,7 +171,7 @@ func (r *Rule) parseInputs(text string) error {
 		seen[name] = true
 
 		if wanted != "*" && (!value.MatchString(wanted) || len(wanted) > maxRegion) {
-			return fmt.Errorf("the value %q of attribute %s is no region", wanted, name)
+			return fmt.Errorf("the value %q of attribute %s is not a region", wanted, name)
 		}
 
 		if wanted == "*" {

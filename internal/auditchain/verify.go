@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Problems of a chain.
+// The kinds of problems in a chain.
 const (
 	// Changed means that a row or a record differs from its digest.
 	Changed = "changed"
 	// Missing means that a row was removed before the end of its retention period, or that records were removed.
 	Missing = "missing"
-	// Reordered means that records have exchanged their positions.
+	// Reordered means that records have swapped their positions.
 	Reordered = "reordered"
-	// NotChained means that a row has had no record for too long: it was inserted with an old time, or no replica chains rows.
+	// NotChained means that a row has had no record for too long: it was backdated, or no replica chains rows.
 	NotChained = "unchained"
-	// Truncated means that the chain does not contain a record that it contained before.
+	// Truncated means that the chain lacks a record that it contained earlier.
 	Truncated = "truncated"
 )
 
@@ -70,15 +70,15 @@ type Erasure struct {
 // Report is the result of a verification.
 type Report struct {
 	Valid bool `json:"valid"`
-	// Problems has the first problems in the order in which they were found. ProblemCount is the number of all.
+	// Problems contains the first problems in the order in which they were found. ProblemCount is the total number.
 	Problems     []Problem `json:"problems"`
 	ProblemCount int       `json:"problemCount"`
 	Records      int64     `json:"records"`
-	// ChainedSince is the time at which the first record was chained. Older is the number of rows that were written before it: the chain
-	// proves only that they have not changed since then.
+	// ChainedSince is when the first record was chained. Older is the number of rows that were written earlier: the chain proves
+	// only that they have not changed since then.
 	ChainedSince string `json:"chainedSince,omitempty"`
 	Older        int64  `json:"older"`
-	// Head is the last record. Since is the number of records after the head that Options.SinceHead names.
+	// Head is the last record. Since is the number of records after the head in Options.SinceHead.
 	Head  Head   `json:"head"`
 	Since *int64 `json:"sinceHead,omitempty"`
 	// Removed is the number of rows that were removed after their retention period.
@@ -90,18 +90,18 @@ type Report struct {
 	Erased int64 `json:"erased"`
 }
 
-// DefaultMaxUnchained is a usual value of Options.MaxUnchained. Replicas usually add the record of a row within seconds.
+// DefaultMaxUnchained is the usual value of Options.MaxUnchained. Replicas normally add the record of a row within seconds.
 const DefaultMaxUnchained = 10 * time.Minute
 
 // Options configures a Verifier.
 type Options struct {
 	// Now is the time of the export. Rows whose retention period has ended by then may be missing.
 	Now time.Time
-	// MaxUnchained is how long a row may have no record.
+	// MaxUnchained is how long a row may remain without a record.
 	MaxUnchained time.Duration
-	// SinceHead is the hash of an earlier head, which the chain must contain, or empty.
+	// SinceHead is the hash of an earlier head that the chain must contain, or empty.
 	SinceHead string
-	// After is the last record before the verified ones. The zero Head stands for the beginning of the chain.
+	// After is the last record before the verified ones. The zero Head stands for the start of the chain.
 	After Head
 }
 
@@ -111,35 +111,35 @@ type Verifier struct {
 	report  Report
 	now     string
 	last    Head
-	// broken is the position of the first record whose hash does not match, with the hash before it. Records whose hash matches there
-	// were reordered.
+	// broken is the position of the first record whose hash does not match, with the hash before it. Later records whose hashes
+	// match at this position were reordered.
 	broken *Head
 	index  int
-	// erasures has the entries of erasures by ID, and emptied the rows that name them.
+	// erasures contains the audit entries of erasures by ID. emptied contains the rows that name an erasure.
 	erasures map[string]erasureEntry
 	emptied  map[string]*emptied
-	// order has the keys of emptied in the order of their first row.
+	// order contains the keys of emptied in the order of their first row.
 	order []string
-	// pending has the IDs of the rows that are not chained yet.
+	// pending contains the IDs of the rows that are not chained yet.
 	pending map[string]bool
 }
 
-// erasureEntry is the audit log entry of an erasure. operations and entries are the numbers of rows that it claims to have emptied; those
-// of Erasure count the rows that were found.
+// erasureEntry is the audit entry of an erasure. operations and entries are the numbers of rows that it claims to have emptied,
+// whereas the fields of Erasure count the rows that were found.
 type erasureEntry struct {
 	Erasure
 
 	operations, entries int
 }
 
-// emptied counts the rows that name an erasure. accounts has a row for each account.
+// emptied counts the rows that name an erasure. accounts contains one row for each account.
 type emptied struct {
 	operations, entries int
 	first, last         Record
 	accounts            map[string]Record
 }
 
-// NewVerifier returns a verifier.
+// NewVerifier returns a verifier that has not seen any record.
 func NewVerifier(options Options) *Verifier {
 	return &Verifier{
 		options: options, now: TimeText(options.Now), last: options.After,
@@ -188,7 +188,7 @@ func (v *Verifier) checkLink(record Record) {
 	if broken := v.broken; broken != nil && record.Number > broken.Number+1 && v.index < len(v.report.Problems) &&
 		record.link(broken.Hash, broken.Number+1) == record.Hash {
 		v.report.Problems[v.index].Problem = Reordered
-		v.report.Problems[v.index].Detail = fmt.Sprintf("record %d belongs to this position: records have exchanged their positions", record.Number)
+		v.report.Problems[v.index].Detail = fmt.Sprintf("record %d belongs to this position: records have swapped positions", record.Number)
 		v.broken = nil
 	}
 }
@@ -230,7 +230,8 @@ func (v *Verifier) checkRow(record Record) {
 	v.noteErasure(record)
 }
 
-// checkErased checks that nothing but an erasure emptied the row. Finish compares the number of such rows with the entry of the erasure.
+// checkErased checks that an erasure, and nothing else, emptied the row. Finish compares the number of such rows with the entry
+// of the erasure.
 func (v *Verifier) checkErased(record Record) {
 	row := record.Row
 	v.report.Erased++
@@ -254,13 +255,13 @@ func (v *Verifier) checkErased(record Record) {
 		found.entries++
 	}
 
-	// The account of other entries is that of their instance or operation.
+	// Rows of other entries have the account of their instance or operation.
 	if _, seen := found.accounts[row.Account]; !seen && (row.Account != "" || record.Source == SourceOperation) {
 		found.accounts[row.Account] = record
 	}
 }
 
-// noteErasure remembers the entry of an erasure.
+// noteErasure stores the entry of an erasure for checkErasures.
 func (v *Verifier) noteErasure(record Record) {
 	if record.Source != SourceEntry || record.Row.Action != "erase" || record.Row.Status != "200" {
 		return
@@ -273,7 +274,7 @@ func (v *Verifier) noteErasure(record Record) {
 		} `json:"after"`
 	}
 
-	// An entry without numbers permits no row to be empty.
+	// If the entry contains no numbers, no row may be empty.
 	_ = json.Unmarshal([]byte(record.Row.Entry), &entry)
 
 	v.erasures[record.ID] = erasureEntry{
@@ -317,14 +318,15 @@ func (v *Verifier) Finish(head Head) Report {
 	return v.report
 }
 
-// Partial returns the result for the records so far, without the checks that need the whole chain: its end, and its erasures.
+// Partial returns the result for the records so far. It omits the checks that need the whole chain: of its end, and of its
+// erasures.
 func (v *Verifier) Partial() Report {
 	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
 
 	return v.report
 }
 
-// truncated adds a problem of the end of the chain, before those of rows without a record.
+// truncated adds a problem at the end of the chain, before the problems of rows without a record.
 func (v *Verifier) truncated(detail string) {
 	v.report.ProblemCount++
 
@@ -370,8 +372,9 @@ func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 	}
 
 	if found.operations > erasure.operations || found.entries > erasure.entries {
-		v.problem(found.last, Changed, fmt.Sprintf("%d operations and %d entries name the erasure %s, which emptied %d and %d: this or an earlier one was forged",
-			found.operations, found.entries, erasure.EntryID, erasure.operations, erasure.entries))
+		v.problem(found.last, Changed,
+			fmt.Sprintf("%d operations and %d entries name the erasure %s, which emptied %d and %d: this or an earlier one was forged",
+				found.operations, found.entries, erasure.EntryID, erasure.operations, erasure.entries))
 	}
 }
 

@@ -15,21 +15,21 @@ import (
 const (
 	// targetAll is the only value of Target.Target.
 	targetAll = "all"
-	// maxPattern and maxValue are the maximum lengths of regular expressions and of other fields. Matching takes linear time, whatever
-	// the expression.
+	// maxPattern and maxValue are the maximum lengths of regular expressions and of other fields. Matching takes linear time for
+	// any expression.
 	maxPattern = 256
 	maxValue   = 256
 	// maxPercentage is the percentage that selects all instances.
 	maxPercentage = 100
 )
 
-// Targets selects instances: those that an entry of Include matches and no entry of Exclude.
+// Targets selects the instances that match an entry of Include and no entry of Exclude.
 type Targets struct {
 	Include []Target `json:"include"`
 	Exclude []Target `json:"exclude,omitempty"`
 }
 
-// Target matches instances by all its fields that are not empty. If RuntimeID is set, the other fields are ignored.
+// Target matches an instance if all fields that are not empty match. If RuntimeID is set, the other fields are ignored.
 type Target struct {
 	// Target is "all" or empty. "all" matches all instances, and allows no other field than Percentage.
 	Target string `json:"target,omitempty"`
@@ -38,20 +38,21 @@ type Target struct {
 	GlobalAccount string `json:"globalAccount,omitempty"`
 	SubAccount    string `json:"subAccount,omitempty"`
 	Region        string `json:"region,omitempty"`
-	// The other fields are compared as a whole. Shoot is the name of the Shoot.
+	// The other fields must equal the whole value. Shoot is the name of the Shoot.
 	RuntimeID  string `json:"runtimeID,omitempty"`
 	PlanName   string `json:"planName,omitempty"`
 	Shoot      string `json:"shoot,omitempty"`
 	InstanceID string `json:"instanceID,omitempty"`
-	// State is the state of the runtime, as lists of runtimes show it.
+	// State is the state of the runtime, as in lists of runtimes.
 	State string `json:"state,omitempty"`
-	// KubernetesVersion and KymaVersion are the versions that the broker ordered last, or their beginnings: 1.34 matches 1.34.2.
+	// KubernetesVersion and KymaVersion match the versions that the broker ordered last. A prefix suffices: 1.34 matches 1.34.2.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	KymaVersion       string `json:"kymaVersion,omitempty"`
 	// Labels is a selector in the syntax of labels.Parse.
 	Labels string `json:"labels,omitempty"`
-	// Percentage matches a part of the instances that the other fields match, from 1 to 100. 0 means all. Whether an instance is in
-	// the part depends on its ID and the orchestration alone. A greater percentage includes the instances of a smaller one.
+	// Percentage, from 1 to 100, selects a share of the instances that the other fields match. 0 means all. Only the instance ID
+	// and the orchestration determine whether an instance belongs to the share. A larger share contains the instances of a
+	// smaller one.
 	Percentage int `json:"percentage,omitempty"`
 }
 
@@ -60,7 +61,7 @@ func RuntimeStates() []string {
 	return []string{"provisioning", "succeeded", "failed", "updating", "upgrading", "suspending", "suspended", "resuming", "deprovisioning"}
 }
 
-// Candidate has the fields of an instance that targets match.
+// Candidate contains the fields of an instance that targets match.
 type Candidate struct {
 	GlobalAccount, SubAccount, Region, RuntimeID, PlanName, Shoot, InstanceID, State string
 
@@ -68,7 +69,7 @@ type Candidate struct {
 	Labels                         map[string]string
 }
 
-// patterns returns the regular expressions of the target by the names of their fields.
+// patterns returns the regular expressions of the target by field name.
 func (t Target) patterns() map[string]string {
 	return map[string]string{"globalAccount": t.GlobalAccount, "subAccount": t.SubAccount, "region": t.Region}
 }
@@ -83,7 +84,7 @@ func (t Target) problems() []string {
 	case t.Target != "" && t.Target != targetAll:
 		problems = append(problems, fmt.Sprintf("target must be %q", targetAll))
 	case t.Target == targetAll && t != Target{Target: targetAll, Percentage: t.Percentage}:
-		problems = append(problems, fmt.Sprintf("target %q allows no other field than percentage", targetAll))
+		problems = append(problems, fmt.Sprintf("target %q allows no field except percentage", targetAll))
 	}
 
 	if t.Percentage < 0 || t.Percentage > maxPercentage {
@@ -95,7 +96,7 @@ func (t Target) problems() []string {
 	}
 
 	if t.RuntimeID != "" && t.beyondRuntime() {
-		problems = append(problems, "runtimeID decides alone: state, versions, labels and percentage are not allowed with it")
+		problems = append(problems, "runtimeID cannot be combined with state, versions, labels and percentage")
 	}
 
 	if _, err := labels.Parse(t.Labels); err != nil {
@@ -121,8 +122,8 @@ func (t Target) problems() []string {
 	return problems
 }
 
-// beyondRuntime reports whether the target has fields that Kyma Environment Broker does not know. Its other fields are ignored beside
-// RuntimeID.
+// beyondRuntime reports whether the target has fields that Kyma Environment Broker does not know. Its own fields are ignored if
+// RuntimeID is set.
 func (t Target) beyondRuntime() bool {
 	return t.State != "" || t.byVersion() || t.Labels != "" || t.Percentage != 0
 }
@@ -130,12 +131,12 @@ func (t Target) beyondRuntime() bool {
 // byVersion reports whether the target matches versions.
 func (t Target) byVersion() bool { return t.KubernetesVersion != "" || t.KymaVersion != "" }
 
-// ByVersion reports whether an entry matches versions. Candidates must have them only then.
+// ByVersion reports whether an entry matches versions. Only then must candidates contain them.
 func (t Targets) ByVersion() bool {
 	return slices.ContainsFunc(t.Include, Target.byVersion) || slices.ContainsFunc(t.Exclude, Target.byVersion)
 }
 
-// ByLabel reports whether an entry matches labels. Candidates must have them only then.
+// ByLabel reports whether an entry matches labels. Only then must candidates contain them.
 func (t Targets) ByLabel() bool {
 	byLabel := func(target Target) bool { return target.Labels != "" }
 
@@ -149,7 +150,7 @@ type Selector struct {
 	seed string
 }
 
-// matcher is a target with its compiled regular expressions, which are nil if they are empty.
+// matcher is a target with its compiled regular expressions, which are nil for empty fields.
 type matcher struct {
 	Target
 
@@ -187,7 +188,8 @@ func matchers(targets []Target) []matcher {
 // Selects reports whether the targets select the instance.
 func (s Selector) Selects(candidate Candidate) bool {
 	matches := func(matcher matcher) bool {
-		return matcher.matches(candidate) && (matcher.Percentage == 0 || Rank(s.seed, candidate.InstanceID) < uint64(matcher.Percentage)*(ranks/maxPercentage)) //nolint:gosec // from 1 to 100
+		return matcher.matches(candidate) && (matcher.Percentage == 0 ||
+			Rank(s.seed, candidate.InstanceID) < uint64(matcher.Percentage)*(ranks/maxPercentage)) //nolint:gosec // from 1 to 100
 	}
 
 	return slices.ContainsFunc(s.include, matches) && !slices.ContainsFunc(s.exclude, matches)
@@ -196,8 +198,8 @@ func (s Selector) Selects(candidate Candidate) bool {
 // ranks is the number of different ranks.
 const ranks = 1_000_000
 
-// Rank orders the instances of an orchestration at random, but always in the same way. It returns a number below 1,000,000. Equal ranks
-// are possible.
+// Rank puts the instances of an orchestration in a random but stable order. It returns a number below 1,000,000. Equal ranks are
+// possible.
 func Rank(orchestrationID, instanceID string) uint64 {
 	sum := sha256.Sum256([]byte(orchestrationID + "/" + instanceID))
 

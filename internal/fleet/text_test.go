@@ -40,7 +40,7 @@ func TestParseTarget(t *testing.T) {
 		"percentage=few":                    "percentage must be a number from 1 to 100",
 		"region=(":                          "region is not a valid regular expression",
 		"label==x":                          "labels: the label name",
-		"runtime=r,percentage=1":            "runtimeID decides alone",
+		"runtime=r,percentage=1":            "runtimeID cannot be combined",
 		"plan=aws,":                         `"" is not a condition`,
 		"shoot=" + strings.Repeat("a", 257): "257 bytes",
 	} {

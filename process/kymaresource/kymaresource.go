@@ -23,11 +23,11 @@ type Step = process.Step[environment.Data]
 // System is the name of the system in the description of the processes.
 const System = "control plane"
 
-// Client writes and reads the objects in the control plane. ApplySecret and ApplyKyma change nothing if they are repeated.
+// Client writes and reads the objects in the control plane. ApplySecret and ApplyKyma are idempotent.
 type Client interface {
 	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
 	ApplyKyma(ctx context.Context, objects lifecyclemanager.Objects) error
-	// Status returns the status of the Kyma resource. If it does not exist, the error is failure.NotFound.
+	// Status returns the status of the Kyma resource, or an error of kind failure.NotFound if the resource does not exist.
 	Status(ctx context.Context, kyma lifecyclemanager.Ref) (lifecyclemanager.Status, error)
 	// Delete deletes an object. It succeeds if the object does not exist.
 	Delete(ctx context.Context, ref lifecyclemanager.Ref) error
@@ -43,8 +43,8 @@ type Access interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Records records the objects of instances in other systems. SetObject fails if the operation has lost its lease; the step must then not
-// call the system. Errors are of package failure.
+// Records records the objects of instances in other systems. SetObject fails if the operation has lost its lease; the step must
+// then not call the system. Errors carry a failure.Kind.
 type Records interface {
 	// FindObject returns the object of the instance, or an object without a state if there is none.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
@@ -64,7 +64,7 @@ type Options struct {
 	Limit time.Duration
 }
 
-// Condition is the condition of the steps, for processes whose data has the Kyma of the instance.
+// Condition returns the condition under which the steps run, for processes whose data contains the Kyma of the instance.
 func Condition() process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
 		Text:  "Lifecycle Manager installs Kyma",
@@ -72,7 +72,7 @@ func Condition() process.Condition[environment.Data] {
 	}
 }
 
-// action returns a step like process.Action, which follows the pause that the control plane asks for.
+// action returns a step like process.Action that also respects the retry pause that the control plane requests.
 func action(name, description string, do func(ctx context.Context, operation Operation) error) Step {
 	done := process.Action(name, description, do)
 
@@ -86,8 +86,8 @@ func action(name, description string, do func(ctx context.Context, operation Ope
 	})
 }
 
-// retry repeats the step after the pause that the control plane asks for. Without one, the policy of the stage applies, whose window is
-// the same.
+// retry repeats the step after the pause that the control plane requests. Without such a pause, the stage's policy applies, which
+// has the same window.
 func retry(operation Operation, err error) (Operation, time.Duration, error) {
 	pause := restclient.RetryAfter(err, 0)
 	if pause == 0 || !failure.Is(err, failure.Transient) {
@@ -115,8 +115,8 @@ func (o Options) objects(ctx context.Context, operation Operation) (environment.
 	return instance, objects, err
 }
 
-// recorded calls apply, which creates or changes the object ref. It records the object before the first call. An object of a former
-// runtime of the instance, whose removal was given up, is deleted first.
+// recorded calls apply, which creates or changes the object ref. Before the first call, it records the object and deletes the
+// object of a former runtime if an earlier operation did not manage to delete it.
 func (o Options) recorded(ctx context.Context, operation Operation, kind string, ref lifecyclemanager.Ref, apply func() error) error {
 	object, err := o.Records.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, kind)
 	if err != nil {
@@ -145,8 +145,8 @@ func (o Options) recorded(ctx context.Context, operation Operation, kind string,
 	return o.Records.SetObject(ctx, operation.Record, object)
 }
 
-// replaces prepares that the object ref takes the place of the recorded one. A runtime cannot have a second object in another place,
-// because Lifecycle Manager would remove Kyma with the first one.
+// replaces prepares the replacement of the recorded object by ref. It deletes the object of a former runtime. It rejects another
+// place for the object of the same runtime, because Lifecycle Manager would remove Kyma along with the first object.
 func (o Options) replaces(ctx context.Context, recorded environment.OutsideObject, ref lifecyclemanager.Ref) error {
 	former, err := lifecyclemanager.ParseRef(recorded.Key)
 	if err != nil {
@@ -157,7 +157,8 @@ func (o Options) replaces(ctx context.Context, recorded environment.OutsideObjec
 	case former.Name != ref.Name:
 		return o.Client.Delete(ctx, former)
 	case former.Namespace != ref.Namespace || former.Resource.GroupResource() != ref.Resource.GroupResource():
-		return failure.New(failure.Permanent, "the runtime already has the object %s, but the Kyma template asks for %s: an operator has to restore the template",
+		return failure.New(failure.Permanent,
+			"the runtime already has the object %s, but the Kyma template asks for %s: an operator has to restore the template",
 			former, ref).WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	default:
 		return nil

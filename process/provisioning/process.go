@@ -18,9 +18,8 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. targetSecret is
-// the name of the cloud credentials in Gardener. earlierSecrets are the names that earlier orders for the same runtime may have
-// sent.
+// Provisioner orders runtimes. Repeating an order under the same idempotency key returns the same runtime. targetSecret is the
+// name of the cloud credentials in Gardener. earlierSecrets are the names that earlier orders for the same runtime may have sent.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlierSecrets ...string) (provisionerclient.Operation, error)
@@ -29,7 +28,8 @@ type Provisioner interface {
 // Instances reads instances and records their runtimes.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// SetDashboardURL records the console of the instance. It changes nothing if the operation has lost its lease.
+	// SetDashboardURL records the console of the instance as its dashboard. It changes nothing if the operation has lost its
+	// lease.
 	SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
@@ -39,7 +39,8 @@ type Instances interface {
 
 // Kyma decides which Kyma the runtime of an instance gets.
 type Kyma interface {
-	// Complete returns the Kyma of the instance with its version, unless it is set, and its installation, or nil without Kyma.
+	// Complete returns the Kyma of the instance with its installation and its version, which Complete chooses unless it is set.
+	// Without Kyma, it returns nil.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 	// Overrides returns the completed Kyma of the instance with the values that operators have set.
 	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
@@ -63,8 +64,8 @@ type Options struct {
 	// Installer installs Kyma on new runtimes.
 	Installer  environment.KymaInstaller
 	Reconciler reconciling.Reconciler
-	// Consoles is nil if instances keep the dashboards that they have. Kind returns the kind of the Provisioner: the Kyma Provisioner
-	// knows no consoles.
+	// Consoles is nil if instances keep the dashboards that they have. Kind returns the kind of the Provisioner, because the Kyma
+	// Provisioner knows no consoles.
 	Consoles Consoles
 	Kind     func() provisionerclient.Kind
 	Clusters Clusters
@@ -77,7 +78,7 @@ type Options struct {
 // managed reports whether the Provisioner creates the runtime. A tenant's own cluster is not managed.
 func managed(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
 
-// registrable reports whether the instance has a subaccount that is registered in EDP.
+// registrable reports whether the instance has a subaccount to register in EDP.
 func registrable(operation Operation) bool {
 	return managed(operation) && operation.Data.Instance.SubAccountID != ""
 }
@@ -105,10 +106,8 @@ func ordered(operation Operation) bool { return operation.Data.Ordered }
 // Condition decides whether a step runs.
 type Condition = process.Condition[environment.Data]
 
-// provisioner is the name of the system that creates runtimes, for the description of the process.
 const provisioner = "Provisioner"
 
-// avsName is the name of the availability service, for the description of the process.
 const avsName = "AvS"
 
 // Process returns the process that creates a runtime. For a tenant's own cluster, the process only checks that the cluster
@@ -136,8 +135,10 @@ func Process(options Options) process.Process[environment.Data] {
 					Notes:     process.Notes{System: avsName, Creates: "the internal evaluation", Limit: internalWindow},
 				},
 				{
-					Step:      registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
-					When:      Condition{Text: "not own_cluster, the instance has a subaccount, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil},
+					Step: registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
+					When: Condition{
+						Text: "not own_cluster, the instance has a subaccount, APP_EDP_ADMIN_URL is set", Holds: registrable, Off: options.EDP == nil,
+					},
 					Skippable: true,
 					Notes: process.Notes{
 						System: "EDP", Creates: "the data tenant of the subaccount, with its metadata", Limit: edpWindow,
@@ -156,14 +157,15 @@ func Process(options Options) process.Process[environment.Data] {
 				},
 			}},
 			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: []process.Task[environment.Data]{{
-				Step: checkRuntime{waiter: options.Waiter, consoles: options.Consoles, kind: options.Kind, instances: options.Instances}, When: Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
+				Step:  checkRuntime{waiter: options.Waiter, consoles: options.Consoles, kind: options.Kind, instances: options.Instances},
+				When:  Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
 				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
 			}}},
 		}, onRuntime(options)...),
 	}
 }
 
-// onRuntime returns the stages that use the finished runtime.
+// onRuntime returns the stages that run once the runtime is ready.
 func onRuntime(options Options) []process.Stage[environment.Data] {
 	retry := process.DefaultRetry()
 	monitoring, off := options.Monitoring, options.Monitoring.AvS == nil

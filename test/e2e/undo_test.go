@@ -81,7 +81,7 @@ func TestUndoOfAnOrchestration(t *testing.T) {
 		e.Update("changed", map[string]any{"parameters": list("eventing")})
 		e.WantSucceeded("changed")
 
-		const left = "left out: The modules or the credentials of Kyma were changed since"
+		const left = "left out: The modules or the credentials of Kyma have since been changed by operation"
 
 		plan := e.orchestrate("/orchestrations/"+id+"/undo", map[string]any{"dryRun": true}, http.StatusAccepted)
 		e.wantOrchestrated(plan, "planned", map[string]string{"one": "pending: ", "two": "pending: ", "changed": left})
@@ -102,7 +102,7 @@ func TestUndoOfAnOrchestration(t *testing.T) {
 		}
 
 		again := e.orchestrate("/orchestrations/"+id+"/undo", map[string]any{"dryRun": true}, http.StatusAccepted)
-		rolled := "left out: The upgrade was already rolled back"
+		rolled := "left out: The upgrade has already been rolled back"
 		e.wantOrchestrated(again, "planned", map[string]string{"one": rolled, "two": rolled, "changed": left})
 
 		// The broker knows the version that is installed: the next upgrade begins there.

@@ -32,7 +32,7 @@ const (
 	// maxBody is the maximum size of a request body in bytes, and requestLimit the maximum duration of a request other than a stream.
 	maxBody      = 64 << 10
 	requestLimit = 40 * time.Second
-	// loginRate and loginBurst limit how often an address may begin or end a login at the issuer, per second.
+	// loginRate limits how often per second an address may start or end a login at the issuer. loginBurst is the size of a burst.
 	loginRate, loginBurst = 5, 50
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	Config Config
 	// Keys seal the cookies.
 	Keys *secret.Keyring
-	// Access has the users with passwords, the issuer and the checks of origin, host and rate.
+	// Access provides the users with passwords, the issuer, and the checks of origin, host and rate.
 	Access *auth.Access
 	// NameClaim is the claim with the name of a user, as for the operator API.
 	NameClaim string
@@ -91,9 +91,9 @@ func (s *Sessions) secure(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(s.PublicURL, "https://")
 }
 
-// Handler returns the handler of all paths of the console. Clients with the role viewer get the pages of console, other users of the issuer
-// those of tenant, and clients that have not logged in the login page. Both handlers get the full path, and serve their own 404 pages.
-// The handler console also serves the assets.
+// Handler returns the handler for all paths of the console. Clients with the role viewer get the pages of console, other users of
+// the issuer get the pages of tenant, and clients that are not logged in get the login page. Both handlers get the full path, and
+// serve their own 404 pages. The handler console also serves the assets.
 func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 	authorizer := s.Access.Authorizer
 	external := func(serve http.HandlerFunc) http.Handler { return authorizer.PerAddress(s.limit)(serve) }
@@ -135,7 +135,7 @@ func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 	)
 }
 
-// pages returns the handler of the pages: it identifies the client and passes the request to console or to tenant.
+// pages returns the handler of the pages, which identifies the client and passes the request to console or to tenant.
 func (s *Sessions) pages(console, tenant http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		identity, session, found := s.client(w, r)
@@ -160,7 +160,8 @@ func (s *Sessions) pages(console, tenant http.Handler) http.Handler {
 	})
 }
 
-// askForLogin responds to a request without a session: with a redirect to the login if a browser navigates, and otherwise with 401.
+// askForLogin responds to a request without a session: with a redirect to the login page if a browser navigates, and otherwise
+// with 401.
 func (s *Sessions) askForLogin(w http.ResponseWriter, r *http.Request) {
 	destination := r.Header.Get("Sec-Fetch-Dest")
 	navigates := (r.Method == http.MethodGet || r.Method == http.MethodHead) && !automatic(r) && (destination == "" || destination == "document")
@@ -174,8 +175,9 @@ func (s *Sessions) askForLogin(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, http.StatusUnauthorized, loginPage{Problem: textEnded})
 }
 
-// requireOrigin is a middleware that rejects changes whose origin is unknown. All browsers send Origin or Sec-Fetch-Site with changes, and the
-// Authorizer has compared them with the origin of the service. It accepts requests without both, which programs send; here, only browsers send changes.
+// requireOrigin is a middleware that rejects changes of unknown origin. All browsers send Origin or Sec-Fetch-Site with changes,
+// and the Authorizer has compared them with the origin of the service. The Authorizer accepts requests without both headers,
+// because programs send such requests. Here, only browsers send changes, so requireOrigin rejects them.
 func requireOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -189,8 +191,8 @@ func requireOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// target returns the action and the object of a request for the audit log. The pages record accepted changes. A rejected change has the last
-// part of the path as its action if it is one of the actions of the console.
+// target returns the action and the object of a request, for audit entries about rejected changes. The action is the last part of
+// the path, if it is one of the console's actions. The pages record accepted changes themselves.
 func target(r *http.Request) audit.Target {
 	var found audit.Target
 
@@ -213,7 +215,8 @@ func target(r *http.Request) audit.Target {
 	found.Action = auditlog.ActionAccess
 
 	switch last := segments[len(segments)-1]; last {
-	case auditlog.ActionLogin, auditlog.ActionLogout, auditlog.ActionCancel, auditlog.ActionRetry, auditlog.ActionSkip, auditlog.ActionApply, auditlog.ActionPause,
+	case auditlog.ActionLogin, auditlog.ActionLogout, auditlog.ActionCancel, auditlog.ActionRetry,
+		auditlog.ActionSkip, auditlog.ActionApply, auditlog.ActionPause,
 		auditlog.ActionResume:
 		found.Action = last
 	}

@@ -33,12 +33,13 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe reports whether the Reconciler responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
-// Apply registers the cluster, or changes its configuration, and returns the versions. It can be repeated. The error is transient if the
-// Reconciler does not accept the kubeconfig, because a new runtime may not respond yet. It is permanent if the cluster is larger than
-// the Reconciler accepts; no request is then sent.
+// Apply registers the cluster, or changes its configuration, and returns the versions. It is idempotent. The error is transient
+// if the Reconciler does not accept the kubeconfig, because a new runtime may not respond yet. It is permanent if the cluster is
+// larger than the Reconciler accepts; Apply then sends no request.
 func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	if len(cluster.Kyma.Components) == 0 {
-		return State{}, failure.New(failure.Permanent, "the plan installs no component of Kyma, but the Reconciler needs one: an operator has to correct the catalog").
+		return State{}, failure.New(failure.Permanent,
+			"the plan installs no component of Kyma, but the Reconciler needs one: an operator has to correct the catalog").
 			WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 	}
 
@@ -48,7 +49,8 @@ func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	}
 
 	if len(encoded) > maxBody {
-		return State{}, failure.New(failure.Permanent, "the configuration of Kyma has %d bytes, but the Reconciler accepts only %d: an operator has to remove overrides or components",
+		return State{}, failure.New(failure.Permanent,
+			"the configuration of Kyma has %d bytes, but the Reconciler accepts only %d: an operator has to remove overrides or components",
 			len(encoded), maxBody).WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 	}
 
@@ -71,8 +73,8 @@ func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	return applied, nil
 }
 
-// Find returns the state of a version of the configuration of a cluster. The error is failure.NotFound if the Reconciler does not know
-// it.
+// Find returns the state of one version of a cluster's configuration. If the Reconciler does not know it, the error is of kind
+// failure.NotFound.
 func (c *Client) Find(ctx context.Context, runtimeID string, version int64) (State, error) {
 	const action = "return the state of the runtime"
 
@@ -88,8 +90,8 @@ func (c *Client) Find(ctx context.Context, runtimeID string, version int64) (Sta
 	return found, err
 }
 
-// Remove starts the removal of Kyma from the cluster and of its registration. The state has the version of the configuration to wait
-// for. A cluster that the Reconciler does not know is Deleted.
+// Remove starts the removal of Kyma and of the registration. The returned state contains the version of the configuration to wait
+// for. If the Reconciler does not know the cluster, the state is Deleted.
 func (c *Client) Remove(ctx context.Context, runtimeID string) (State, error) {
 	const action = "remove the runtime"
 
@@ -107,16 +109,16 @@ func (c *Client) Remove(ctx context.Context, runtimeID string) (State, error) {
 	return removing, err
 }
 
-// address returns the address of a cluster.
+// address returns the URL of a cluster.
 func (c *Client) address(runtimeID string) string { return c.url + "/" + url.PathEscape(runtimeID) }
 
-// incomplete returns the error of a response that lacks a field.
+// incomplete returns the error for a response that lacks a field.
 func incomplete(action, field string) error {
 	return failure.New(failure.Transient, "the Reconciler could not %s: its response has no %s", action, field).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentReconciler)
 }
 
-// rejectsKubeconfig reports whether the Reconciler has tried to reach the runtime without success.
+// rejectsKubeconfig reports whether the Reconciler could not reach the runtime with the kubeconfig.
 func rejectsKubeconfig(err error) bool {
 	status, is := errors.AsType[*restclient.StatusError](err)
 
