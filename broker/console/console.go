@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/gorilla/mux"
@@ -22,6 +23,8 @@ type Options struct {
 	API *operator.API
 	// Live contains the dependencies of live updates. Without Position, there are no live updates.
 	Live Live
+	// Bundles are the Bundles of the bundle provisioner. Nil means that the console has no page of them.
+	Bundles Bundles
 	// CanLogOut reports whether the client of the context can log out. Nil means that no client can.
 	CanLogOut func(ctx context.Context) bool
 }
@@ -86,7 +89,7 @@ const textNoPage = "This page does not exist."
 
 // routes returns all routes.
 func (c *console) routes() []route {
-	return []route{
+	routes := []route{
 		{http.MethodGet, "/console", instancesEndpoint, redirect("/console/")},
 		{http.MethodGet, "/console/", instancesEndpoint, c.overview},
 		{http.MethodGet, "/console/live", "GET /events", c.live},
@@ -109,11 +112,21 @@ func (c *console) routes() []route {
 		{http.MethodGet, "/console/audit", auditEndpoint, c.audit},
 		{http.MethodGet, "/console/audit/verification", "GET /auditchain", c.verification},
 	}
+
+	if c.Bundles != nil {
+		routes = append(routes,
+			route{http.MethodGet, bundlesPath, "GET /status", c.bundles},
+			route{http.MethodGet, bundlesPath + "/{name}", "GET /status", c.bundle})
+	}
+
+	return routes
 }
 
 // sections returns the entries of the navigation, each with the endpoint whose role it requires.
-func sections() []struct{ name, path, like string } {
-	return []struct{ name, path, like string }{
+func (c *console) sections() []struct{ name, path, like string } {
+	type section = struct{ name, path, like string }
+
+	found := []section{
 		{"Overview", "/console/", instancesEndpoint},
 		{"Instances", "/console/instances", instancesEndpoint},
 		{"Operations", "/console/operations", operationsEndpoint},
@@ -122,6 +135,13 @@ func sections() []struct{ name, path, like string } {
 		{"Systems", "/console/systems", "GET /status"},
 		{"Audit log", "/console/audit", auditEndpoint},
 	}
+
+	if c.Bundles != nil {
+		catalog := slices.IndexFunc(found, func(each section) bool { return each.name == "Catalog" })
+		found = slices.Insert(found, catalog, section{"Bundles", bundlesPath, "GET /status"})
+	}
+
+	return found
 }
 
 func redirect(to string) func(*http.Request) (result, error) {
@@ -206,7 +226,7 @@ func (c *console) shell(r *http.Request) views.Shell {
 		CanLogOut: c.CanLogOut != nil && c.CanLogOut(r.Context()),
 	}
 
-	for _, each := range sections() {
+	for _, each := range c.sections() {
 		if c.may(r, each.like) {
 			shell.Sections = append(shell.Sections, views.Section{Name: each.name, Path: each.path})
 		}

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -184,7 +185,7 @@ func TestRoles(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)
 
-	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a", "/console/live", "/console/orchestrations", "/console/catalog", "/console/systems", "/console/audit"} {
+	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a", "/console/live", "/console/orchestrations", "/console/catalog", "/console/systems", "/console/audit", "/console/bundles", "/console/bundles/none"} {
 		for _, roles := range [][]auth.Role{nil, {auth.RoleOSB}} {
 			if response := f.do(http.MethodGet, path, nil, roles...); response.Code != http.StatusForbidden {
 				t.Errorf("%s with the roles %v: %d", path, roles, response.Code)
@@ -283,5 +284,35 @@ func TestAssets(t *testing.T) {
 		if response := f.do(http.MethodGet, path, nil); response.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, response.Code)
 		}
+	}
+}
+
+// TestLatency shows the latency of a system after a call, and none before.
+func TestLatency(t *testing.T) {
+	f := newFixture(t)
+
+	if html := f.page("/console/systems", http.StatusOK); strings.Contains(html, `title="of the last`) {
+		t.Errorf("without calls: %s", html)
+	}
+
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+
+	client := http.Client{Transport: f.system.Transport(server.Client().Transport), Timeout: time.Minute}
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_ = response.Body.Close()
+
+	if html := f.page("/console/systems", http.StatusOK); !strings.Contains(html, `title="of the last 1 calls"`) || !strings.Contains(html, " ms") {
+		t.Errorf("after a call: %s", html)
 	}
 }

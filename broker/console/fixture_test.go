@@ -14,6 +14,7 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/console"
@@ -49,9 +50,12 @@ type fixture struct {
 	entries    *auditlog.Store
 	clock      *clocktesting.FakePassiveClock
 	woken      int
+	system     *upstream.System
 
 	orchestrations *orchestrations.Store
 	orders         orchestration.Orders
+	// bundles creates objects on the API server of the bundle provisioner.
+	bundles client.Client
 	// position is the position of the newest event.
 	position atomic.Int64
 	// liveClock drives live updates.
@@ -103,11 +107,12 @@ func newFixtureOn(t *testing.T, db *storage.DB) *fixture {
 			StateOf:  operator.StateOf,
 		},
 	}
-	f.handler = console.New(console.Options{Live: f.live(), API: operator.New(operator.Options{
+	f.system = upstream.New(upstream.Options{Name: "provisioner", Title: "the Provisioner", Calls: 7})
+	f.handler = console.New(console.Options{Live: f.live(), Bundles: f.hub(), API: operator.New(operator.Options{
 		DB: db, Instances: f.instances, Operations: f.operations, Bindings: bound, Events: events, Entries: f.entries, Catalog: offer,
 		Recorder: recorder, Orchestrations: f.orchestrations,
 		Orchestrator: f.orders,
-		Systems:      []*upstream.System{upstream.New(upstream.Options{Name: "provisioner", Title: "the Provisioner", Calls: 7})},
+		Systems:      []*upstream.System{f.system},
 		Engine:       f.engine(), Processes: []process.Description{provisioning().Describe()}, Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime", "post_actions"}},
 		Wake: func() { f.woken++ }, Clock: f.clock, Log: logging.Discard(),
 	})})

@@ -81,7 +81,7 @@ func (c *console) instance(r *http.Request) (result, error) {
 		Body: views.InstancePage(views.Instance{
 			Runtime: runtime, Sent: indented(runtime.Parameters), WithDefaults: indented(runtime.Resolved),
 			Bindings: bindings.Data, Operations: operations.Data, More: operations.Cursor != "",
-			Left: explained.Left(), Why: runtime.Status.LastOperation.Why, Now: c.API.Clock.Now(),
+			HasBundles: c.Bundles != nil, Left: explained.Left(), Why: runtime.Status.LastOperation.Why, Now: c.API.Clock.Now(),
 		}),
 	}}, nil
 }

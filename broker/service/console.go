@@ -17,10 +17,12 @@ import (
 )
 
 // console returns the handler of the console, or nil if it is turned off.
-func (s *Service) console(config Config, operators operator.Options) (http.Handler, error) {
+func (s *Service) console(config Config, served served) (http.Handler, error) {
 	if !config.Console.Enabled {
 		return nil, nil
 	}
+
+	operators := served.operators
 
 	sessions, err := session.New(session.Options{
 		Config: config.Console, Keys: s.Keys, Access: s.Access, NameClaim: config.Access.OIDC.NameClaim, PublicURL: config.PublicURL,
@@ -41,15 +43,19 @@ func (s *Service) console(config Config, operators operator.Options) (http.Handl
 		},
 	})
 
-	operated := console.New(console.Options{
+	options := console.Options{
 		API: operator.New(operators), CanLogOut: func(ctx context.Context) bool { return session.FromContext(ctx).CanLogOut },
 		Live: console.Live{
 			Position: operators.EventStreams.Publisher.Position, Read: operators.EventStreams.Reader.Read, Uncounted: operators.EventStreams.Uncounted,
 			Expires: func(ctx context.Context) time.Time { return session.FromContext(ctx).Expires }, Clock: clock.RealClock{},
 		},
-	})
+	}
 
-	return sessions.Handler(operated, pages), nil
+	if served.bundles != nil {
+		options.Bundles = served.bundles
+	}
+
+	return sessions.Handler(console.New(options), pages), nil
 }
 
 // dashboard returns the URL of the dashboard of instances, with the placeholder {instance_id}, or "" if there is none.

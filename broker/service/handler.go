@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
+	"github.com/environment-broker/environment-broker/internal/clients/bundleclient"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
@@ -18,14 +19,21 @@ import (
 // second.
 const pollEvery = 100 * time.Millisecond
 
+// served are the dependencies of the handlers.
+type served struct {
+	operators operator.Options
+	// bundles may be nil.
+	bundles *bundleclient.Client
+}
+
 // serve binds the addresses of all APIs and the console. Like replica.Serve, it also sets the order of the parts.
-func (s *Service) serve(ctx context.Context, config Config, operators operator.Options, requests *httpserver.Load, parts ...lifecycle.Part) error {
-	console, err := s.console(config, operators)
+func (s *Service) serve(ctx context.Context, config Config, served served, requests *httpserver.Load, parts ...lifecycle.Part) error {
+	console, err := s.console(config, served)
 	if err != nil {
 		return err
 	}
 
-	return s.Serve(ctx, requests.Count(broker.NewHandler(brokerOptions(config, operators, console, requests))), parts...)
+	return s.Serve(ctx, requests.Count(broker.NewHandler(brokerOptions(config, served.operators, console, requests))), parts...)
 }
 
 // brokerOptions returns the options of the broker's handler. It copies shared dependencies from the options of the

@@ -10,9 +10,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/broker/credentials"
 	"github.com/environment-broker/environment-broker/broker/kyma"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
+	"github.com/environment-broker/environment-broker/internal/clients/bundleclient"
 	"github.com/environment-broker/environment-broker/internal/clients/cis"
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/clients/edp"
@@ -47,6 +49,8 @@ type upstreams struct {
 	notifications upgrading.Notifications
 	// webhooks sends messages to webhooks.
 	webhooks *webhook.Client
+	// bundles reads the objects of the bundle provisioner, or is nil.
+	bundles *bundleclient.Client
 	// holders are the systems that store kubeconfigs of runtimes, by name.
 	holders map[string]credentials.Holder
 	systems []*upstream.System
@@ -72,6 +76,7 @@ func (s *Service) connectUpstreams(config Config, stores stores, plans *catalog.
 		return connected, err
 	}
 
+	s.connectBundles(&connected, config.Console, stores, wake)
 	s.addRenewal(&connected, stores, access, config)
 
 	for _, system := range connected.systems {
@@ -103,6 +108,24 @@ func (s *Service) connectCIS(connected *upstreams, config cis.Config, stores sto
 
 	return nil
 }
+
+// connectBundles connects the API server of the bundle provisioner for the console. It need not respond yet, and its kubeconfig may be written later.
+func (s *Service) connectBundles(connected *upstreams, config session.Config, stores stores, wake func()) {
+	if !config.Enabled || config.BundlesKubeconfigPath == "" {
+		return
+	}
+
+	system := upstream.New(upstream.Options{
+		Name: "bundles", Title: "the API server of the Bundles", Component: failure.ComponentBundles, Calls: bundlesCalls,
+		Variable: "APP_CONSOLE_BUNDLES_KUBECONFIG_PATH",
+	})
+
+	connected.bundles = &bundleclient.Client{KubeconfigPath: config.BundlesKubeconfigPath, Wrap: system.Transport}
+	connected.add(system, s.recovery("the API server of the Bundles", system, connected.bundles.Probe, stores, wake))
+}
+
+// bundlesCalls is the maximum number of concurrent calls to the API server of the Bundles. Only pages of the console cause calls.
+const bundlesCalls = 8
 
 // cisCalls is the maximum number of concurrent calls to CIS: one of the background job, and those that operators start.
 const cisCalls = 5

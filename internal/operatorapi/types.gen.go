@@ -1458,11 +1458,20 @@ type System struct {
 	// LastFault Cause of the last failure.
 	LastFault string `json:"lastFault,omitempty,omitzero"`
 
+	// MedianSeconds Duration that half of the recent calls did not exceed.
+	MedianSeconds float64 `json:"medianSeconds,omitempty,omitzero"`
+
 	// Name Example: provisioner
 	Name string `json:"name"`
 
 	// NextTry Time of the next trial call.
 	NextTry time.Time `json:"nextTry,omitempty,omitzero"`
+
+	// P95Seconds Duration that 95 % of the recent calls did not exceed.
+	P95Seconds float64 `json:"p95Seconds,omitempty,omitzero"`
+
+	// RecentCalls Number of the most recent calls of this replica that medianSeconds and p95Seconds describe, at most 256.
+	RecentCalls int `json:"recentCalls,omitempty,omitzero"`
 
 	// State State of the circuit breaker. closed: all calls are made. open: calls are rejected after several failures in a row. half-open: one call is made as a trial.
 	State string `json:"state"`

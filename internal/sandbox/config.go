@@ -144,6 +144,11 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.Tracing.Endpoint = c.TracingEndpoint
 	config.Catalog.Dir = c.CatalogDir
 	config.OwnClusterNetworks, config.Webhooks.Networks = loopback(), loopback()
+
+	if c.Bundles {
+		config.Console.BundlesKubeconfigPath = filepath.Join(c.Dir, bundlesKubeconfig)
+	}
+
 	config.Kyma.Version, config.Kyma.OnDemandVersion, config.Kyma.Installer = kymaVersion, true, c.KymaInstaller
 
 	return config

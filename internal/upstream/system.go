@@ -48,6 +48,7 @@ type System struct {
 
 	mutex   sync.Mutex
 	breaker circuitBreaker
+	recent  durations
 }
 
 // New returns a System with a closed circuit breaker. The System is also the prometheus.Collector of its metrics, and the caller
@@ -82,6 +83,7 @@ type Status struct {
 	NextTry time.Time
 	// Outages is the number of outages since the start of the process, including a current outage.
 	Outages int
+	Latency Latency
 
 	// trialUnderWay reports whether a half-open circuit breaker is waiting for the result of a trial.
 	trialUnderWay bool
@@ -97,7 +99,7 @@ func (s *System) Status() Status {
 		System: s.options.Name, Component: s.options.Component, State: breaker.state(),
 		InFlight: len(s.slots), Calls: s.options.Calls,
 		Failures: breaker.failures, FailingSince: breaker.since, LastFault: breaker.last,
-		Outages: breaker.outages, trialUnderWay: breaker.trial != nil,
+		Outages: breaker.outages, Latency: s.recent.latency(), trialUnderWay: breaker.trial != nil,
 	}
 
 	if status.State == Open {
@@ -204,10 +206,15 @@ func (c *call) end(result outcome) {
 	c.once.Do(func() {
 		s := c.system
 
-		s.metrics.observe(result, time.Since(c.began))
+		took := time.Since(c.began)
+		s.metrics.observe(result, took)
 
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
+
+		if result.label != canceled {
+			s.recent.add(took)
+		}
 
 		if c.patience != nil {
 			c.patience.Stop()

@@ -31,7 +31,7 @@ func (f *fixture) operationOf(instanceID string) string {
 func TestPages(t *testing.T) {
 	t.Parallel()
 
-	f := start(t, time.Second)
+	f := start(t, time.Second, withBundles(t))
 	f.client.Create("one", harness.PlanAWS)
 	f.client.WaitForEnd("one")
 
@@ -43,7 +43,7 @@ func TestPages(t *testing.T) {
 		t.Fatalf("the navigation has the pages %v", pages)
 	}
 
-	for _, page := range append(pages, "/console/instances/one", "/console/operations/"+f.operationOf("one"), "/console/none") {
+	for _, page := range append(pages, "/console/instances/one", "/console/operations/"+f.operationOf("one"), "/console/bundles/eventing", "/console/none") {
 		b.visit(page)
 		b.accessible(page)
 

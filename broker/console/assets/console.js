@@ -79,7 +79,7 @@
     }
   }
 
-  const places = { o: "/console/", i: "/console/instances", p: "/console/operations", r: "/console/orchestrations", c: "/console/catalog", s: "/console/systems", a: "/console/audit" };
+  const places = { o: "/console/", i: "/console/instances", p: "/console/operations", r: "/console/orchestrations", b: "/console/bundles", c: "/console/catalog", s: "/console/systems", a: "/console/audit" };
   let going = false;
 
   document.addEventListener("keydown", function (event) {

@@ -17,6 +17,8 @@ type Config struct {
 	OIDCClientSecret secret.String `env:"OIDC_CLIENT_SECRET" help:"secret of the client; empty for a public client"`
 	OIDCScopes       []string      `env:"OIDC_SCOPES"        help:"scopes that the console requests at the issuer, comma-separated; openid is required"`
 
+	BundlesKubeconfigPath string `env:"BUNDLES_KUBECONFIG_PATH" help:"kubeconfig of the API server of the bundle provisioner, whose Bundles the console shows; its user needs the verbs get and list for bundles and bundledeployments; read at each request; empty for no page"`
+
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT"     help:"time without a request of the user after which a session ends; live updates of a page do not count"`
 	Lifetime    time.Duration `env:"SESSION_LIFETIME" help:"maximum duration of a session, after which the user logs in again"`
 

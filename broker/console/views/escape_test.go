@@ -87,6 +87,8 @@ func pages() map[string]templ.Component {
 		"OrchestrationPage":  views.OrchestrationPage(filled[views.Orchestration]()),
 		"SystemsPage":        views.SystemsPage(filled[operatorapi.Status](), time.Now()),
 		"CatalogPage":        views.CatalogPage(filled[views.Catalog]()),
+		"BundlesPage":        views.BundlesPage(filled[views.Bundles]()),
+		"BundlePage":         views.BundlePage(filled[views.Bundle]()),
 		"InstancePage":       views.InstancePage(filled[views.Instance]()),
 		"InstancesPage":      views.InstancesPage(filled[views.Instances]()),
 		"OperationPage":      views.OperationPage(filled[views.Operation]()),

@@ -321,7 +321,7 @@ func help() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<dialog id=\"help\" aria-labelledby=\"help-title\"><h2 id=\"help-title\">Keyboard shortcuts</h2><dl class=\"facts\"><dt><kbd>/</kbd></dt><dd>Search</dd><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row; in a table also the arrow keys</dd><dt><kbd>Enter</kbd></dt><dd>Open the row</dd><dt><kbd>g</kbd> then <kbd>o</kbd> <kbd>i</kbd> <kbd>p</kbd></dt><dd>Overview, instances, operations</dd><dt><kbd>g</kbd> then <kbd>r</kbd> <kbd>c</kbd> <kbd>s</kbd> <kbd>a</kbd></dt><dd>Orchestrations, catalog, systems, audit log</dd><dt><kbd>t</kbd></dt><dd>Theme: automatic, light, dark</dd><dt><kbd>?</kbd></dt><dd>This help</dd></dl><form method=\"dialog\"><button>Close</button></form></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<dialog id=\"help\" aria-labelledby=\"help-title\"><h2 id=\"help-title\">Keyboard shortcuts</h2><dl class=\"facts\"><dt><kbd>/</kbd></dt><dd>Search</dd><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row; in a table also the arrow keys</dd><dt><kbd>Enter</kbd></dt><dd>Open the row</dd><dt><kbd>g</kbd> then <kbd>o</kbd> <kbd>i</kbd> <kbd>p</kbd></dt><dd>Overview, instances, operations</dd><dt><kbd>g</kbd> then <kbd>r</kbd> <kbd>b</kbd> <kbd>c</kbd> <kbd>s</kbd> <kbd>a</kbd></dt><dd>Orchestrations, Bundles, catalog, systems, audit log</dd><dt><kbd>t</kbd></dt><dd>Theme: automatic, light, dark</dd><dt><kbd>?</kbd></dt><dd>This help</dd></dl><form method=\"dialog\"><button>Close</button></form></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

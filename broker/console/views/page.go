@@ -72,9 +72,9 @@ func operationPath(id string) string     { return "/console/operations/" + url.P
 // tone returns the color of a state: ok, busy, warn, bad or idle.
 func tone(state string) string {
 	switch state {
-	case "succeeded", "ready", "closed", "free", "done", "available", "finished":
+	case "succeeded", "ready", "closed", "free", "done", "available", "finished", "installed", "Unpacked":
 		return "ok"
-	case "failed", "open", "dirty", "expired", "orphaned":
+	case "failed", "open", "dirty", "expired", "orphaned", "unhealthy", "Failing":
 		return "bad"
 	case "canceled", "canceling", "suspended", "half-open", "gated", "paused", "retrying", "not completed", "skipped", "releasing":
 		return "warn"
@@ -107,6 +107,15 @@ func duration(d time.Duration) string {
 	}
 
 	return timetext.Duration(d)
+}
+
+// seconds formats the latency of a call.
+func seconds(value float64) string {
+	if value < 1 {
+		return fmt.Sprintf("%.0f ms", value*1000)
+	}
+
+	return fmt.Sprintf("%.1f s", value)
 }
 
 // unfinished reports whether an operation has not ended.

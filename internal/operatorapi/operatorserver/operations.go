@@ -338,5 +338,6 @@ func systemOf(status upstream.Status) operatorapi.System {
 	return operatorapi.System{
 		Name: status.System, State: string(status.State), CallsInFlight: status.InFlight, CallsLimit: status.Calls,
 		Failures: status.Failures, FailingSince: status.FailingSince, LastFault: status.LastFault, NextTry: status.NextTry,
+		RecentCalls: status.Latency.Calls, MedianSeconds: status.Latency.Median.Seconds(), P95Seconds: status.Latency.P95.Seconds(),
 	}
 }

@@ -17,6 +17,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
@@ -85,6 +87,22 @@ func (h *Hub) start(ctx context.Context, dir string) error {
 
 // Config returns the connection of an administrator.
 func (h *Hub) Config() *rest.Config { return rest.CopyConfig(h.config) }
+
+// Kubeconfig returns the kubeconfig of an administrator.
+func (h *Hub) Kubeconfig() ([]byte, error) {
+	content := clientcmdapi.NewConfig()
+	content.Clusters[technicalID] = &clientcmdapi.Cluster{Server: h.config.Host, CertificateAuthorityData: h.config.CAData}
+	content.AuthInfos[technicalID] = &clientcmdapi.AuthInfo{ClientCertificateData: h.config.CertData, ClientKeyData: h.config.KeyData}
+	content.Contexts[technicalID] = &clientcmdapi.Context{Cluster: technicalID, AuthInfo: technicalID}
+	content.CurrentContext = technicalID
+
+	written, err := clientcmd.Write(*content)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the kubeconfig: %w", err)
+	}
+
+	return written, nil
+}
 
 // Run serves until the context ends, which is not an error. It must not be called twice.
 func (h *Hub) Run(ctx context.Context) error { return h.server.Serve(ctx) }

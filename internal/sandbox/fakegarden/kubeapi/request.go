@@ -1,10 +1,13 @@
 package kubeapi
 
 import (
+	"cmp"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,9 +184,35 @@ func (s *Server) list(r *request) (int, any, error) {
 		return 0, nil, err
 	}
 	found, version := s.selected(r.resource, selects)
-	list := objectList{ListMeta: metav1.ListMeta{ResourceVersion: formatVersion(version)}, Items: found}
+	found, next, err := r.page(found)
+	if err != nil {
+		return 0, nil, err
+	}
+	list := objectList{ListMeta: metav1.ListMeta{ResourceVersion: formatVersion(version), Continue: next}, Items: found}
 	list.SetGroupVersionKind(r.resource.GroupVersion().WithKind(r.resource.Kind.Kind + "List"))
 	return http.StatusOK, list, nil
+}
+
+// page returns the objects of the page that the parameters limit and continue select, of objects in the order of namespace and name, and the token of
+// the next page. A page begins after the last object of the previous one, so it also shows changes that happened between the two requests.
+func (r *request) page(found []object) ([]object, string, error) {
+	token, err := base64.RawURLEncoding.DecodeString(r.query.Get("continue"))
+	namespace, name, valid := strings.Cut(string(token), "/")
+	if err != nil || len(token) > 0 && !valid {
+		return nil, "", apierrors.NewBadRequest("continue key is not valid")
+	}
+	limit, err := strconv.Atoi(cmp.Or(r.query.Get("limit"), "0"))
+	if err != nil || limit < 0 {
+		return nil, "", apierrors.NewBadRequest("limit is not valid")
+	}
+	found = slices.DeleteFunc(found, func(each object) bool {
+		return valid && cmp.Or(cmp.Compare(each.GetNamespace(), namespace), cmp.Compare(each.GetName(), name)) <= 0
+	})
+	if limit == 0 || len(found) <= limit {
+		return found, "", nil
+	}
+	last := found[limit-1]
+	return found[:limit], base64.RawURLEncoding.EncodeToString([]byte(last.GetNamespace() + "/" + last.GetName())), nil
 }
 
 // selection returns a function that matches the namespace and the selectors of a list or a watch. It supports only the fields

@@ -1,0 +1,243 @@
+package bundleclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const (
+	// callTimeout limits each call.
+	callTimeout = 10 * time.Second
+	// maxBytes limits a response. Kubernetes limits an object to 1.5 MiB or so, and a BundleDeployment with its history is below 300 KiB.
+	maxBytes = 32 << 20
+	// maxBundles is the maximum number of Bundles of a BundleDeployment that a call returns.
+	maxBundles = 50
+
+	deployments = "bundledeployments"
+	bundles     = "bundles"
+)
+
+// LabelRuntime is the label with which the Provisioner names the runtime of a BundleDeployment.
+const LabelRuntime = "provisioner.environment-broker.io/runtime"
+
+// Client reads the objects. It reads the kubeconfig at every call, so that a rotated one is used at once. It is safe for concurrent use. Errors are of
+// package failure, and never quote a response.
+type Client struct {
+	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
+	KubeconfigPath string
+	// Wrap, if set, wraps the transport of all calls, for a concurrency limit and a circuit breaker.
+	Wrap func(http.RoundTripper) http.RoundTripper
+}
+
+// Query selects a page of BundleDeployments.
+type Query struct {
+	// RuntimeID selects the BundleDeployments of a runtime. Empty selects all.
+	RuntimeID string
+	// Continue is the value of the previous page.
+	Continue string
+	// Limit is the maximum number of BundleDeployments.
+	Limit int
+}
+
+// Page is a page of BundleDeployments, by name.
+type Page struct {
+	Deployments []v1alpha1.BundleDeployment
+	// Continue selects the next page. It is empty on the last one.
+	Continue string
+}
+
+// Deployments returns a page of BundleDeployments. The error is of kind Invalid if the query is, or if the page has expired.
+func (c *Client) Deployments(ctx context.Context, query Query) (Page, error) {
+	selector := ""
+
+	if query.RuntimeID != "" {
+		found, err := labels.ValidatedSelectorFromSet(labels.Set{LabelRuntime: query.RuntimeID})
+		if err != nil {
+			return Page{}, failure.New(failure.Invalid, "The ID of the runtime is not the value of a label.")
+		}
+
+		selector = found.String()
+	}
+
+	var found v1alpha1.BundleDeploymentList
+
+	err := c.get(ctx, &found, func(request *rest.Request) *rest.Request {
+		return request.Resource(deployments).Param("limit", strconv.Itoa(query.Limit)).Param("continue", query.Continue).Param("labelSelector", selector)
+	})
+
+	return Page{Deployments: found.Items, Continue: found.Continue}, err
+}
+
+// Deployment returns a BundleDeployment and the Bundles that it has made, the newest first. The error is of kind NotFound if there is none.
+func (c *Client) Deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, []v1alpha1.Bundle, error) {
+	var deployment v1alpha1.BundleDeployment
+
+	if err := c.get(ctx, &deployment, func(request *rest.Request) *rest.Request { return request.Resource(deployments).Name(name) }); err != nil {
+		return v1alpha1.BundleDeployment{}, nil, err
+	}
+
+	owner := labels.Set{v1alpha1.LabelOwnerKind: v1alpha1.KindBundleDeployment, v1alpha1.LabelOwnerName: name}
+
+	var made v1alpha1.BundleList
+
+	err := c.get(ctx, &made, func(request *rest.Request) *rest.Request {
+		return request.Resource(bundles).Param("limit", strconv.Itoa(maxBundles)).Param("labelSelector", owner.String())
+	})
+
+	// Anybody who may create Bundles can set the labels, but not the owner.
+	owned := slices.DeleteFunc(made.Items, func(bundle v1alpha1.Bundle) bool { return !metav1.IsControlledBy(&bundle, &deployment) })
+	slices.SortStableFunc(owned, func(a, b v1alpha1.Bundle) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+
+	return deployment, owned, err
+}
+
+// Probe requests the version of the API server. Package upstream calls it during outages.
+func (c *Client) Probe(ctx context.Context) error {
+	return c.call(ctx, func(ctx context.Context, client *rest.RESTClient) error {
+		return client.Get().AbsPath("/version").Do(ctx).Error()
+	})
+}
+
+// get reads an object or a list.
+func (c *Client) get(ctx context.Context, into runtime.Object, build func(*rest.Request) *rest.Request) error {
+	return c.call(ctx, func(ctx context.Context, client *rest.RESTClient) error {
+		return build(client.Get()).MaxRetries(0).Do(ctx).Into(into)
+	})
+}
+
+// call calls the API server with the current kubeconfig.
+func (c *Client) call(ctx context.Context, do func(context.Context, *rest.RESTClient) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	client, err := c.client()
+	if err != nil {
+		return failure.Wrap(failure.Transient, err, "The kubeconfig of the API server with the Bundles cannot be used: an operator has to correct "+
+			"APP_CONSOLE_BUNDLES_KUBECONFIG_PATH.").WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
+	}
+
+	return explain(do(ctx, client))
+}
+
+// client returns a client with the current kubeconfig. client-go shares the connections of equal kubeconfigs.
+func (c *Client) client() (*rest.RESTClient, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.KubeconfigPath)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig from %s: %w", c.KubeconfigPath, err)
+	}
+
+	if address, _, err := rest.DefaultServerUrlFor(config); err != nil || address.Scheme != "https" {
+		return nil, fmt.Errorf("the server of the kubeconfig %s has no https address", c.KubeconfigPath)
+	}
+
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("preparing the Kubernetes client: %w", err)
+	}
+
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // the kind Status of errors
+
+	config.Timeout, config.QPS = callTimeout, -1 // the guard limits the calls
+	config.WarningHandler = rest.NoWarnings{}
+	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+
+	if c.Wrap != nil {
+		config.Wrap(c.Wrap)
+	}
+
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("using the kubeconfig %s: %w", c.KubeconfigPath, err)
+	}
+
+	return client, nil
+}
+
+// explain returns the error for the reader of the page. It does not quote the response.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	if found, ok := errors.AsType[*failure.Error](err); ok { // of the circuit breaker
+		return found
+	}
+
+	transient := func(format string, args ...any) error {
+		return failure.Wrap(failure.Transient, err, format, args...).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles)
+	}
+
+	switch status, _ := errors.AsType[*apierrors.StatusError](err); {
+	case errors.Is(err, errTooLarge):
+		return transient("The response of the API server with the Bundles has more than %d bytes.", maxBytes)
+	case status == nil:
+		return transient("The API server with the Bundles does not respond.")
+	case apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name != "":
+		return failure.Wrap(failure.NotFound, err, "The BundleDeployment does not exist.")
+	case apierrors.IsNotFound(err):
+		return transient("The API server has no kind BundleDeployment: the bundle provisioner is not installed there.")
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsBadRequest(err):
+		return failure.Wrap(failure.Invalid, err, "This page of the list has expired. Begin with the first page.")
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return transient("The API server with the Bundles rejects the credentials with status %d: an operator has to correct "+
+			"APP_CONSOLE_BUNDLES_KUBECONFIG_PATH, or let its user get and list Bundles and BundleDeployments.", status.ErrStatus.Code)
+	default:
+		return transient("The API server with the Bundles responds with status %d.", status.ErrStatus.Code)
+	}
+}
+
+var errTooLarge = errors.New("the response is too large")
+
+// bounded bounds the size of responses.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err == nil {
+		response.Body = &boundedBody{ReadCloser: response.Body, left: maxBytes}
+	}
+
+	return response, err //nolint:wrapcheck // client-go inspects the errors of the transport
+}
+
+type boundedBody struct {
+	io.ReadCloser
+
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(into []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLarge
+	}
+
+	count, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
+	b.left -= int64(count)
+
+	return count, err //nolint:wrapcheck // io.EOF must be unchanged
+}

@@ -1,0 +1,47 @@
+package upstream
+
+import (
+	"slices"
+	"time"
+)
+
+// recentCalls is the number of calls from which a Latency is computed.
+const recentCalls = 256
+
+// Latency describes the durations of the most recent calls of this replica that the caller did not cancel, until the end of the response. Calls that
+// failed or timed out count.
+type Latency struct {
+	// Calls is the number of these calls, at most 256. Without calls, the other fields are 0.
+	Calls int
+	// Median and P95 are the durations that half of the calls and 95 % of the calls did not exceed.
+	Median, P95 time.Duration
+}
+
+// durations is a ring of the durations of the most recent calls. The mutex of the System guards it.
+type durations struct {
+	ring [recentCalls]time.Duration
+	// count is the number of all calls.
+	count int
+}
+
+func (d *durations) add(took time.Duration) {
+	d.ring[d.count%recentCalls] = took
+	d.count++
+}
+
+// latency sorts a copy of the ring.
+func (d *durations) latency() Latency {
+	recent := slices.Clone(d.ring[:min(d.count, recentCalls)])
+	if len(recent) == 0 {
+		return Latency{}
+	}
+
+	slices.Sort(recent)
+
+	const half, most = 50, 95
+
+	return Latency{Calls: len(recent), Median: recent[rank(len(recent), half)], P95: recent[rank(len(recent), most)]}
+}
+
+// rank returns the index of the smallest of count sorted values that the percentage of the values does not exceed.
+func rank(count, percentage int) int { return (count*percentage+99)/100 - 1 }
