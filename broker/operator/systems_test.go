@@ -56,7 +56,8 @@ func TestSystemOfAWaitingOperation(t *testing.T) {
 
 	away := operatorapi.System{
 		Name: "provisioner", State: "open", CallsLimit: 3, Failures: status.Failures, FailingSince: since,
-		LastFault: "it could not be reached", NextTry: next,
+		LastFault: "it could not be reached", NextTry: next, RecentCalls: status.Latency.Calls,
+		MedianSeconds: status.Latency.Median.Seconds(), P95Seconds: status.Latency.P95.Seconds(),
 	}
 
 	cases := map[string]struct {
@@ -107,7 +108,8 @@ func TestStatus(t *testing.T) {
 
 	want := []operatorapi.System{{
 		Name: "provisioner", State: "open", CallsLimit: 3, Failures: away.Status().Failures, FailingSince: away.Status().FailingSince.UTC(),
-		LastFault: "it could not be reached", NextTry: away.Status().NextTry.UTC(),
+		LastFault: "it could not be reached", NextTry: away.Status().NextTry.UTC(), RecentCalls: away.Status().Failures,
+		MedianSeconds: away.Status().Latency.Median.Seconds(), P95Seconds: away.Status().Latency.P95.Seconds(),
 	}, {Name: "gardener", State: "closed", CallsLimit: 3}}
 
 	if diff := cmp.Diff(want, got.Systems); diff != "" {
