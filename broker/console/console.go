@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/program"
 )
 
@@ -37,6 +38,9 @@ type console struct {
 	viewers viewers
 	numbers cached[views.Overview]
 	pool    cached[[]views.PoolType]
+	// instanceLists and operationLists are shared by pages that refresh themselves.
+	instanceLists  shared[operatorapi.RuntimeList]
+	operationLists shared[operatorapi.OperationList]
 	// verifying is held during a verification of the audit log.
 	verifying sync.Mutex
 }

@@ -32,7 +32,9 @@ func (c *console) instances(r *http.Request) (result, error) {
 	if err == nil {
 		var list operatorapi.RuntimeList
 
-		list, err = c.API.RuntimeList(r.Context(), query)
+		list, err = c.instanceLists.get(r, values.Encode(), c.Live.Position, func() (operatorapi.RuntimeList, error) {
+			return c.API.RuntimeList(r.Context(), query)
+		})
 		shown.List, shown.Pager = list.Data, pager("/console/instances", values, list.Page)
 	}
 

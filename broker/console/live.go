@@ -18,7 +18,7 @@ import (
 
 const (
 	// lookEvery is the interval at which a stream looks for changes while only few clients watch pages.
-	lookEvery = time.Second
+	lookEvery = 250 * time.Millisecond
 	// refreshBudget is the number of page refreshes that a replica serves per second. With more viewers, each page refreshes less
 	// often.
 	refreshBudget = 20

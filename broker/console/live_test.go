@@ -3,10 +3,12 @@ package console_test
 import (
 	"bufio"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -113,5 +115,49 @@ func (f *fixture) cancel(id string) {
 		return err
 	}); err != nil {
 		f.Fatal(err)
+	}
+}
+
+// TestSharedLists refreshes lists without and with an event between two requests. Only a reload by the user reads the list again without an event.
+func TestSharedLists(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a", process.Succeeded)
+
+	refresh := func(path string) string {
+		t.Helper()
+
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		request.Header.Set("X-Console-Live", "1")
+
+		request = request.WithContext(auth.NewContext(request.Context(), auth.Identity{Name: "ada", Roles: []auth.Role{auth.RoleViewer}}))
+		response := httptest.NewRecorder()
+		f.handler.ServeHTTP(response, request)
+
+		return response.Body.String()
+	}
+
+	for path, id := range map[string]string{"/console/instances": "b", "/console/operations": "c"} {
+		refresh(path)
+		f.instance(id, process.Succeeded)
+
+		row := "/console/instances/" + id
+
+		if strings.Contains(refresh(path), row) {
+			t.Errorf("%s is read again without an event", path)
+		}
+
+		if strings.Contains(refresh(path+"?sort=none"), row) || strings.Contains(refresh(path+"?plan=none"), row) {
+			t.Errorf("%s: another query gets the same list", path)
+		}
+
+		if !strings.Contains(f.page(path, http.StatusOK), row) {
+			t.Errorf("%s: a reload does not read the list", path)
+		}
+
+		f.position.Add(1)
+
+		if !strings.Contains(refresh(path), row) {
+			t.Errorf("%s is not read again after an event", path)
+		}
 	}
 }

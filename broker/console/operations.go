@@ -30,7 +30,9 @@ func (c *console) operations(r *http.Request) (result, error) {
 	if err == nil {
 		var list operatorapi.OperationList
 
-		list, err = c.API.OperationList(r.Context(), query)
+		list, err = c.operationLists.get(r, values.Encode(), c.Live.Position, func() (operatorapi.OperationList, error) {
+			return c.API.OperationList(r.Context(), query)
+		})
 		shown.List, shown.Pager = list.Data, pager("/console/operations", values, list.Page)
 	}
 

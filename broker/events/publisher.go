@@ -13,7 +13,7 @@ import (
 )
 
 // publishEvery is the interval at which a replica publishes new events and looks for events that other replicas have published.
-const publishEvery = time.Second
+const publishEvery = time.Second / 2
 
 // Log is the log of events. eventlog.Store implements it.
 type Log interface {

@@ -2,8 +2,10 @@ package bench
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,11 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-const (
-	// viewers is the number of users who watch the page of an instance, and refresh the interval at which each page requests itself.
-	viewers = 200
-	refresh = 2 * time.Second
-)
+// viewers is the number of users who watch a page.
+const viewers = 200
 
 // login logs in at the console of a broker, and returns the headers of requests that a page sends to refresh itself.
 func (s *scope) login(broker string) http.Header {
@@ -46,8 +45,7 @@ func (s *scope) login(broker string) http.Header {
 	return http.Header{"Cookie": {response.Cookies()[0].String()}, "X-Console-Live": {"1"}, "Sec-Fetch-Dest": {"empty"}}
 }
 
-// measureViewers measures how much users who watch an instance in the console slow down a broker that accepts creates. Viewers are distributed
-// over the interval.
+// measureViewers measures how much users who watch pages of the console slow down a broker that accepts creates, and how soon a page shows a change.
 func measureViewers(s *scope) {
 	e := s.startPaused()
 	e.create(1)
@@ -56,70 +54,130 @@ func measureViewers(s *scope) {
 
 	e.get(&instance, `SELECT id FROM instances LIMIT 1`)
 
-	page := load.Request{
-		Method: http.MethodGet, URL: e.broker.url + "/console/instances/" + instance, Header: s.login(e.broker.url), Want: http.StatusOK,
+	header := s.login(e.broker.url)
+	pages := map[string]watched{
+		"an instance": {page: e.broker.url + "/console/instances/" + instance, live: e.broker.url + "/console/live?instance=" + instance},
+		"the list of instances, which changes with each create": {page: e.broker.url + "/console/instances", live: e.broker.url + "/console/live"},
 	}
 
 	s.rounds(func(s *scope) {
 		alone := s.rate(creates(e.broker.url, manyTenants))
 
-		watched := s.watched(page, func() load.Rate { return s.rate(creates(e.broker.url, manyTenants)) })
+		for _, name := range slices.Sorted(maps.Keys(pages)) {
+			var rate load.Rate
 
-		s.add(report.Figure{Name: "accepted creates/s, 200 viewers of an instance in the console, compared to none", Unit: "%", AtLeast: 90},
-			100*watched.PerSecond/alone.PerSecond)
+			s.watch(viewers, pages[name], header, func() { rate = s.rate(creates(e.broker.url, manyTenants)) })
+			s.add(report.Figure{Name: "accepted creates/s, 200 viewers of " + name + ", compared to none", Unit: "%", AtLeast: 90},
+				100*rate.PerSecond/alone.PerSecond)
+		}
+
+		s.add(report.Figure{Name: "console: a create is visible in an open list of instances: p50", Unit: "ms", AtMost: 1000},
+			milliseconds(report.Median(s.visible(e, header))))
 	})
 }
 
-// watched returns the rate of a load during which the viewers refresh the page. The load starts when each of them has seen the page once.
-func (s *scope) watched(page load.Request, measure func() load.Rate) load.Rate {
+// watched is a page of the console, and the address of its live updates.
+type watched struct{ page, live string }
+
+// watch runs do while viewers have the page open. Each of them requests it again when the broker says that it has changed, as a browser does. do
+// begins when all have seen the page once.
+func (s *scope) watch(count int, of watched, header http.Header, do func()) {
 	s.Helper()
 
 	ctx, stop := context.WithCancel(s.Context())
-	generator := load.New(viewers)
+	generator := load.New(2 * count) // a page and a stream each
 
 	var (
 		group errgroup.Group
 		first sync.WaitGroup
 	)
 
-	first.Add(viewers)
+	first.Add(count)
 
-	for viewer := range viewers {
+	for range count {
 		group.Go(func() error {
-			seen := sync.OnceFunc(first.Done)
-			defer seen()
+			opened := sync.OnceFunc(first.Done)
+			defer opened()
 
-			timer := time.NewTimer(refresh * time.Duration(viewer) / viewers)
-			defer timer.Stop()
+			err := generator.Watch(ctx, of.live, header, opened, func() error {
+				_, err := generator.Send(ctx, load.Request{Method: http.MethodGet, URL: of.page, Header: header, Want: http.StatusOK})
 
-			for {
-				select {
-				case <-ctx.Done():
-					return nil
-				case <-timer.C:
-				}
-
-				if _, err := generator.Send(ctx, page); err != nil {
-					if ctx.Err() != nil {
-						return nil
-					}
-
-					return err
-				}
-
-				seen()
-				timer.Reset(refresh)
+				return err
+			})
+			if ctx.Err() != nil {
+				return nil
 			}
+
+			return err
 		})
 	}
 
 	first.Wait()
-
-	rate := measure()
-
+	do()
 	stop()
 	s.check(group.Wait())
 	generator.Close()
+}
 
-	return rate
+// visible returns the times from the responses to creates until an open list of instances shows them.
+func (s *scope) visible(e *environment, header http.Header) []time.Duration {
+	const times = 10
+
+	var (
+		took  []time.Duration
+		shown = make(chan string, 1)
+	)
+
+	ctx, stop := context.WithCancel(s.Context())
+	defer stop()
+
+	generator := load.New(2)
+	defer generator.Close()
+
+	list := load.Request{Method: http.MethodGet, URL: e.broker.url + "/console/instances", Header: header, Want: http.StatusOK}
+	opened := make(chan struct{})
+
+	var group errgroup.Group
+
+	group.Go(func() error {
+		err := generator.Watch(ctx, e.broker.url+"/console/live", header, sync.OnceFunc(func() { close(opened) }), func() error {
+			response, err := generator.Send(ctx, list)
+			if err == nil {
+				select {
+				case shown <- string(response.Body):
+				case <-ctx.Done():
+				}
+			}
+
+			return err
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+
+		return err
+	})
+
+	<-opened
+
+	for range times {
+		e.create(1)
+
+		var id string
+
+		e.get(&id, `SELECT id FROM instances ORDER BY created_at DESC, id DESC LIMIT 1`)
+
+		for begun := time.Now(); ; {
+			if strings.Contains(<-shown, "/console/instances/"+id) {
+				took = append(took, time.Since(begun))
+
+				break
+			}
+		}
+	}
+
+	stop()
+	s.check(group.Wait())
+
+	return took
 }

@@ -1,0 +1,65 @@
+package console
+
+import (
+	"net/http"
+	"sync"
+)
+
+// maxShared is the maximum number of results that a replica shares.
+const maxShared = 100
+
+// shared keeps results of lists, so that pages that refresh themselves after the same event cost as much as one. A result is valid until the next event.
+// It is safe for concurrent use.
+type shared[Value any] struct {
+	mutex   sync.Mutex
+	results map[string]*sharedResult[Value]
+}
+
+// sharedResult is the result of a list at the position of an event.
+type sharedResult[Value any] struct {
+	mutex    sync.Mutex
+	value    Value
+	position int64
+	valid    bool
+}
+
+// get returns the result of read, or an earlier one with the same key if there has been no event since. Errors are not kept. Only requests that a page
+// has sent by itself share results: a user who reloads a page sees the newest state.
+func (s *shared[Value]) get(r *http.Request, key string, position func() int64, read func() (Value, error)) (Value, error) {
+	if r.Header.Get(liveHeader) == "" || position == nil {
+		return read()
+	}
+
+	result := s.of(key)
+
+	// Requests with the same key wait for the first one. Its limits are those of every request.
+	result.mutex.Lock()
+	defer result.mutex.Unlock()
+
+	// An event that comes during the read may be missing from the result, so the position is that before it.
+	at := position()
+	if result.valid && result.position == at {
+		return result.value, nil
+	}
+
+	value, err := read()
+	result.value, result.position, result.valid = value, at, err == nil
+
+	return value, err
+}
+
+// of returns the result with the key. Forgetting all results now and then bounds their number.
+func (s *shared[Value]) of(key string) *sharedResult[Value] {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if s.results == nil || len(s.results) >= maxShared && s.results[key] == nil {
+		s.results = map[string]*sharedResult[Value]{}
+	}
+
+	if s.results[key] == nil {
+		s.results[key] = &sharedResult[Value]{}
+	}
+
+	return s.results[key]
+}
