@@ -8,7 +8,6 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/broker/console/views"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -73,7 +72,6 @@ func New(options Options) http.Handler {
 		return result{}, httpserver.Refuse(http.StatusNotFound, textNoPage)
 	})
 	router.Use(httpserver.Trace)
-	router.PathPrefix(assets.Prefix).Handler(assets.Handler())
 
 	paths := map[string]httpserver.Methods{}
 

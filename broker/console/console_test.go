@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/fleet"
@@ -267,24 +266,6 @@ func TestOrchestrations(t *testing.T) {
 	}
 
 	f.page("/console/orchestrations/"+id, http.StatusOK)
-}
-
-func TestAssets(t *testing.T) {
-	f := newFixture(t)
-
-	for _, name := range []string{"console.css", "console.js", "icon.svg", "vendor/htmx.min.js", "vendor/htmx-ext-sse.min.js"} {
-		response := f.do(http.MethodGet, assets.Path(name), nil)
-		if response.Code != http.StatusOK || response.Body.Len() == 0 || !strings.Contains(response.Header().Get("Cache-Control"), "immutable") ||
-			response.Header().Get("Content-Type") == "" {
-			t.Errorf("%s: %d %v", name, response.Code, response.Header())
-		}
-	}
-
-	for _, path := range []string{assets.Prefix, assets.Prefix + "000000000000/console.css", assets.Prefix + "../console.go", assets.Prefix + "assets.go"} {
-		if response := f.do(http.MethodGet, path, nil); response.Code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, response.Code)
-		}
-	}
 }
 
 // TestLatency shows the latency of a system after a call, and none before.

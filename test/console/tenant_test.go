@@ -53,7 +53,7 @@ func TestTenant(t *testing.T) {
 	b.accessible("missing page")
 	b.waitText("There is no such page")
 
-	b.run(chromedp.Click("header button", chromedp.ByQuery))
+	b.run(chromedp.Click(`form[action="/console/logout"] button`, chromedp.ByQuery))
 	b.wait("the login page", "location.pathname == '/console/login' && document.readyState == 'complete'")
 	b.visit(dashboard)
 	b.wait("the login page", "location.pathname == '/console/login'")
@@ -75,11 +75,13 @@ func TestLoginWithKeyboard(t *testing.T) {
 		t.Errorf("the first stop is %q", got)
 	}
 
-	b.press(kb.Tab, viewer, kb.Tab, "wrong", kb.Enter)
+	b.tabTo("#user")
+	b.press(viewer, kb.Tab, "wrong", kb.Enter)
 	b.waitText("The user name or the password is wrong.")
 	b.accessible("failed login")
 
-	b.press(kb.Tab, kb.Tab, viewer, kb.Tab, password, kb.Enter)
+	b.tabTo("#user")
+	b.press(viewer, kb.Tab, password, kb.Enter)
 	b.wait("the page of the instance", "location.pathname == '/console/instances/one'")
 }
 

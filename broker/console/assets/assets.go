@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed console.css console.js icon.svg vendor/*.js
@@ -27,34 +28,40 @@ const hashLength = 12
 // Path returns the path of a file, such as "console.css". The path contains a hash of the content, so browsers may cache the file
 // forever. Path panics if there is no such file.
 func Path(name string) string {
-	content, err := files.ReadFile(name)
-	if err != nil {
-		panic(err)
+	path, found := paths()[name]
+	if !found {
+		panic("there is no file " + name)
 	}
 
-	return Prefix + hash(content) + "/" + name
+	return path
 }
 
-func hash(content []byte) string {
-	sum := sha256.Sum256(content)
-
-	return hex.EncodeToString(sum[:])[:hashLength]
-}
-
-// Handler returns a handler for the paths that Path returns. For all other paths, including those with outdated hashes, it
-// responds with 404.
-func Handler() http.Handler {
-	contents := map[string][]byte{}
+// paths returns the paths of all files by their names. The files are hashed once, because each page has several of them.
+var paths = sync.OnceValue(func() map[string]string { //nolint:gochecknoglobals // never changes
+	found := map[string]string{}
 
 	_ = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 
-		contents[Path(name)], err = files.ReadFile(name)
+		content, err := files.ReadFile(name)
+		sum := sha256.Sum256(content)
+		found[name] = Prefix + hex.EncodeToString(sum[:])[:hashLength] + "/" + name
 
 		return err
 	}) // embedded files can always be read
+
+	return found
+})
+
+// Handler returns a handler of the paths that Path returns. It responds with 404 to all others, also to former hashes.
+func Handler() http.Handler {
+	contents := map[string][]byte{}
+
+	for name, path := range paths() {
+		contents[path], _ = files.ReadFile(name) // embedded files can be read
+	}
 
 	types := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/broker/console/plain"
+	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -21,7 +21,6 @@ import (
 
 // The paths that this package serves. Assets need no login, because the login page uses them.
 const (
-	pathAssets   = "/console/assets/"
 	pathLogin    = "/console/login"
 	pathOIDC     = pathLogin + "/oidc"
 	pathCallback = pathLogin + "/callback"
@@ -62,7 +61,6 @@ type Sessions struct {
 	sessions, logins cookie
 	issuer           *issuer
 	limit            *auth.Limiter
-	template         plain.Template
 }
 
 // New returns the sessions, or an error for invalid settings. It does not call the issuer.
@@ -71,7 +69,6 @@ func New(options Options) (*Sessions, error) {
 		Options:  options,
 		sessions: cookie{name: "console-session", keys: options.Keys},
 		logins:   cookie{name: "console-login", keys: options.Keys},
-		template: plain.Parse(loginHTML),
 	}
 
 	var err error
@@ -93,11 +90,11 @@ func (s *Sessions) secure(r *http.Request) bool {
 
 // Handler returns the handler for all paths of the console. Clients with the role viewer get the pages of console, other users of
 // the issuer get the pages of tenant, and clients that are not logged in get the login page. Both handlers get the full path, and
-// serve their own 404 pages. The handler console also serves the assets.
+// serve their own 404 pages.
 func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 	authorizer := s.Access.Authorizer
 	external := func(serve http.HandlerFunc) http.Handler { return authorizer.PerAddress(s.limit)(serve) }
-	pages := s.pages(authorizer.Limit(console), authorizer.Limit(tenant))
+	pages, files := s.pages(authorizer.Limit(console), authorizer.Limit(tenant)), authorizer.Limit(assets.Handler())
 
 	own := map[string]http.Handler{
 		"GET " + pathLogin:    authorizer.Limit(http.HandlerFunc(s.showLogin)),
@@ -116,10 +113,8 @@ func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 			handler.ServeHTTP(w, r)
 		case r.URL.Path+"/" == Home:
 			http.Redirect(w, r, Home, http.StatusMovedPermanently)
-		case strings.HasPrefix(r.URL.Path, plain.Assets):
-			plain.ServeAssets(w, r)
-		case strings.HasPrefix(r.URL.Path, pathAssets) && path.Clean(r.URL.Path) == r.URL.Path:
-			authorizer.Limit(console).ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, assets.Prefix) && path.Clean(r.URL.Path) == r.URL.Path:
+			files.ServeHTTP(w, r)
 		default:
 			pages.ServeHTTP(w, r)
 		}

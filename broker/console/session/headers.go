@@ -3,6 +3,8 @@ package session
 import (
 	"net/http"
 	"strings"
+
+	"github.com/environment-broker/environment-broker/broker/console/assets"
 )
 
 // contentPolicy allows only resources of the console itself: no inline scripts or styles, no frames, no plugins, and no forms
@@ -22,7 +24,7 @@ func headers(next http.Handler) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("X-Frame-Options", "DENY")
 
-		if !strings.HasPrefix(r.URL.Path, pathAssets) {
+		if !strings.HasPrefix(r.URL.Path, assets.Prefix) {
 			header.Set("Cache-Control", "no-store")
 		}
 

@@ -1,13 +1,12 @@
 package session
 
 import (
-	_ "embed"
 	"net/http"
 	"net/url"
-)
 
-//go:embed login.html
-var loginHTML string
+	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/internal/program"
+)
 
 // loginPage is the content of the login page.
 type loginPage struct {
@@ -17,12 +16,6 @@ type loginPage struct {
 	Return string
 	// LogOut offers a logout instead of the login, so that another user can log in.
 	LogOut bool
-
-	// The method page sets the other fields. Password offers the form for passwords, and OIDC is the URL of the login at the
-	// issuer.
-	Title    string
-	Password bool
-	OIDC     string
 }
 
 // page writes the login page.
@@ -31,12 +24,15 @@ func (s *Sessions) page(w http.ResponseWriter, r *http.Request, status int, cont
 		content.Return = Home
 	}
 
-	content.Title = "Log in"
-	content.Password = s.Access.Passwords != nil && !content.LogOut
-
-	if s.issuer != nil && !content.LogOut {
-		content.OIDC = pathOIDC + "?" + url.Values{"return": {content.Return}}.Encode()
+	shown := views.Login{
+		Problem: content.Problem, Return: content.Return, LogOut: content.LogOut, Password: s.Access.Passwords != nil && !content.LogOut,
 	}
 
-	s.template.Write(w, r, status, content)
+	if s.issuer != nil && !content.LogOut {
+		shown.OIDC = pathOIDC + "?" + url.Values{"return": {content.Return}}.Encode()
+	}
+
+	views.Render(w, r, status, views.Page{
+		Title: "Log in", Body: views.LoginPage(shown), Shell: views.Shell{Theme: views.Theme(r), Version: program.ReadBuild().Version},
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -20,8 +21,7 @@ func TestLoginWithPassword(t *testing.T) {
 	b.wantLogin("no page without a login")
 	b.want("a program gets a status and no redirect", b.get("/console/instances", "Sec-Fetch-Dest", "empty"), http.StatusUnauthorized)
 	b.want("nor does a stream", b.get("/console/events", "Accept", "text/event-stream"), http.StatusUnauthorized)
-	b.want("assets need no login", b.get("/console/assets/plain/plain.css"), http.StatusOK)
-	b.want("nor do those of the pages", b.get("/console/assets/console.css"), http.StatusOK)
+	b.want("assets need no login", b.get(assets.Path("console.css")), http.StatusOK)
 	b.want("dots do not lead from the assets to the pages", b.get("/console/assets/../instances", "Sec-Fetch-Dest", "empty"), http.StatusUnauthorized)
 	b.want("nor do encoded ones", b.get("/console/assets/%2e%2e/instances", "Sec-Fetch-Dest", "empty"), http.StatusUnauthorized)
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/internal/auth"
 )
@@ -227,9 +228,9 @@ func TestHeaders(t *testing.T) {
 	}
 
 	replies := map[string]reply{
-		"login": b.get("/console/login"), "redirect": b.get("/console/"), "asset": b.get("/console/assets/plain/plain.css"),
+		"login": b.get("/console/login"), "redirect": b.get("/console/"), "asset": b.get(assets.Path("console.css")),
 		"wrong password": b.logIn("vera", "x"), "refused": b.logIn("vera", "v", "Sec-Fetch-Site", "cross-site"), "logged in": b.logIn("vera", "v"),
-		"page": b.get("/console/instances"), "missing asset": b.get("/console/assets/plain/none"),
+		"page": b.get("/console/instances"), "missing asset": b.get("/console/assets/none"),
 	}
 
 	for name, got := range replies {

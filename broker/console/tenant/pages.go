@@ -1,66 +1,41 @@
 package tenant
 
 import (
-	_ "embed"
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/environment-broker/environment-broker/broker/console/session"
+	"github.com/environment-broker/environment-broker/broker/console/views"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-const (
-	// listed is the maximum number of instances of an account on the first page. shown is the maximum number of operations on the
-	// page of an instance.
-	listed, shown = 100, 10
-	// refreshSeconds is the interval at which the page of an instance refreshes itself while an operation is running.
-	refreshSeconds = 2
-)
+// listed is the maximum number of instances of an account on the first page, and shown that of operations on the page of an instance.
+const listed, shown = 100, 10
 
-var (
-	//go:embed home.html
-	homeHTML string
-	//go:embed instance.html
-	instanceHTML string
-	//go:embed problem.html
-	problemHTML string
-)
+// page writes a page in the layout of the console. It has no navigation, because its sections are for operators.
+func (p *Pages) page(w http.ResponseWriter, r *http.Request, status int, page views.Page) {
+	page.Shell = views.Shell{Theme: views.Theme(r), Version: p.version}
 
-// page contains the fields that all pages have. User is empty if the client is not logged in.
-type page struct{ Title, User string }
-
-func (p *Pages) page(r *http.Request, title string) page {
-	made := page{Title: title}
 	if session.FromContext(r.Context()).CanLogOut {
-		made.User = auth.FromContext(r.Context()).Name
+		page.Shell.User, page.Shell.CanLogOut = auth.FromContext(r.Context()).Name, true
 	}
 
-	return made
+	views.Render(w, r, status, page)
 }
 
-type problemPage struct {
-	page
-
-	Problem string
+// problem writes a page with an error.
+func (p *Pages) problem(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "First page")})
 }
 
-type homePage struct {
-	page
-
-	Instances []link
-}
-
-type link struct{ Address, Text string }
-
-// showHome lists the instances of the user's accounts. It cannot list the instances that the user administers, because the names
-// of administrators are encrypted in the database. Users open these by their links.
+// showHome lists the instances of the user's accounts. Those that the user administers are not listed: the names of administrators are
+// encrypted in the database. The user opens them by their links.
 func (p *Pages) showHome(w http.ResponseWriter, r *http.Request) {
-	content := homePage{page: p.page(r, "Instances")}
+	var links []views.TenantLink
 
 	for _, account := range session.FromContext(r.Context()).Tenant.Accounts {
 		if account == "" {
@@ -75,37 +50,16 @@ func (p *Pages) showHome(w http.ResponseWriter, r *http.Request) {
 		}
 
 		for _, each := range found {
-			content.Instances = append(content.Instances, link{Address(each.Instance.ID), each.Instance.Name})
+			links = append(links, views.TenantLink{Address: Address(each.Instance.ID), Text: each.Instance.Name})
 		}
 	}
 
-	p.home.Write(w, r, http.StatusOK, content)
+	p.page(w, r, http.StatusOK, views.Page{Title: "Instances", Body: views.TenantHome(links)})
 }
 
 // Address returns the path of the page of an instance.
 func Address(instanceID string) string {
 	return session.Home + "instances/" + url.PathEscape(instanceID)
-}
-
-type instancePage struct {
-	page
-
-	State, Plan, Region, Kubernetes, ID string
-	Created, Expires                    string
-	Suspended, Expired                  bool
-	// Kubeconfig is the URL of the kubeconfig, or empty if there is none.
-	Kubeconfig string
-	// Current is the running operation, or nil.
-	Current *operationView
-	Past    []operationView
-	// Refresh is the refresh interval of the page in seconds, or 0.
-	Refresh int
-}
-
-type operationView struct {
-	Name, State, Text, Started, Ended string
-	Percent                           int
-	Failed                            bool
 }
 
 // showInstance shows an instance and its operations.
@@ -125,10 +79,16 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 	}
 
 	phase := environment.PhaseOf(past)
-	content := instancePage{
-		page: p.page(r, instance.Name), State: string(phase), Plan: instance.PlanName, Region: instance.Region, ID: instance.ID,
-		Kubernetes: instance.Request.Cluster.KubernetesVersion, Created: date(instance.CreatedAt), Expires: date(instance.ExpiresAt),
-		Expired: instance.Expired(), Suspended: instance.Suspended,
+	content := views.TenantInstance{
+		Name: instance.Name, State: string(phase), Plan: instance.PlanName, Region: instance.Region, ID: instance.ID, Address: Address(instance.ID),
+		Kubernetes: instance.Request.Cluster.KubernetesVersion, Created: instance.CreatedAt, Expires: instance.ExpiresAt, Now: p.Clock.Now(),
+	}
+
+	switch {
+	case instance.Expired():
+		content.State = "expired"
+	case instance.Suspended:
+		content.State = "suspended"
 	}
 
 	if phase == environment.Active && instance.RuntimeID != "" && instance.Request.Cluster.Own == nil {
@@ -146,20 +106,19 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 		case record.State.Terminal() && len(content.Past) < shown:
 			content.Past = append(content.Past, view)
 		case !record.State.Terminal():
-			content.Current, content.Refresh = &view, refreshSeconds // the oldest one is running, later ones are waiting
+			content.Current, content.Refresh = &view, p.pace.interval(r, content.Now) // the oldest one runs, later ones wait
 		}
 	}
 
-	p.instance.Write(w, r, http.StatusOK, content)
+	p.page(w, r, http.StatusOK, views.Page{Title: instance.Name, Body: views.TenantInstancePage(content)})
 }
 
-func (p *Pages) operation(record process.Record, plan string) operationView {
+func (p *Pages) operation(record process.Record, plan string) views.TenantOperation {
 	text, percent := p.Describe(record, plan)
 
-	return operationView{
+	return views.TenantOperation{
 		Name: names()[record.Kind], State: string(record.State), Text: text, Percent: percent,
-		Started: date(record.CreatedAt), Ended: date(record.FinishedAt),
-		Failed: record.State == process.Failed,
+		Started: record.CreatedAt, Ended: record.FinishedAt, Failed: record.State == process.Failed,
 	}
 }
 
@@ -170,13 +129,4 @@ func names() map[string]string {
 		environment.KindSuspend: "Suspension", environment.KindResume: "Resumption",
 		environment.KindUpgradeKyma: "Upgrade of Kyma", environment.KindUpgradeCluster: "Upgrade of the cluster",
 	}
-}
-
-// date formats a time for users, or returns an empty text for the zero time.
-func date(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-
-	return at.UTC().Format("2006-01-02 15:04 UTC")
 }

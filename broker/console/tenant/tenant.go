@@ -10,7 +10,6 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/broker/console/plain"
 	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -18,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -62,12 +62,13 @@ type Options struct {
 type Pages struct {
 	Options
 
-	home, instance, problem plain.Template
+	version string
+	pace    pace
 }
 
 // New returns the handler of the pages. Package session must protect it.
 func New(options Options) http.Handler {
-	pages := &Pages{Options: options, home: plain.Parse(homeHTML), instance: plain.Parse(instanceHTML), problem: plain.Parse(problemHTML)}
+	pages := &Pages{Options: options, version: program.ReadBuild().Version}
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = http.HandlerFunc(pages.notFound)
@@ -133,7 +134,7 @@ func (p *Pages) download(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
-	p.problem.Write(w, r, http.StatusNotFound, problemPage{page: p.page(r, "Not found"), Problem: textNotFound})
+	p.problem(w, r, http.StatusNotFound, "Not found", textNotFound)
 }
 
 // fail shows an error. For users, a missing instance and a missing kubeconfig look the same.
@@ -145,5 +146,5 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 
 	p.Log.WithError(err).Error("showing a page of the console failed")
-	p.problem.Write(w, r, httpserver.RefusalOf(err).Status, problemPage{page: p.page(r, "Not available"), Problem: textUnavailable})
+	p.problem(w, r, httpserver.RefusalOf(err).Status, "Not available", textUnavailable)
 }

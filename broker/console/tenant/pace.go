@@ -1,0 +1,47 @@
+package tenant
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// shortest and longest bound the interval at which the page of an instance refreshes itself while an operation runs, in seconds.
+	shortest, longest = 2, 60
+	// refreshBudget is the number of refreshes that a replica serves in a second. With more open pages, each of them refreshes less often.
+	refreshBudget = 20
+	// window is the time over which refreshes are counted.
+	window = 10 * time.Second
+)
+
+// pace spreads the refreshes of open pages. It is safe for concurrent use.
+type pace struct {
+	mutex sync.Mutex
+	// began is the begin of the current window, and count the number of refreshes in it.
+	began time.Time
+	count int
+	// seconds is the interval that pages have been given, or 0 before the first window has ended.
+	seconds int
+}
+
+// interval returns the time until the next refresh of a page, in seconds. It counts the request if the page has sent it by itself.
+func (p *pace) interval(r *http.Request, now time.Time) int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	current := max(p.seconds, shortest)
+
+	if passed := now.Sub(p.began); passed >= window {
+		// Each open page has sent a request per interval. After a long pause, nobody watches.
+		pages := float64(p.count) / passed.Seconds() * float64(current)
+		p.seconds = min(max(int(pages/refreshBudget), shortest), longest)
+		p.began, p.count = now, 0
+	}
+
+	if r.Header.Get("X-Console-Live") != "" {
+		p.count++
+	}
+
+	return max(p.seconds, shortest)
+}
