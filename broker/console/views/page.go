@@ -72,7 +72,7 @@ func operationPath(id string) string     { return "/console/operations/" + url.P
 // tone returns the color of a state: ok, busy, warn, bad or idle.
 func tone(state string) string {
 	switch state {
-	case "succeeded", "ready", "closed", "free", "done", "available", "finished", "installed", "Unpacked":
+	case "succeeded", "active", "ready", "closed", "free", "done", "available", "finished", "installed", "Unpacked":
 		return "ok"
 	case "failed", "open", "dirty", "expired", "orphaned", "unhealthy", "Failing":
 		return "bad"
