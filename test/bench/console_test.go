@@ -104,11 +104,13 @@ func (s *scope) watch(count int, of watched, header http.Header, do func()) {
 
 				return err
 			})
-			if ctx.Err() != nil {
-				return nil
-			}
 
-			return err
+			select {
+			case <-ctx.Done():
+				return nil
+			default:
+				return err
+			}
 		})
 	}
 
@@ -151,11 +153,13 @@ func (s *scope) visible(e *environment, header http.Header) []time.Duration {
 
 			return err
 		})
-		if ctx.Err() != nil {
-			return nil
-		}
 
-		return err
+		select {
+		case <-ctx.Done():
+			return nil
+		default:
+			return err
+		}
 	})
 
 	<-opened
