@@ -222,8 +222,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	conductor := s.conductor(stores, plans, wake)
-	publisher := events.NewPublisher(stores.eventLog, clock.RealClock{}, s.Log)
+	conductor, publisher := s.conductor(stores, plans, wake), events.NewPublisher(stores.eventLog, clock.RealClock{}, s.Log)
 	processes := s.processes(config, stores, connected, conductor, provisioner, access, follow)
 
 	if engine, err = s.newEngine(config, stores.operations, processes, requests); err != nil {
@@ -249,14 +248,11 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	})
 
-	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), []lifecycle.Part{
+	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), s.retention(config, stores), []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},
 		s.rotation(),
-		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
-		stores.events.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
-		stores.eventLog.Retention(config.Events.Retention, clock.RealClock{}, s.Log).Part(),
 		publisher.Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
 		conductor.Part(clock.RealClock{}, s.Log),
@@ -266,6 +262,15 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
 		{Name: "engine", Run: engine.Run, StopsEarly: true},
 	})...)
+}
+
+// retention returns the parts that remove old timelines and events.
+func (s *Service) retention(config Config, stores stores) []lifecycle.Part {
+	return []lifecycle.Part{
+		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
+		stores.events.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
+		stores.eventLog.Retention(config.Events.Retention, clock.RealClock{}, s.Log).Part(),
+	}
 }
 
 // streams returns the streams of events, and registers their metrics.
