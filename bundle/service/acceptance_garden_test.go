@@ -452,7 +452,7 @@ func TestConfig(t *testing.T) {
 
 	for values, want := range map[string][2]string{
 		"key: third\nlabel: not valid\n": {v1alpha1.TypeInstalled, "stays installed with its former config"},
-		"- a\n":                          {v1alpha1.TypeHasValidBundle, "the values are no YAML map"},
+		"- a\n":                          {v1alpha1.TypeHasValidBundle, "the values are not a YAML map"},
 	} {
 		change(values)
 		bundletest.Eventually(t, func() string {

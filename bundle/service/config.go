@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// defaultLease is the name of the lease of a service with both controllers, and the beginning of the others.
+// defaultLease is the name of the lease of a service with both controllers, and the prefix of the other names.
 const defaultLease = "bundle-provisioner"
 
 // minMemory is the memory that a process needs to render anything.
@@ -32,8 +32,8 @@ type Config struct {
 	KubeconfigPath string        `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for the cluster of the Bundles; empty means the ServiceAccount of the pod"`
 	Namespace      string        `env:"NAMESPACE"       help:"namespace of the provisioner, with the Secrets and ConfigMaps of sources and the lease of the leader"`
 	LeaderElection bool          `env:"LEADER_ELECTION" help:"elect the replica that runs the controllers; required with more than one replica"`
-	LeaseName      string        `env:"LEASE_NAME"      help:"name of the lease of the leader; empty means bundle-provisioner, followed by -bundles or -deployments if only that controller is enabled; services with other classes in the same namespace need names of their own"`
-	AccessCache    time.Duration `env:"ACCESS_CACHE"    help:"how long the content server caches permissions; a revoked token or role has an effect after that time"`
+	LeaseName      string        `env:"LEASE_NAME"      help:"name of the lease of the leader; empty means bundle-provisioner, followed by -bundles or -deployments if only that controller is enabled; services with other classes in the same namespace need different names"`
+	AccessCache    time.Duration `env:"ACCESS_CACHE"    help:"how long the content server caches permissions; revoking a token or a role takes effect after that time"`
 	StoreDir       string        `env:"STORE_DIR"       help:"folder for the content of Bundles and for uploads"`
 	SweepInterval  time.Duration `env:"SWEEP_INTERVAL"  help:"interval at which content that no Bundle uses is removed"`
 
@@ -71,16 +71,16 @@ type Deployments struct {
 	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
 	CAFile         string        `env:"CA_FILE"         help:"certificate authorities of contentURL; empty means those of the system, or the self-signed certificate"`
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
-	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read while they are not watched or do not work"`
+	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read while they are not watched or not healthy"`
 	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects that are not watched are compared with their Bundle and repaired"`
-	ResyncInterval time.Duration `env:"RESYNC_INTERVAL" help:"interval at which watched objects are compared with their Bundle, in case that a change was missed"`
+	ResyncInterval time.Duration `env:"RESYNC_INTERVAL" help:"interval at which watched objects are compared with their Bundle, in case a change was missed"`
 
 	UnreachableInterval time.Duration `env:"UNREACHABLE_INTERVAL" help:"interval between attempts to reach a cluster that does not respond or rejects its kubeconfig"`
 }
 
-// Rendering bounds the processes that render charts and kustomizations.
+// Rendering limits the processes that render charts and kustomizations.
 type Rendering struct {
-	// Enabled says that the executable calls engines.Main. Without it, the classes of charts and kustomizations are not served.
+	// Enabled reports that the executable calls engines.Main. If it is false, the classes of charts and kustomizations are not served.
 	Enabled bool `env:"-"`
 
 	Timeout     time.Duration `env:"TIMEOUT"      help:"maximum time to render a chart or a kustomization"`
@@ -121,9 +121,9 @@ type Sources struct {
 // Limits bound the content of a Bundle.
 type Limits struct {
 	CompressedBytes int64 `env:"COMPRESSED_BYTES" help:"maximum size of an archive or upload in bytes"`
-	Bytes           int64 `env:"BYTES"            help:"maximum sum of the sizes of all files of a bundle in bytes"`
+	Bytes           int64 `env:"BYTES"            help:"maximum total size of the files of a bundle, in bytes"`
 	Files           int   `env:"FILES"            help:"maximum number of files and folders of a bundle"`
-	Depth           int   `env:"DEPTH"            help:"maximum number of folders in each other"`
+	Depth           int   `env:"DEPTH"            help:"maximum nesting depth of folders"`
 }
 
 // DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md.

@@ -44,7 +44,7 @@ import (
 const (
 	// minRetry is the pause after the first failed attempt to unpack a Bundle.
 	minRetry = time.Second
-	// stopTimeout bounds the stop of all parts, after the shutdown delay.
+	// stopTimeout limits how long all parts may take to stop after the shutdown delay.
 	stopTimeout = 20 * time.Second
 )
 
@@ -98,7 +98,7 @@ func New(ctx context.Context, settings Config, cluster *rest.Config, log logrus.
 	return s, nil
 }
 
-// Close releases what a service that never runs has opened.
+// Close releases the resources of a service that is not run.
 func (s *Service) Close() error {
 	errs := []error{s.contents.Close()}
 
@@ -117,7 +117,7 @@ func connect(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("APP_KUBECONFIG_PATH: %w", err)
 	}
 
-	cluster.QPS = -1 // The API server limits the rate of its clients. The default of 5 calls per second would take a minute for 100 objects.
+	cluster.QPS = -1 // no limit in the client, because the API server has its own; at 5 calls per second, the default, 100 objects would take a minute
 
 	return cluster, nil
 }
@@ -154,7 +154,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 		return fmt.Errorf("reading the name of the host: %w", err)
 	}
 
-	// Replicas may share the store. What a former process of this one has left belongs to attempts that nobody continues.
+	// Replicas may share the store. Files of an earlier process on this host belong to attempts that nobody continues.
 	s.temporary = filepath.Join(s.config.StoreDir, "temporary-"+host)
 	if err := errors.Join(os.RemoveAll(s.temporary), os.MkdirAll(s.temporary, 0o700)); err != nil {
 		return fmt.Errorf("APP_STORE_DIR: %w", err)
@@ -250,8 +250,8 @@ func (s *Service) addControllers(_ context.Context, cluster *rest.Config) error 
 	return nil
 }
 
-// addDeployments adds the BundleDeployment controller. It reads all content through contentURL, also that of this service, because other
-// provisioners may have unpacked the Bundles.
+// addDeployments adds the BundleDeployment controller. It reads all content through contentURL, even content of this service, because
+// other provisioners may have unpacked the Bundles.
 func (s *Service) addDeployments(cluster *rest.Config) error {
 	settings := s.config.Deployments
 	access := content.ClientOptions{TokenFile: settings.TokenFile, CAFile: settings.CAFile, Timeout: settings.ContentTimeout, Limits: s.limits()}
@@ -304,7 +304,7 @@ func (s *Service) addClass(cluster *rest.Config, class string, content deploymen
 	return controller.Setup(s.manager)
 }
 
-// unpacks reports whether the Bundles of a class are unpacked by this service.
+// unpacks reports whether this service unpacks the Bundles of a class.
 func (s *Service) unpacks(class string) bool {
 	return s.config.Bundles.Enabled && slices.ContainsFunc(s.config.classes(s.renderer), func(ours bundles.Class) bool { return ours.Name == class })
 }
@@ -332,7 +332,7 @@ func (s *Service) leading() bool {
 	}
 }
 
-// ready succeeds if the replica knows all Bundles.
+// ready succeeds once the replica has read all Bundles into its cache.
 func (s *Service) ready(ctx context.Context) error {
 	if !s.manager.GetCache().WaitForCacheSync(ctx) {
 		return errors.New("the Bundles have not been read yet")
@@ -361,7 +361,7 @@ func (s *Service) Run(ctx context.Context) error {
 // sweep removes the content that no Bundle uses.
 func (s *Service) sweep(ctx context.Context) error {
 	if !s.manager.GetCache().WaitForCacheSync(ctx) {
-		return nil // the service stops
+		return nil // the service is stopping
 	}
 
 	list := &v1alpha1.BundleList{}

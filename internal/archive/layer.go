@@ -84,7 +84,7 @@ func (t *Tree) copy(name, target string) error {
 	}
 
 	if !info.Mode().IsRegular() {
-		return invalid("%q is a hard link to something that is no file", name)
+		return invalid("%q is a hard link to something that is not a file", name)
 	}
 
 	if path.Clean(name) == target {

@@ -174,7 +174,7 @@ type AdminKubeconfig struct {
 type AdoptedShoot struct {
 	DryRun bool `json:"dryRun,omitempty,omitzero"`
 
-	// Earlier Whether the instance existed before the request. There are no changes then.
+	// Earlier Whether the instance existed before the request. If so, nothing changes.
 	Earlier bool `json:"earlier"`
 
 	// Generation The generation of the Shoot.

@@ -16,8 +16,8 @@ func (m metric) histogram() bool {
 	return strings.HasSuffix(m.name, "_duration_seconds") || strings.HasSuffix(m.name, "pickup_delay_seconds")
 }
 
-// graph returns the panel of a metric. Counters are shown as rates, histograms as quantiles, times as ages. Metrics that all replicas report
-// for the whole service are shown once, others summed over the replicas.
+// graph returns the panel of a metric. Counters are shown as rates, histograms as quantiles, times as ages. Metrics that each replica
+// reports for the whole service are shown once; others are summed over the replicas.
 func (m metric) graph() graph {
 	title := strings.TrimPrefix(m.name, namespace)
 	by := strings.Join(m.labels, ", ")
@@ -97,7 +97,8 @@ func quantileOf(quantile, name string, by []string) string {
 		quantile, strings.Join(append([]string{"le"}, by...), ", "), name, selected)
 }
 
-// requestRows returns rate, errors and duration of the requests by route: those of the Open Service Broker API, the operator API, and GraphQL.
+// requestRows returns rows with the rate, the errors and the duration of requests by route, for the Open Service Broker API, the operator
+// API and GraphQL.
 func requestRows() []row {
 	const (
 		requests = namespace + "http_requests_total"
@@ -125,7 +126,7 @@ func requestRows() []row {
 	}}}
 }
 
-// overviewRows returns the state of the services at a glance.
+// overviewRows returns rows that show the state of the services at a glance.
 func overviewRows() []row {
 	engine, upstream := namespace+"engine_", namespace+"upstream_"
 
@@ -190,7 +191,7 @@ func budgetRows() []row {
 	return rows
 }
 
-// processRow returns the resources of the processes.
+// processRow returns the row with the resources of the processes.
 func processRow() row {
 	return row{"Processes", []graph{
 		{title: "CPU", unit: unitNumber, queries: [][2]string{{"sum by (job, instance) (rate(process_cpu_seconds_total" + selected + "[$__rate_interval]))", "{{job}} {{instance}}"}}},

@@ -25,7 +25,7 @@ type Config struct {
 
 // Options are the flags of the command adopt.
 type Options struct {
-	// DryRun changes nothing: the report says what would be done.
+	// DryRun makes no changes: the report describes the changes that would be made.
 	DryRun bool
 	// Only are the IDs and Shoot names to take over. Empty selects all.
 	Only []string
@@ -34,16 +34,16 @@ type Options struct {
 	// JSON writes the report as JSON.
 	JSON bool
 
-	// urlFile and keyFile replace the values of Config.
+	// urlFile and keyFile name files whose contents replace the values of Config.
 	urlFile, keyFile string
 }
 
 // Register adds the flags of the command. Neither the connection string nor the key is a flag, because the process list shows flags.
 func (o *Options) Register(flags *flag.FlagSet) {
-	flags.BoolVar(&o.DryRun, "dry-run", false, "check everything and report, without a change")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "check everything and report, but change nothing")
 	flags.BoolVar(&o.JSON, "json", false, "write the report as JSON")
 	flags.Func("only", "take over only these, comma-separated `IDs` or Shoot names; can be repeated", collect(&o.Only))
-	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program runs, such as that of a monitoring agent", collect(&o.IgnoreUsers))
+	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program is running, such as that of a monitoring agent", collect(&o.IgnoreUsers))
 	flags.StringVar(&o.urlFile, "former-dsn-file", "", "`file` with the connection string of the former database; replaces "+program.Prefix+"FORMER_DATABASE_URL")
 	flags.StringVar(&o.keyFile, "former-key-file", "", "`file` with the key of the former program; replaces "+program.Prefix+"FORMER_DATABASE_SECRET_KEY")
 }
@@ -61,13 +61,13 @@ func collect(into *[]string) func(string) error {
 	}
 }
 
-// Selected reports whether the object with one of the names is to be taken over.
+// Selected reports whether the object with one of the names must be taken over.
 func (o *Options) Selected(names ...string) bool {
 	return len(o.Only) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.Only, name) })
 }
 
-// Resolve returns the configuration with the contents of the files that the flags name. The error names missing settings and contains
-// no value.
+// Resolve returns the configuration with the contents of the files that the flags name. The error names the missing settings and never
+// contains a value.
 func (o *Options) Resolve(config Config) (Config, error) {
 	var errs []error
 

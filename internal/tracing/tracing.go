@@ -21,7 +21,7 @@ import (
 const (
 	// scope is the instrumentation scope of all spans, by convention the path of the module.
 	scope = "github.com/environment-broker/environment-broker"
-	// exportTimeout bounds the export of the last spans when a service stops.
+	// exportTimeout limits the export of the last spans when a service stops.
 	exportTimeout = 5 * time.Second
 	// tracesPath is the default path of the collector, as defined by the OTLP specification.
 	tracesPath = "/v1/traces"

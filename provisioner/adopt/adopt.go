@@ -60,13 +60,13 @@ type Adopter struct {
 	// Build returns the Shoot for a runtime and an operation, and Validate checks an order.
 	Build    func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	Validate func(spec.Runtime) error
-	// Registered reports whether Director has the runtimes.
+	// Registered reports whether runtimes are registered in Director.
 	Registered bool
 	Clock      clock.PassiveClock
 }
 
-// Run takes over the selected runtimes and returns the report. Its error means that the run could not start or continue; the runtimes
-// before it stay adopted.
+// Run takes over the selected runtimes and returns the report. An error means that the run could not start or continue. Runtimes that
+// were adopted before the error stay adopted.
 func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.Report, error) {
 	report := takeover.Report{Program: Kyma().Name, Objects: "runtimes", DryRun: options.DryRun}
 
@@ -107,7 +107,7 @@ func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.R
 	}
 }
 
-// adopt takes over one runtime, or adds the reason against it to the report. An error ends the run.
+// adopt takes over one runtime. If it cannot, it adds the reason to the report. An error ends the run.
 func (a *Adopter) adopt(ctx context.Context, each cluster, dryRun bool, report *takeover.Report) error {
 	report.Found++
 
@@ -152,7 +152,8 @@ func (a *Adopter) adopt(ctx context.Context, each cluster, dryRun bool, report *
 	return nil
 }
 
-// attempt checks and stores one runtime. It repeats both if the Shoot changes in between, as Gardener updates the status of Shoots.
+// attempt checks and stores one runtime. It repeats both if the Shoot changes in between, because Gardener may update its status at any
+// time.
 func (a *Adopter) attempt(ctx context.Context, each cluster, dryRun bool) (candidate, error) {
 	for attempt := 1; ; attempt++ {
 		found, err := a.check(ctx, each)
@@ -252,7 +253,7 @@ func (a *Adopter) firstChange(found candidate) ([]objectdiff.Change, error) {
 	return objects.FirstChange(patched)
 }
 
-// store patches the Shoot, and then stores the runtime with its operations. After a failure between both, a repeated run stores the
+// store patches the Shoot, and then stores the runtime with its operations. After a failure in between, a repeated run stores the
 // runtime.
 func (a *Adopter) store(ctx context.Context, found candidate) error {
 	changed, err := a.Shoots.Adopt(ctx, found.shoot, found.binding())
@@ -324,7 +325,7 @@ func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, found can
 	return nil
 }
 
-// conclude completes the report: Shoots without a row, and what operators must know.
+// conclude completes the report with the Shoots that have no row and with information for operators.
 func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options takeover.Options, report *takeover.Report) error {
 	owned, err := a.Shoots.Owned(ctx)
 	if err != nil {

@@ -60,7 +60,7 @@ type cluster struct {
 	algorithms         []string
 	domain             *domain
 	providers          []dnsProvider
-	// creation is the newest operation that created the cluster, and change the newest of the others. Both may be nil.
+	// creation is the newest operation that created the cluster, and change is the newest other operation. Both may be nil.
 	creation, change *formerOperation
 }
 
@@ -98,7 +98,7 @@ type domain struct {
 // dnsProvider is a row of dns_providers.
 type dnsProvider struct {
 	DomainID string `db:"dns_config_id"`
-	// Include are domains, separated by commas.
+	// Include contains domains, separated by commas.
 	Include    string `db:"domains_include"`
 	Primary    bool   `db:"is_primary"`
 	SecretName string `db:"secret_name"`
@@ -118,7 +118,7 @@ type formerOperation struct {
 	Component string       `db:"component"`
 }
 
-// readPage returns the next clusters after the ID that are not deleted, with everything that belongs to them.
+// readPage returns the next clusters after the ID that are not deleted, with all rows that belong to them.
 func readPage(ctx context.Context, former *takeover.Database, after string) ([]cluster, error) {
 	clusters, err := takeover.Select[cluster](ctx, former, `SELECT c.id::text, c.tenant, c.sub_account_id, c.creation_timestamp,
 		c.active_kyma_config_id IS NOT NULL AS has_kyma, g.id::text AS config_id, g.name, g.kubernetes_version, g.provider, g.region, g.target_secret,

@@ -175,8 +175,8 @@ func (c Config) missing(remote bool) error {
 	return errors.Join(errs...)
 }
 
-// unregistered returns a warning if the address of a Director is set but not used, or an empty text. Kyma Provisioner has no switch
-// for Director.
+// unregistered returns a warning if the address of Director is set but Director is disabled, or an empty text. Kyma Provisioner always
+// uses Director.
 func (c Config) unregistered() string {
 	if c.Director.Enabled || c.Director.URL == DefaultConfig().Director.URL {
 		return ""

@@ -105,7 +105,8 @@ func (k Kyma) openRepository(pins releases.Pins) (kymaReleases, error) {
 	return found, nil
 }
 
-// openSources checks the settings of the sources of components, and returns nil if there are none. It sweeps their cache, and makes no call.
+// openSources checks the settings for sources of components, and returns nil if no source is allowed. It sweeps the cache of the sources.
+// It makes no call.
 func (k Kyma) openSources() (*releases.Sources, error) {
 	allowed, err := networks.Parse(k.SourcesNetworks)
 	if err != nil {

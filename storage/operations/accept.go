@@ -59,7 +59,8 @@ type Ending struct {
 	State   process.State
 	Problem process.Problem
 	At      time.Time
-	// Began is when the operation started, or zero if that is unknown. A suspension or resumption without a start counts as revoked.
+	// Began is when the operation started, or zero if that is unknown. A suspension or resumption without a start counts as one that was
+	// revoked before it ran.
 	Began time.Time
 }
 

@@ -49,7 +49,7 @@ type BundleSource struct {
 
 // ImageSource is an OCI image whose root file system is the bundle, or an OCI artifact with one layer.
 type ImageSource struct {
-	// Ref is the reference of the image. status.resolvedSource has its digest.
+	// Ref is the reference of the image. status.resolvedSource contains the digest.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -63,27 +63,27 @@ type ImageSource struct {
 	//
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
-	// CertificateData is a PEM bundle of authorities that may sign the certificate of the registry.
+	// CertificateData contains, in PEM form, the authorities that may sign the certificate of the registry.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	CertificateData string `json:"certificateData,omitempty"`
-	// Verification requires a signature of the image by cosign. It is an addition.
+	// Verification requires that the image is signed with cosign. This field is not in rukpak.
 	//
 	// +optional
 	Verification *ImageVerification `json:"verification,omitempty"`
 }
 
-// ImageVerification names public keys in PEM form. One of them must have signed the image with cosign. No service is asked whether the
-// signature is in a transparency log.
+// ImageVerification names public keys in PEM form. The image must have a cosign signature that one of them verifies. Transparency logs
+// are not consulted.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="set exactly one of secret and configMap"
 type ImageVerification struct {
-	// Secret has the public keys.
+	// Secret contains the public keys.
 	//
 	// +optional
 	Secret *PublicKeyReference `json:"secret,omitempty"`
-	// ConfigMap has the public keys.
+	// ConfigMap contains the public keys.
 	//
 	// +optional
 	ConfigMap *PublicKeyReference `json:"configMap,omitempty"`
@@ -101,8 +101,8 @@ type PublicKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// GitSource is a folder of a commit. A repository with https:// or http:// is read with a user name and a password, any other
-// one through SSH with a key.
+// GitSource is a folder of a commit. Repositories with https:// or http:// are read with a user name and a password, all others through
+// SSH with a key.
 type GitSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -118,7 +118,7 @@ type GitSource struct {
 	Auth Authorization `json:"auth,omitempty"`
 }
 
-// GitRef names a commit in exactly one way. status.resolvedSource has the commit.
+// GitRef names a commit in exactly one way. status.resolvedSource contains the commit.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.branch), has(self.tag), has(self.commit)].filter(set, set).size() == 1",message="set exactly one of branch, tag and commit"
 type GitRef struct {
@@ -142,8 +142,8 @@ type HTTPSource struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://`
 	URL string `json:"url"`
-	// SHA256 is the expected digest of the archive in hexadecimal digits. It is an addition. Empty accepts any archive, and
-	// status.resolvedSource has the digest of the one that was unpacked.
+	// SHA256 is the expected digest of the archive in hexadecimal digits. If it is empty, any archive is accepted, and
+	// status.resolvedSource contains the digest of the unpacked one. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
@@ -166,15 +166,16 @@ type ConfigMapSource struct {
 
 // UploadSource is an archive that a client uploads.
 type UploadSource struct {
-	// SHA256 is the expected digest of the archive in hexadecimal digits. It is an addition. Empty accepts any archive. An upload with a digest is
-	// kept while status.history of the BundleDeployment has its Bundle, so that a rollback needs no other upload.
+	// SHA256 is the expected digest of the archive in hexadecimal digits. If it is empty, any archive is accepted. An upload with a
+	// digest is kept while status.history of the BundleDeployment lists its Bundle, so that a rollback needs no new upload. This field is
+	// not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// Authorization says how to log in to a source.
+// Authorization contains the credentials for a source.
 type Authorization struct {
 	// Secret is in the provisioner's namespace. Keys: username and password, or ssh-privatekey and ssh-knownhosts.
 	//

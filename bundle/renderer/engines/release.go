@@ -56,7 +56,7 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 
 	values, err := chartutil.ReadValues([]byte(release.Values))
 	if err != nil {
-		return nil, fmt.Errorf("the values are no YAML map: %w", err)
+		return nil, fmt.Errorf("the values are not a YAML map: %w", err)
 	}
 
 	capabilities, err := capabilitiesOf(release)

@@ -38,7 +38,7 @@ func validate(loaded *chart.Chart, values map[string]any) error {
 func validateOne(schema []byte, values map[string]any) error {
 	content, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
-		return fmt.Errorf("%s is no JSON: %w", schemaName, err)
+		return fmt.Errorf("%s is not valid JSON: %w", schemaName, err)
 	}
 
 	compiler := jsonschema.NewCompiler()

@@ -19,11 +19,11 @@ const (
 	annotationOperation = "kcp.provisioner.kyma-project.io/operation-id"
 )
 
-// CustomAnnotation is an annotation that somebody added to the Shoot. Kyma Provisioner applied it again with each change.
+// CustomAnnotation is an annotation that a user added to the Shoot. Kyma Provisioner applied it again with each change.
 const CustomAnnotation = "example.com/cost-center"
 
 // Shoot returns the Shoot as Kyma Provisioner applied it: with a SecretBinding and a cloud profile name, and with all fields that other
-// programs had set, because it read the Shoot and applied the whole.
+// programs had set, because it read the Shoot and applied it as a whole.
 //
 //nolint:staticcheck // Kyma Provisioner sets fields that are deprecated now.
 func (c Cluster) Shoot(namespace string) (*gardencorev1beta1.Shoot, error) {
@@ -87,7 +87,7 @@ func (c Cluster) profile() string {
 	return map[string]string{"aws": "aws", "azure": "az", "gcp": "gcp", "openstack": "converged-cloud-cp"}[c.Provider]
 }
 
-// configs returns the provider's configurations as Kyma Provisioner built them.
+// configs returns the provider's configurations in the form in which Kyma Provisioner built them.
 func (c Cluster) configs() (infrastructure, controlPlane *runtime.RawExtension, err error) {
 	kind := func(kind string) map[string]any {
 		return map[string]any{"apiVersion": c.Provider + ".provider.extensions.gardener.cloud/v1alpha1", "kind": kind}

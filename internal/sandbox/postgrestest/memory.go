@@ -9,13 +9,14 @@ import (
 const (
 	// memoryFileSystem is Linux's file system in memory.
 	memoryFileSystem = "/dev/shm"
-	// memoryNeeded is the free space in bytes that MemoryFolder requires: the servers of several test binaries, with a hundred megabytes each,
-	// have enough space. Docker's default size of the file system, 64 MB, is too small.
+	// memoryNeeded is the free space in bytes that MemoryFolder requires: it is enough for the servers of several test binaries, which
+	// need about a hundred megabytes each. Docker's default size of the file system, 64 MB, is too small.
 	memoryNeeded = 2 << 30
 )
 
 // MemoryFolder creates a temporary folder in memory, or on disk if the system has no memory file system with 2 GB of free space. The
-// caller must remove it. Creating a database writes a thousand files, which takes several times the CPU time on disk, even without fsync.
+// caller must remove it. Creating a database writes a thousand files. On disk, this takes several times as much CPU time, even without
+// fsync.
 func MemoryFolder(pattern string) (string, error) {
 	parent := ""
 

@@ -1743,7 +1743,7 @@ type OperationStatus {
   "Never null; without an error its fields are empty."
   lastError: LastError
   """
-  The errors of the attempts of all steps, oldest first and each once, also those that a later attempt has overcome: the newest 20. Empty
+  The distinct errors of the attempts of all steps, oldest first, including those that a later attempt has overcome. At most the newest 20. Empty
   once the timeline of the operation was removed.
   """
   errors: [Error!]!
@@ -1789,7 +1789,7 @@ type Operation {
   state: OperationState!
   "The progress or the outcome of the operation, for people."
   message: String!
-  "The stage in which the operation is, or was at its end. Empty before the first one."
+  "The current stage of the operation, or its last stage if it has ended. Empty before the first stage."
   stage: String!
   "Without an error its fields are empty."
   lastError: LastError!
@@ -1835,7 +1835,7 @@ type RuntimeStatus {
   hibernationStatus: HibernationStatus
   "The maintenance window of the cluster, in which Gardener updates it. Null if Gardener has not chosen one."
   maintenanceWindow: MaintenanceWindow
-  "The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none."
+  "The address of the runtime's console, from the label runtime_consoleUrl in Director. Null if there is none."
   consoleURL: String
 }
 
@@ -1902,18 +1902,18 @@ type Runtime {
   lastOperation: Operation!
 }
 
-"A Shoot that was taken over, or would be."
+"A Shoot that was taken over or, in a dry run, would be."
 type AdoptedShoot {
   runtimeID: String!
   "The generation of the Shoot."
   generation: Int!
-  "Whether the Shoot was a runtime of the tenant and the instance before. There are no changes then."
+  "Whether the Shoot was a runtime of the tenant and the instance before the request. If so, nothing changes."
   earlier: Boolean!
   "The order that describes the Shoot from now on."
   clusterConfig: GardenerConfig!
-  "The fields of the Shoot that the adoption and the first change of the runtime change."
+  "The fields of the Shoot that are changed by the adoption or by the first change of the runtime."
   changes: [ShootChange!]!
-  "The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets."
+  "The fields that changes keep although a new Shoot for the same order would not have them. They include fields that Gardener sets."
   notInOrder: [String!]!
 }
 
@@ -1939,7 +1939,7 @@ type HibernationStatus {
   hibernationPossible: Boolean
 }
 
-"A time window that repeats every day. A window whose end is not after its begin ends on the next day."
+"A time window that repeats every day. A window whose end is not later than its beginning ends on the next day."
 type MaintenanceWindow {
   "The time of day with the offset from UTC, such as 220000+0100."
   begin: String!

@@ -13,18 +13,18 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// A Shoot that was taken over, or would be.
+// A Shoot that was taken over or, in a dry run, would be.
 type AdoptedShoot struct {
 	RuntimeID string `json:"runtimeID"`
 	// The generation of the Shoot.
 	Generation int `json:"generation"`
-	// Whether the Shoot was a runtime of the tenant and the instance before. There are no changes then.
+	// Whether the Shoot was a runtime of the tenant and the instance before the request. If so, nothing changes.
 	Earlier bool `json:"earlier"`
 	// The order that describes the Shoot from now on.
 	ClusterConfig *spec.Cluster `json:"clusterConfig"`
-	// The fields of the Shoot that the adoption and the first change of the runtime change.
+	// The fields of the Shoot that are changed by the adoption or by the first change of the runtime.
 	Changes []*objectdiff.Change `json:"changes"`
-	// The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets.
+	// The fields that changes keep although a new Shoot for the same order would not have them. They include fields that Gardener sets.
 	NotInOrder []string `json:"notInOrder"`
 }
 
@@ -48,7 +48,7 @@ type LastError struct {
 	Component string `json:"component"`
 }
 
-// A time window that repeats every day. A window whose end is not after its begin ends on the next day.
+// A time window that repeats every day. A window whose end is not later than its beginning ends on the next day.
 type MaintenanceWindow struct {
 	// The time of day with the offset from UTC, such as 220000+0100.
 	Begin string `json:"begin"`
@@ -67,7 +67,7 @@ type Operation struct {
 	State     OperationState `json:"state"`
 	// The progress or the outcome of the operation, for people.
 	Message string `json:"message"`
-	// The stage in which the operation is, or was at its end. Empty before the first one.
+	// The current stage of the operation, or its last stage if it has ended. Empty before the first stage.
 	Stage string `json:"stage"`
 	// Without an error its fields are empty.
 	LastError *LastError `json:"lastError"`
@@ -134,7 +134,7 @@ type OperationStatus struct {
 	CompassRuntimeID *string `json:"compassRuntimeID,omitempty"`
 	// Never null; without an error its fields are empty.
 	LastError *LastError `json:"lastError,omitempty"`
-	// The errors of the attempts of all steps, oldest first and each once, also those that a later attempt has overcome: the newest 20. Empty
+	// The distinct errors of the attempts of all steps, oldest first, including those that a later attempt has overcome. At most the newest 20. Empty
 	// once the timeline of the operation was removed.
 	Errors []*Error `json:"errors"`
 }
@@ -212,7 +212,7 @@ type RuntimeStatus struct {
 	HibernationStatus       *HibernationStatus       `json:"hibernationStatus,omitempty"`
 	// The maintenance window of the cluster, in which Gardener updates it. Null if Gardener has not chosen one.
 	MaintenanceWindow *MaintenanceWindow `json:"maintenanceWindow,omitempty"`
-	// The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none.
+	// The address of the runtime's console, from the label runtime_consoleUrl in Director. Null if there is none.
 	ConsoleURL *string `json:"consoleURL,omitempty"`
 }
 

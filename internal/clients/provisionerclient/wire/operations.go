@@ -559,18 +559,18 @@ func (v *AdoptedProviderOpenStackProviderConfig) GetLoadBalancerProvider() strin
 // AdoptedShoot includes the requested fields of the GraphQL type AdoptedShoot.
 // The GraphQL type's documentation follows.
 //
-// A Shoot that was taken over, or would be.
+// A Shoot that was taken over or, in a dry run, would be.
 type AdoptedShoot struct {
 	RuntimeID string `json:"runtimeID"`
 	// The generation of the Shoot.
 	Generation int `json:"generation"`
-	// Whether the Shoot was a runtime of the tenant and the instance before. There are no changes then.
+	// Whether the Shoot was a runtime of the tenant and the instance before the request. If so, nothing changes.
 	Earlier bool `json:"earlier"`
-	// The fields that changes keep, and that another Shoot for the same order would not have. They include fields that Gardener sets.
+	// The fields that changes keep although a new Shoot for the same order would not have them. They include fields that Gardener sets.
 	NotInOrder []string `json:"notInOrder"`
 	// The order that describes the Shoot from now on.
 	ClusterConfig *AdoptedClusterFields `json:"clusterConfig"`
-	// The fields of the Shoot that the adoption and the first change of the runtime change.
+	// The fields of the Shoot that are changed by the adoption or by the first change of the runtime.
 	Changes []*ShootChange `json:"changes"`
 }
 
@@ -801,7 +801,7 @@ func (v *ConsoleResponse) GetResult() *ConsoleResult { return v.Result }
 
 // ConsoleResult includes the requested fields of the GraphQL type RuntimeStatus.
 type ConsoleResult struct {
-	// The address of the console that Director has of the runtime, its label runtime_consoleUrl. Null if there is none.
+	// The address of the runtime's console, from the label runtime_consoleUrl in Director. Null if there is none.
 	ConsoleURL *string `json:"consoleURL"`
 }
 
@@ -1181,7 +1181,7 @@ func (v *MaintenanceWindowResult) GetMaintenanceWindow() *MaintenanceWindowResul
 // MaintenanceWindowResultMaintenanceWindow includes the requested fields of the GraphQL type MaintenanceWindow.
 // The GraphQL type's documentation follows.
 //
-// A time window that repeats every day. A window whose end is not after its begin ends on the next day.
+// A time window that repeats every day. A window whose end is not later than its beginning ends on the next day.
 type MaintenanceWindowResultMaintenanceWindow struct {
 	// The time of day with the offset from UTC, such as 220000+0100.
 	Begin string `json:"begin"`
