@@ -268,7 +268,7 @@ func (r *run[D]) nextRun(wait time.Duration) time.Time {
 	return next
 }
 
-// runAgain stores the attempt and returns the lease until the next run.
+// runAgain stores the attempt and releases the lease until the next run.
 func (r *run[D]) runAgain(ctx context.Context, attempt Attempt, outcome Outcome, message string, next time.Time) {
 	r.progress.Failed = append(r.progress.Failed, attempt)
 	r.addEntry(attempt, outcome, message, next)

@@ -61,7 +61,7 @@ func (r *run[D]) end(state State, outcome Outcome, message string) {
 	r.addEvent(outcome, message)
 }
 
-// release returns the lease. The operation is due again at next.
+// release releases the lease. The operation is due again at next.
 func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.operation.NextRun = next
 	r.operation.StepBegan = time.Time{}

@@ -99,7 +99,7 @@ type Progress struct {
 	// SkippedStep is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
 	// request names this step, because the operator may have requested another skip in the meantime.
 	SkippedStep string
-	// Release returns the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
+	// Release releases the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
 	Release bool
 	// Effect is the effect of an operation that succeeds, or nil. The store executes it before it changes the operation, so that
 	// transactions lock other rows before operations. If the operation has been canceled in the meantime, the effect is not

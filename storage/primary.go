@@ -193,7 +193,7 @@ func (c *guardedConnection) beginPooled(ctx context.Context) error {
 	return err
 }
 
-// timelineColumn returns selectTimeline, or an empty text if the server does not support it.
+// timelineColumn returns selectTimeline, or an empty string if the server does not support it.
 func (c *guardedConnection) timelineColumn() string {
 	if c.server.timeline == 0 {
 		return `''`

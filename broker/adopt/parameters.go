@@ -64,7 +64,7 @@ func withoutNull(object map[string]any) map[string]any {
 	return kept
 }
 
-// text returns a text field, or an empty text.
+// text returns a string field, or an empty string.
 func text(object map[string]any, name string) string {
 	value, _ := object[name].(string)
 

@@ -18,7 +18,7 @@ const namePattern = "^[a-zA-Z0-9-]*$"
 // versionPattern equals the pattern of the parameter kymaVersion in parameters.yaml.
 const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-// ruleText describes a broken rule to users, as a text that follows the name of the parameter. It replaces the texts of
+// ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the texts of
 // the library, which contain schema keywords. The only values of the request that it quotes are numbers, because texts
 // may be secrets. Rules that no form contains get the text of the library.
 func ruleText(rule jsonschema.ErrorKind) string {

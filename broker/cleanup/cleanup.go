@@ -212,7 +212,7 @@ func (c Cleaner) Confirm(ctx context.Context, id, reason string) (
 	return leftover, objects, err
 }
 
-// names returns the objects as texts for the audit log.
+// names returns the names of the objects for the audit log.
 func names(objects []environment.OutsideObject) []string {
 	texts := make([]string, 0, len(objects))
 	for _, object := range objects {

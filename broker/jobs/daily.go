@@ -18,7 +18,7 @@ const (
 func ParseDaily(text string) (time.Duration, error) {
 	at, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time of day such as 02:30", text)
+		return 0, fmt.Errorf("%q is not a time of day such as 02:30", text)
 	}
 
 	return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute, nil

@@ -79,7 +79,7 @@ func (a *API) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 	}), nil
 }
 
-// onlyPlatform returns the name of the platform if there is only one, and otherwise an empty text.
+// onlyPlatform returns the name of the platform if there is only one, and otherwise an empty string.
 func (a *API) onlyPlatform() string {
 	if all := a.platforms().List(); len(all) == 1 {
 		return all[0].Name

@@ -80,7 +80,7 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	}
 }
 
-// limits returns the limits of an order as a text.
+// limits describes the limits of an order, such as "at most 10 at once".
 func limits(parallel fleet.Parallel) string {
 	text := fmt.Sprintf("%d run at once", parallel.Workers)
 	if parallel.WorkersPerRegion > 0 {

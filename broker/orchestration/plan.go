@@ -54,7 +54,7 @@ func unfinished(stats map[string]int) int {
 		stats[string(process.Canceling)]
 }
 
-// describe returns the numbers of targets as a text, such as "2 succeeded, 1 failed".
+// describe describes the numbers of targets, such as "2 succeeded, 1 failed".
 func describe(stats map[string]int) string {
 	var parts []string
 

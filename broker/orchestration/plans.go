@@ -55,7 +55,7 @@ func (o Orders) CreatePlan(ctx context.Context, kind string, parameters fleet.Pa
 	})
 }
 
-// describeTargets returns the numbers of planned targets as a text.
+// describeTargets describes how many targets a plan upgrades and leaves out.
 func describeTargets(targets []environment.Target) string {
 	left := 0
 

@@ -104,7 +104,7 @@ func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner 
 	}
 }
 
-// report returns the part that counts the differences at an interval, and registers its metrics.
+// report returns the background part that counts the differences at an interval, and registers its metrics.
 func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, interval time.Duration) lifecycle.Part {
 	reporter := reconcile.Reporter{Differences: comparer, Reports: reports, Interval: interval, Clock: clock.RealClock{}, Log: s.Log}
 	s.Metrics().MustRegister(reporter)
@@ -112,14 +112,14 @@ func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, i
 	return reporter.Part()
 }
 
-// expirer returns the part that expires instances.
+// expirer returns an Expirer with the stores of the service.
 func (s stores) expirer(periods expiry.Periods, recorder *audit.Recorder, wake func()) expiry.Expirer {
 	return expiry.Expirer{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Periods: periods, Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
 	}
 }
 
-// shoots returns the part that turns Shoots into instances.
+// shoots returns an adopt.Shoots, which turns Shoots into instances.
 func (s stores) shoots(config Config, plans *catalog.Catalog, taker adopt.ShootTaker, recorder *audit.Recorder) adopt.Shoots {
 	return adopt.Shoots{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Endpoints: s.endpoints, Recorder: recorder, Catalog: plans, Quotas: s.quotas,
@@ -127,14 +127,14 @@ func (s stores) shoots(config Config, plans *catalog.Catalog, taker adopt.ShootT
 	}
 }
 
-// upgrader returns the part that accepts upgrades.
+// upgrader returns an Upgrader, which accepts upgrades of single instances.
 func (s stores) upgrader(plans *catalog.Catalog, wake func()) upgrade.Upgrader {
 	return upgrade.Upgrader{
 		DB: s.db, Instances: s.instances, Operations: s.operations, Catalog: plans, Wake: wake, Clock: clock.RealClock{},
 	}
 }
 
-// conductor returns the part that conducts orchestrations, and registers its metrics.
+// conductor returns the Conductor of orchestrations, and registers its metrics.
 func (s *Service) conductor(stores stores, plans *catalog.Catalog, wake func()) orchestration.Conductor {
 	s.Metrics().MustRegister(orchestration.Metrics{Orchestrations: stores.orchestrations, Log: s.Log})
 
@@ -143,7 +143,7 @@ func (s *Service) conductor(stores stores, plans *catalog.Catalog, wake func()) 
 	}
 }
 
-// planner returns the part that selects the targets of orchestrations.
+// planner returns a Planner, which selects the targets of orchestrations.
 func (s stores) planner(plans *catalog.Catalog, wake func()) orchestration.Planner {
 	return orchestration.Planner{
 		Upgrader: s.upgrader(plans, wake), StateOf: operator.StateOf, ShootWindows: s.orchestrations.ShootWindows,
@@ -151,7 +151,7 @@ func (s stores) planner(plans *catalog.Catalog, wake func()) orchestration.Plann
 	}
 }
 
-// orders returns the part that accepts orchestrations.
+// orders returns orchestration.Orders, which accept orchestrations.
 func (s stores) orders(plans *catalog.Catalog, recorder *audit.Recorder, wake func()) orchestration.Orders {
 	return orchestration.Orders{
 		DB: s.db, Orchestrations: s.orchestrations, Operations: s.operations, Planner: s.planner(plans, wake), Recorder: recorder, Wake: wake,
@@ -159,7 +159,7 @@ func (s stores) orders(plans *catalog.Catalog, recorder *audit.Recorder, wake fu
 	}
 }
 
-// cleaner returns the part that cleans up leftovers, and registers its metrics.
+// cleaner returns a Cleaner, which cleans up leftovers, and registers its metrics.
 func (s *Service) cleaner(stores stores, processes []process.Process[environment.Data], recorder *audit.Recorder, wake func()) cleanup.Cleaner {
 	s.Metrics().MustRegister(cleanup.Metrics{Leftovers: stores.leftovers, Clock: clock.RealClock{}, Log: s.Log})
 

@@ -46,8 +46,8 @@ type Store interface {
 
 // Options configures a Server. All fields are required.
 type Options struct {
-	// Bundles reads Bundles from a cache. Live reads without a cache, for Bundles that are missing or not unpacked in the cache: after a
-	// restart of the API server, the watch of this replica may resume later than the watch of the replica that has unpacked the Bundle.
+	// Bundles reads from the cache. Live reads from the API server, and is used when a Bundle is missing from the cache or not unpacked
+	// there: after a restart of the API server, the watch of this replica may lag behind that of the replica that unpacked the Bundle.
 	Bundles, Live client.Reader
 	Store         Store
 	// Ours reports whether the provisioner unpacks Bundles of a class.
@@ -108,7 +108,7 @@ func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1
 	case apierrors.IsNotFound(err), err == nil && !s.options.Ours(bundle.Spec.ProvisionerClassName):
 		refuse(w, http.StatusNotFound, "this provisioner has no Bundle "+name)
 	case err != nil:
-		s.options.Log.Error(err, "reading a Bundle", "bundle", name)
+		s.options.Log.Error(err, "reading a Bundle failed", "bundle", name)
 		retryLater(w, "the Bundle cannot be read now")
 	default:
 		return bundle
@@ -142,7 +142,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 
 		return
 	case err != nil:
-		s.options.Log.Error(err, "opening content", "bundle", name)
+		s.options.Log.Error(err, "opening content failed", "bundle", name)
 		retryLater(w, "the content cannot be read now")
 
 		return
@@ -273,7 +273,7 @@ func (s *Server) refuseUpload(w http.ResponseWriter, name string, err error) {
 	}
 
 	if !errors.Is(err, context.Canceled) {
-		s.options.Log.Error(err, "storing an upload", "bundle", name)
+		s.options.Log.Error(err, "storing an upload failed", "bundle", name)
 	}
 
 	retryLater(w, "the upload could not be stored")

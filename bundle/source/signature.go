@@ -92,7 +92,7 @@ type signatures struct {
 	left int
 }
 
-// satisfy returns a description of the missing signature, or an empty text.
+// satisfy returns a description of the missing signature, or an empty string.
 func (s *signatures) satisfy(lists [][]publicKey) string {
 	for _, keys := range lists {
 		problem := "no public key verifies a signature"

@@ -29,7 +29,7 @@ func TimeText(moment time.Time) string {
 	return moment.UTC().Format(timeLayout)
 }
 
-// Row contains the columns of a covered row as texts. Columns that the table does not have are empty.
+// Row contains the columns of a covered row as strings. Columns that the table does not have are empty.
 type Row struct {
 	At            string `json:"at"`
 	Action        string `json:"action"`

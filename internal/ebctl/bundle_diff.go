@@ -218,14 +218,14 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	case v1alpha1.KindBundleDeployment:
 		var parsed v1alpha1.BundleDeployment
 		if err := yaml.UnmarshalStrict(text, &parsed); err != nil {
-			return nil, usage("the manifest is no valid BundleDeployment: %w", err)
+			return nil, usage("the manifest is not a valid BundleDeployment: %w", err)
 		}
 
 		return func(spec *v1alpha1.BundleDeploymentSpec) { *spec = parsed.Spec }, nil
 	case v1alpha1.KindBundle:
 		var parsed v1alpha1.Bundle
 		if err := yaml.UnmarshalStrict(text, &parsed); err != nil {
-			return nil, usage("the manifest is no valid Bundle: %w", err)
+			return nil, usage("the manifest is not a valid Bundle: %w", err)
 		}
 
 		return func(spec *v1alpha1.BundleDeploymentSpec) {

@@ -200,7 +200,7 @@ func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bun
 func uploadAddress(server, bundle string) (string, error) {
 	address, err := url.JoinPath(server, "uploads", url.PathEscape(bundle)+".tgz")
 	if err != nil {
-		return "", usage("--server is no address: %w", err)
+		return "", usage("--server is not an address: %w", err)
 	}
 
 	return address, nil

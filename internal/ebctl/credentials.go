@@ -118,7 +118,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 	return command
 }
 
-// moment returns a time for tables, or an empty text if it is unknown.
+// moment returns a time for tables, or an empty string if it is unknown.
 func moment(at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -289,7 +289,7 @@ func orchestrationText(shown operatorapi.Orchestration, now time.Time) output.Te
 	return output.WithID{Text: append(fields, output.Field{Name: "Targets", Value: statsText(shown.OperationStats)}), ID: shown.OrchestrationID}
 }
 
-// number returns a number as text, and an empty text for 0.
+// number returns a number as text, and an empty string for 0.
 func number(value int) string {
 	if value == 0 {
 		return ""

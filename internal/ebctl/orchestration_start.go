@@ -228,7 +228,7 @@ func amount(text string) (number, percentage int, err error) {
 
 	number, err = strconv.Atoi(digits)
 	if err != nil || number == 0 {
-		return 0, 0, errors.New("a number or a percentage must be positive digits, and a percentage ends with %")
+		return 0, 0, errors.New("must be a positive whole number such as 3, or a percentage such as 10%")
 	}
 
 	if isPercentage {

@@ -20,7 +20,7 @@ const (
 )
 
 // Window is a maintenance window that repeats on days of the week. Begin and End are times of day in Location, as the time since
-// midnight. If End is not after Begin, the window ends on the next day. The zero value is no window.
+// midnight. If End is not after Begin, the window ends on the next day. The zero value means that there is no window.
 //
 // A time belongs to the window if the clocks of Location show a time in it. When clocks go forward, the window lacks the part
 // that they skip. When they go back, the window contains the repeated hour only once, so that windows do not become longer.

@@ -177,7 +177,7 @@ func byKey(value any) (map[string]any, bool) {
 	return nil, false
 }
 
-// text returns a value as JSON, or an empty text for a missing value.
+// text returns a value as JSON, or an empty string for a missing value.
 func text(value any) string {
 	if value == nil {
 		return ""

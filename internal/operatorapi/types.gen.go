@@ -273,7 +273,7 @@ type AuditList struct {
 // AuditRecord A record of the chain. Times are in UTC with microseconds. The page on the audit log defines the digests.
 type AuditRecord = auditchain.Record
 
-// AuditRow The columns of the covered row, as texts. Absent if the row was removed.
+// AuditRow The columns of the covered row, as strings. Absent if the row was removed.
 type AuditRow = auditchain.Row
 
 // AuditUnchained A row without a record.
@@ -965,7 +965,7 @@ type OrchestrationOperation struct {
 	// ChosenBy The user or the platform that has chosen the time.
 	ChosenBy string `json:"chosenBy,omitempty,omitzero"`
 
-	// Description The status of the operation, or the reason for which it waits, was canceled or left out.
+	// Description The status of the operation, or the reason why it waits, was canceled or left out.
 	Description string `json:"description"`
 	DryRun      bool   `json:"dryRun"`
 
@@ -1256,7 +1256,7 @@ type Restoration struct {
 
 // Restore A request to restore the differences of one page.
 type Restore struct {
-	// Cursor The cursor of the previous response, or an empty text in the first request.
+	// Cursor The cursor of the previous response, or an empty string in the first request.
 	Cursor string `json:"cursor"`
 }
 

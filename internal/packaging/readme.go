@@ -173,7 +173,7 @@ func otherTable(values []value) string {
 	return table.String()
 }
 
-// inline returns a default as inline code with JSON, or as an empty text for an empty value.
+// inline returns a default as inline code with JSON, or as an empty string for an empty value.
 func inline(node *yaml.Node) string {
 	var content any
 	if err := node.Decode(&content); err != nil {

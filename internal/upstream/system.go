@@ -31,7 +31,7 @@ type Options struct {
 	Variable string
 	// Pause is the time for which an open circuit breaker waits before the next trial; 0 means 2 seconds.
 	Pause time.Duration
-	// Fault returns the reason why a response is a failure of the system, as a clause that can follow "because". It returns an empty text
+	// Fault returns the reason why a response is a failure of the system, as a clause that can follow "because". It returns an empty string
 	// if it is not a failure. Nil means ServerFault.
 	Fault func(response *http.Response) string
 }

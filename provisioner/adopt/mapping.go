@@ -223,7 +223,7 @@ func providerOf(provider, config string) (*spec.Provider, error) {
 	return parts, nil
 }
 
-// text returns nil for NULL and for an empty text, which are equivalent in orders.
+// text returns nil for NULL and for an empty string, which are equivalent in orders.
 func text(value sql.NullString) *string {
 	if value.String == "" {
 		return nil

@@ -63,7 +63,7 @@ type Agents interface {
 
 // Consoles finds the consoles of runtimes.
 type Consoles interface {
-	// Console returns the address of the runtime's console, or an empty text.
+	// Console returns the address of the runtime's console, or an empty string.
 	Console(ctx context.Context, tenant, runtimeID string) (string, error)
 }
 

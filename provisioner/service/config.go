@@ -175,7 +175,7 @@ func (c Config) missing(remote bool) error {
 	return errors.Join(errs...)
 }
 
-// unregistered returns a warning if the address of Director is set but Director is disabled, or an empty text. Kyma Provisioner always
+// unregistered returns a warning if the address of Director is set but Director is disabled, or an empty string. Kyma Provisioner always
 // uses Director.
 func (c Config) unregistered() string {
 	if c.Director.Enabled || c.Director.URL == DefaultConfig().Director.URL {

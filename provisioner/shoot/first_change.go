@@ -56,7 +56,7 @@ func isProviderConfig(path string) bool {
 	})
 }
 
-// ReferredAuthentication returns the name of the ConfigMap with the authentication configuration of the Shoot, or an empty text.
+// ReferredAuthentication returns the name of the ConfigMap with the authentication configuration of the Shoot, or an empty string.
 func ReferredAuthentication(present *gardencorev1beta1.Shoot) string {
 	server := present.Spec.Kubernetes.KubeAPIServer
 	if server == nil || server.StructuredAuthentication == nil {

@@ -90,7 +90,7 @@ func (p *problems) err() error {
 	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(p.paths...)
 }
 
-// present rejects an empty text.
+// present rejects an empty string.
 func (p *problems) present(field, value string) {
 	p.addIf(value == "", field, "must not be empty")
 }

@@ -64,7 +64,7 @@ func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainP
 		return ChainPage{}, err
 	}
 
-	// PostgreSQL rejects an invalid time. SQLite compares times as texts and accepts it.
+	// PostgreSQL rejects an invalid time. SQLite compares times as strings and accepts it.
 	if _, invalid := time.Parse(time.RFC3339Nano, after.at); invalid != nil && after.at != "" && s.db.Driver() == storage.DriverPostgres {
 		return ChainPage{}, ErrChainCursor
 	}

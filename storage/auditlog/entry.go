@@ -91,7 +91,7 @@ type Entry struct {
 	// Code is the error code of a rejected request. The error description is not stored, because it may repeat parts of the
 	// request.
 	Code string `json:"code,omitempty"`
-	// Reason is the reason that an operator gave, or the reason for which the service itself made the change.
+	// Reason is the reason that an operator gave, or the reason why the service itself made the change.
 	Reason string `json:"reason,omitempty"`
 	// Before and After contain the old and new values of the instance's changed fields, see Difference.
 	Before Fields `json:"before,omitempty"`

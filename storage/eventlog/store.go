@@ -19,8 +19,8 @@ import (
 var migrations embed.FS
 
 const (
-	// publishBatch is the number of events that one transaction publishes. insertGroup is the number of events that one statement inserts,
-	// so that connections prepare only two statements.
+	// publishBatch is the number of events that one transaction publishes. insertGroup is the number of events that one statement inserts
+	// on SQLite; the rest are inserted one by one, so that only two statements are prepared. On PostgreSQL, one statement inserts all events.
 	publishBatch = 250
 	insertGroup  = 25
 	// window is the number of positions that one query examines, most of which may not match the filter.

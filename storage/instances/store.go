@@ -205,7 +205,7 @@ func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (str
 	return id, nil
 }
 
-// nullable returns nil for an empty text, because a unique index allows several NULLs.
+// nullable returns nil for an empty string, because a unique index allows several NULLs.
 func nullable(text string) *string {
 	if text == "" {
 		return nil

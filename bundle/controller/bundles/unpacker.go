@@ -32,7 +32,7 @@ type Source interface {
 	Fetch(ctx context.Context, name string, from v1alpha1.BundleSource, into *os.Root) (pinned v1alpha1.BundleSource, pending string, err error)
 	// Terminal reports whether a retry after the error would fail in the same way.
 	Terminal(err error) bool
-	// Reason returns the reason of the condition Unpacked after a failed Fetch, or an empty text for UnpackFailed.
+	// Reason returns the reason of the condition Unpacked after a failed Fetch, or an empty string for UnpackFailed.
 	Reason(err error) string
 }
 
@@ -306,7 +306,7 @@ func (u *Unpacker) attempt(ctx context.Context, bundle *v1alpha1.Bundle) (result
 	defer func() {
 		if problem := recover(); problem != nil {
 			u.metrics.panics.Inc()
-			u.options.Log.Error(fmt.Errorf("panic: %v", problem), "unpacking a Bundle", "bundle", bundle.Name, "stack", string(debug.Stack()))
+			u.options.Log.Error(fmt.Errorf("panic: %v", problem), "unpacking a Bundle failed", "bundle", bundle.Name, "stack", string(debug.Stack()))
 			result = outcome{err: errors.New("internal error: the log of the provisioner contains the details")}
 		}
 	}()

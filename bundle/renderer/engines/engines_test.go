@@ -154,7 +154,7 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 		"library":          {chart(configMap("x"), "Chart.yaml", metadata+"type: library\n"), renderer.Release{}, "the chart one is a library"},
 		"no dependency":    {chart(configMap("x"), "Chart.yaml", dependent), renderer.Release{}, "the dependency two of the chart is missing in the folder charts"},
 		"bad dependency":   {chart(configMap("x"), "charts/two.tgz", "no archive"), renderer.Release{}, "error unpacking subchart two.tgz"},
-		"bad template":     {chart("{{ if }}"), renderer.Release{}, "the templates: parse error at (one/templates/a.yaml:1)"},
+		"bad template":     {chart("{{ if }}"), renderer.Release{}, "rendering the templates: parse error at (one/templates/a.yaml:1)"},
 		"fails":            {chart(`{{ fail "set v" }}`), renderer.Release{}, "set v"},
 		"required":         {chart(`{{ required "w is required" .Values.w }}`), renderer.Release{}, "w is required"},
 		"environment":      {chart(configMap(`{{ env "SECRET" }}`)), renderer.Release{}, `function "env" not defined`},

@@ -70,19 +70,19 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 
 	// This removes the charts that are disabled by the conditions and tags in the values.
 	if err := chartutil.ProcessDependenciesWithMerge(loaded, values); err != nil {
-		return nil, fmt.Errorf("the dependencies of the chart: %w", err)
+		return nil, fmt.Errorf("resolving the dependencies of the chart: %w", err)
 	}
 
 	// Disable Helm's own validation, which would fetch schemas from files and servers that the chart names.
 	complete, err := chartutil.ToRenderValuesWithSchemaValidation(loaded, values,
 		chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace, Revision: 1, IsInstall: true}, capabilities, true)
 	if err != nil {
-		return nil, fmt.Errorf("the values: %w", err)
+		return nil, fmt.Errorf("preparing the values: %w", err)
 	}
 
 	merged, err := complete.Table("Values")
 	if err != nil {
-		return nil, fmt.Errorf("the values: %w", err)
+		return nil, fmt.Errorf("reading the merged values: %w", err)
 	}
 
 	if err := validate(loaded, merged); err != nil {
@@ -91,7 +91,7 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 
 	rendered, err := engine.Engine{}.Render(loaded, complete)
 	if err != nil {
-		return nil, fmt.Errorf("the templates: %w", err)
+		return nil, fmt.Errorf("rendering the templates: %w", err)
 	}
 
 	return objectsOf(loaded, rendered, release)

@@ -48,7 +48,7 @@ const maxFailures = 20
 // componentName matches valid component names. Only valid names are shown to users, because the Reconciler determines the text.
 var componentName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 
-// Failed returns the names of the failed components, comma-separated, or an empty text if there are none.
+// Failed returns the names of the failed components, comma-separated, or an empty string if there are none.
 func (s State) Failed() string {
 	var names []string
 

@@ -36,7 +36,7 @@ type Row struct {
 	Cells []string
 }
 
-// Cell returns the cell of the column, or an empty text if the table has no such column.
+// Cell returns the cell of the column, or an empty string if the table has no such column.
 func (t Table) Cell(row Row, column string) string {
 	if at := slices.Index(t.Columns, column); at >= 0 && at < len(row.Cells) {
 		return row.Cells[at]
@@ -135,7 +135,7 @@ var (
 )
 
 // Matches compares the text that a fault has shown with a cell that quotes texts. An ellipsis in the cell matches any text, and an HTTP
-// status or a duration matches any other one. A cell that begins with "nothing" requires an empty text. If the part of the sub-test's
+// status or a duration matches any other one. A cell that begins with "nothing" requires an empty string. If the part of the sub-test's
 // name after the row is an HTTP status, a status in the text must be the same.
 func Matches(cell, test, text string) error {
 	if text == "" && strings.HasPrefix(cell, "nothing") {

@@ -149,9 +149,9 @@ func (r uploadResponse) result() (waiting string, err error) {
 	case http.StatusCreated, http.StatusNoContent:
 		return "", nil
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusNotFound: // The server's cache may not contain a new Bundle yet.
-		return "waiting until the bundle provisioner accepts its content", nil
+		return "waiting for the bundle provisioner to accept the content", nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return "", r.refused(failure.Transient, unsent+"it rejects the token. An operator must bind its user to the ClusterRole bundle-uploader")
+		return "", r.refused(failure.Transient, unsent+"the content server rejects the token. An operator must bind the token's user to the ClusterRole bundle-uploader")
 	case http.StatusRequestEntityTooLarge:
 		return "", r.refused(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator "+
 			"raise APP_LIMITS_COMPRESSED_BYTES there")
@@ -170,10 +170,10 @@ func (r uploadResponse) result() (waiting string, err error) {
 
 // refused returns the error for a response. Only operators see the text of the server.
 func (r uploadResponse) refused(kind failure.Kind, text string) error {
-	return failure.New(kind, "its content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles).WithDetail(r.text)
+	return failure.New(kind, "the content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles).WithDetail(r.text)
 }
 
 // refusedUpload returns the error of a request that cannot be sent.
 func refusedUpload(text string) error {
-	return failure.New(failure.Transient, "its content %s", text).WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
+	return failure.New(failure.Transient, "the content %s", text).WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
 }
