@@ -59,7 +59,7 @@ func (s *contentServer) uploads(t *testing.T, timeout time.Duration) *bundles.Up
 
 // TestUploadStatuses checks for each status whether the Provisioner tries again, and what users and operators read.
 func TestUploadStatuses(t *testing.T) {
-	const waits = "waiting until the bundle provisioner accepts its content"
+	const waits = "waiting for the bundle provisioner to accept the content"
 
 	for status, test := range map[int]struct {
 		reason  string
