@@ -43,7 +43,7 @@ func (e env) wantOrchestrated(id, state string, want map[string]string) {
 		e.decode(e.Send(http.MethodGet, "/orchestrations/"+id+"/operations"+query, nil, http.StatusOK).Raw, &list)
 
 		for _, target := range list.Data {
-			text, _, _ := strings.Cut(target.Description, ", by operation ")
+			text, _, _ := strings.Cut(target.Description, " by operation ")
 			got[target.InstanceID] = target.State + ": " + text
 		}
 	}
@@ -81,7 +81,7 @@ func TestUndoOfAnOrchestration(t *testing.T) {
 		e.Update("changed", map[string]any{"parameters": list("eventing")})
 		e.WantSucceeded("changed")
 
-		const left = "left out: The modules or the credentials of Kyma have since been changed by operation"
+		const left = "left out: The modules or the credentials of Kyma have since been changed"
 
 		plan := e.orchestrate("/orchestrations/"+id+"/undo", map[string]any{"dryRun": true}, http.StatusAccepted)
 		e.wantOrchestrated(plan, "planned", map[string]string{"one": "pending: ", "two": "pending: ", "changed": left})
