@@ -21,7 +21,7 @@ const (
 	skipEndpoint   = "POST /operations/{operation_id}/skip"
 )
 
-// operations shows a page of operations. Its address has the parameters of GET /operations.
+// operations shows a page of operations. Its URL has the parameters of GET /operations.
 func (c *console) operations(r *http.Request) (result, error) {
 	query, values, err := c.readQuery(r, operationsEndpoint)
 
@@ -55,7 +55,7 @@ func (c *console) operation(r *http.Request) (result, error) {
 	return c.showOperation(r, id, views.Operation{})
 }
 
-// showOperation shows an operation. shown has the result of a rejected intervention, if any.
+// showOperation shows an operation. shown contains the result of a rejected intervention, if any.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
 	httpserver.Note(r.Context(), logging.OperationID, id)
 
@@ -95,7 +95,7 @@ func (c *console) offer(r *http.Request, shown *views.Operation) {
 	shown.MaySkip = shown.MaySkip && c.may(r, skipEndpoint)
 }
 
-// steps returns the steps of a kind of operations by stage, without those that the configuration turns off.
+// steps returns the steps of a kind of operation by stage. It omits steps that the configuration turns off.
 func (c *console) steps(kind string) map[string][]string {
 	steps := map[string][]string{}
 
@@ -117,8 +117,8 @@ func (c *console) cancel(r *http.Request) (result, error) { return c.intervene(r
 func (c *console) retry(r *http.Request) (result, error)  { return c.intervene(r, c.API.Retry) }
 func (c *console) skip(r *http.Request) (result, error)   { return c.intervene(r, c.API.Skip) }
 
-// intervene carries out an intervention with the reason of the form, and shows the resulting operation. If it is rejected, the page of the
-// operation says why, with the status of the operator API.
+// intervene carries out an intervention with the reason in the form, and shows the resulting operation. If the intervention is
+// rejected, the page of the operation says why, and the status is that of the operator API.
 func (c *console) intervene(r *http.Request, do intervention) (result, error) {
 	id, err := operatorserver.Segment(r, "operation_id")
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *console) intervene(r *http.Request, do intervention) (result, error) {
 	return shown, failed
 }
 
-// readForm returns the fields of a form. The caller has limited its length.
+// readForm returns the fields of a form. The caller has limited the size of the body.
 func readForm(r *http.Request) (url.Values, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, &httpserver.Refusal{Status: http.StatusBadRequest, Description: "The form cannot be read.", Cause: err}

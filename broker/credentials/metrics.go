@@ -15,11 +15,11 @@ import (
 const (
 	// scrapeTimeout bounds the query of a scrape.
 	scrapeTimeout = 2 * time.Second
-	// expiringWithin is the rest of the validity from which a kubeconfig counts as expiring.
+	// expiringWithin is the remaining validity below which a kubeconfig counts as expiring.
 	expiringWithin = time.Hour
 )
 
-// The results of renewals, which are values of a metric label.
+// The results of renewals. They are values of a metric label.
 const (
 	resultRenewed  = "renewed"
 	resultRestored = "restored"
@@ -31,11 +31,11 @@ const (
 // Results counts renewals or checks.
 type Results struct{ counter *prometheus.CounterVec }
 
-// NewResults returns the counter of renewals by the systems, which is a prometheus.Collector.
+// NewResults returns a counter of renewals by system. It is a prometheus.Collector.
 func NewResults(systems ...string) *Results {
 	results := &Results{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_kubeconfig_renewals_total",
-		Help: "Renewals of kubeconfigs that other systems have of runtimes by this replica, by system and result: renewed, restored (the Secret was missing), failed.",
+		Help: "Renewals of runtime kubeconfigs in other systems by this replica, by system and result: renewed, restored (the Secret was missing), failed.",
 	}, []string{"system", "result"})}
 
 	// Create the series of all results. Otherwise, Prometheus would not see the first increment as an increase.
@@ -48,7 +48,7 @@ func NewResults(systems ...string) *Results {
 	return results
 }
 
-// NewChecks returns the counter of checks of Secrets in runtimes, which is a prometheus.Collector.
+// NewChecks returns a counter of checks of Secrets in runtimes. It is a prometheus.Collector.
 func NewChecks() *Results {
 	checks := &Results{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_service_manager_checks_total",
@@ -71,11 +71,11 @@ func (r *Results) Describe(descriptions chan<- *prometheus.Desc) { r.counter.Des
 // Collect implements prometheus.Collector.
 func (r *Results) Collect(metrics chan<- prometheus.Metric) { r.counter.Collect(metrics) }
 
-// Metrics is a prometheus.Collector for the numbers of kubeconfigs. Each scrape queries the database. During an outage of the database
-// the metrics are absent. All fields are required.
+// Metrics is a prometheus.Collector that counts kubeconfigs. Each scrape queries the database. While the database is down, the
+// metrics are absent. All fields are required.
 type Metrics struct {
 	Objects *outsideobjects.Store
-	// Systems are the systems that are turned on. The kubeconfigs of others are not renewed, and do not count.
+	// Systems are the systems that are turned on. Kubeconfigs of other systems are not renewed and not counted.
 	Systems []string
 	Clock   clock.PassiveClock
 	Log     logrus.FieldLogger
@@ -83,12 +83,12 @@ type Metrics struct {
 
 func totalMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_kubeconfigs",
-		"Kubeconfigs of runtimes that another system has, by system. All replicas report the same value.", []string{"system"}, nil)
+		"Runtime kubeconfigs in other systems, by system. All replicas report the same value.", []string{"system"}, nil)
 }
 
 func expiringMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_kubeconfigs_expiring",
-		"Kubeconfigs of runtimes that another system has and that have expired or expire within an hour, by system. All replicas report the same value.",
+		"Runtime kubeconfigs in other systems that have expired or expire within an hour, by system. All replicas report the same value.",
 		[]string{"system"}, nil)
 }
 

@@ -388,7 +388,7 @@ func TestOtherRuntime(t *testing.T) {
 	f.run(validity / 2)
 	f.wantFailures(1)
 
-	if problem := f.credential().Credential.Problem; !strings.Contains(problem, "has no Kyma of the Reconciler") || len(f.simulated.Operations()) != 1 {
+	if problem := f.credential().Credential.Problem; !strings.Contains(problem, "does not install Kyma on the runtime") || len(f.simulated.Operations()) != 1 {
 		t.Errorf("the record has the problem %q, the Reconciler has the calls %v", problem, f.simulated.Operations())
 	}
 
@@ -403,7 +403,7 @@ func TestOtherRuntime(t *testing.T) {
 		instance.Request.Cluster.Kyma = &kyma
 
 		err := f.replicas[0].Holders[environment.SystemReconciler].Replace(t.Context(), environment.OutsideObject{Key: "r-one"}, instance, "kubeconfig", nil)
-		if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), "has no Kyma of the Reconciler") || len(f.simulated.Operations()) != 1 {
+		if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), "does not install Kyma on the runtime") || len(f.simulated.Operations()) != 1 {
 			t.Errorf("%s: %v, the Reconciler has the calls %v", reason, err, f.simulated.Operations())
 		}
 	}

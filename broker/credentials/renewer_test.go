@@ -205,7 +205,7 @@ func (f *fixture) expiry() string {
 func (f *fixture) wantResults(renewed, restored, failed int) {
 	f.Helper()
 
-	want := fmt.Sprintf(`# HELP environment_broker_kubeconfig_renewals_total Renewals of kubeconfigs that other systems have of runtimes by this replica, by system and result: renewed, restored (the Secret was missing), failed.
+	want := fmt.Sprintf(`# HELP environment_broker_kubeconfig_renewals_total Renewals of runtime kubeconfigs in other systems by this replica, by system and result: renewed, restored (the Secret was missing), failed.
 # TYPE environment_broker_kubeconfig_renewals_total counter
 environment_broker_kubeconfig_renewals_total{result="failed",system="lifecycle-manager"} %d
 environment_broker_kubeconfig_renewals_total{result="renewed",system="lifecycle-manager"} %d
@@ -221,7 +221,7 @@ func (f *fixture) wantExpiring(want int) {
 	f.Helper()
 
 	metrics := credentials.Metrics{Objects: f.records, Systems: slices.Collect(maps.Keys(f.replicas[0].Holders)), Clock: f.clock, Log: logging.Discard()}
-	text := []string{"# HELP environment_broker_kubeconfigs_expiring Kubeconfigs of runtimes that another system has and that have expired or expire within an hour, " +
+	text := []string{"# HELP environment_broker_kubeconfigs_expiring Runtime kubeconfigs in other systems that have expired or expire within an hour, " +
 		"by system. All replicas report the same value.\n# TYPE environment_broker_kubeconfigs_expiring gauge\n"}
 
 	for _, system := range metrics.Systems {

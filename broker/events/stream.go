@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// heartbeatEvery is the interval of heartbeats, with which proxies see that a stream is alive. They carry the position up to which the
-	// log was examined.
+	// heartbeatEvery is the interval of heartbeats, which show proxies that a stream is alive. They carry the position up to
+	// which the log was examined.
 	heartbeatEvery = 15 * time.Second
 	// readTimeout bounds each query.
 	readTimeout = 10 * time.Second
 	// pageSize is the number of events that one query returns.
 	pageSize = 100
-	// retryMillis is the time in milliseconds after which clients connect again.
+	// retryMillis is the time in milliseconds after which clients reconnect.
 	retryMillis = 3000
-	// busyRetry is the time after which clients may ask a replica again that serves too many streams.
+	// busyRetry is the time after which clients may retry with a replica that serves too many streams.
 	busyRetry = 10 * time.Second
 )
 
@@ -44,9 +44,9 @@ type StreamOptions struct {
 	Publisher *Publisher
 	// Limit is the maximum number of streams of this replica.
 	Limit int
-	// Uncounted calls a function that lasts for long, and does not count its request as load meanwhile.
+	// Uncounted calls a long-running function, and does not count its request as load while the function runs.
 	Uncounted func(wait func() error) error
-	// PublicURL is the source of the events.
+	// PublicURL becomes the source of the events.
 	PublicURL string
 	Clock     clock.WithTicker
 	Log       logrus.FieldLogger
@@ -70,7 +70,7 @@ func (s *Streams) Metric() prometheus.Collector {
 	}, func() float64 { return float64(s.active.Load()) })
 }
 
-// Check returns nil if all events after the position are in the log, and otherwise a refusal.
+// Check returns an error unless the log still contains all events after the position.
 func Check(head eventlog.Head, after int64) error {
 	switch {
 	case after < head.Removed:
@@ -85,8 +85,8 @@ func Check(head eventlog.Head, after int64) error {
 	}
 }
 
-// Response returns a stream of the events after the position that the filter selects. With a negative position, the stream begins with new
-// events. The context is that of the request.
+// Response returns a stream of the events after the position that match the filter. With a negative position, the stream starts
+// with new events. ctx is the context of the request.
 func (s *Streams) Response(ctx context.Context, filter eventlog.Filter, after int64) (httpserver.Response, error) {
 	head, err := s.Reader.Head(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ type stream struct {
 	w      http.ResponseWriter
 	events *httpserver.EventStream
 	filter eventlog.Filter
-	// position is the one up to which the log was examined.
+	// position is the position up to which the log was examined.
 	position int64
 }
 
@@ -136,7 +136,7 @@ func newStream(streams *Streams, w http.ResponseWriter, filter eventlog.Filter, 
 	return &stream{Streams: streams, w: w, filter: filter, position: after}
 }
 
-// run writes events until the client disconnects or the server stops. The client then resumes, also with another replica.
+// run writes events until the client disconnects or the server stops. The client can then resume with any replica.
 func (s *stream) run(ctx context.Context, draining <-chan struct{}) error {
 	var err error
 	if s.events, err = httpserver.StartEventStream(s.w); err != nil {
@@ -151,7 +151,7 @@ func (s *stream) run(ctx context.Context, draining <-chan struct{}) error {
 	defer ticker.Stop()
 
 	for {
-		grown := s.Publisher.Grown() // before the log is read: an event in between is not missed
+		grown := s.Publisher.Grown() // before the log is read, so that an event in between is not missed
 
 		if err := s.catchUp(ctx, draining); err != nil {
 			return err
@@ -213,8 +213,8 @@ func (s *stream) read(ctx context.Context) ([]eventlog.Event, int64, error) {
 	return s.Reader.Read(limited, s.filter, s.position, pageSize)
 }
 
-// heartbeat returns a message without data: clients store its position, and report no event.
+// heartbeat returns a message without data: clients store its position, but do not report an event.
 func (s *stream) heartbeat() []byte { return fmt.Appendf(nil, ": heartbeat\nid: %d\n\n", s.position) }
 
-// write sends the text at once. A client that is disconnected resumes at the last event that it has read.
+// write sends the text immediately. A client that is disconnected resumes after the last event that it has read.
 func (s *stream) write(text []byte) error { return s.events.Write(text) }

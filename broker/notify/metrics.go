@@ -14,8 +14,8 @@ import (
 // scrapeTimeout bounds the query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// Metrics is a prometheus.Collector for the messages that are not delivered, and counts those that have ended. Each scrape queries the
-// database. During an outage of the database, the numbers of messages that are not delivered are absent.
+// Metrics is a prometheus.Collector that reports the number of undelivered messages, and counts those that have ended. Each
+// scrape queries the database. While the database is down, the numbers of undelivered messages are absent.
 type Metrics struct {
 	outbox *outbox.Store
 	clock  clock.PassiveClock
@@ -36,7 +36,7 @@ func NewMetrics(outbox *outbox.Store, clock clock.PassiveClock, log logrus.Field
 		Help: "Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or because they were rejected).",
 	}, []string{"result"})}
 
-	// An alert sees the first message only if its counter existed before.
+	// The series must exist before the first message, or else an alert would miss that message.
 	for _, result := range []string{resultDelivered, resultGivenUp} {
 		metrics.counts.WithLabelValues(result)
 	}

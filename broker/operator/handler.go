@@ -58,7 +58,7 @@ type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }
 
-// Upgrader accepts upgrades of instances. Its errors are of package failure.
+// Upgrader accepts upgrades of instances. Its errors carry a failure.Kind.
 type Upgrader interface {
 	Upgrade(ctx context.Context, order upgrade.Order) (upgrade.Accepted, error)
 }
@@ -71,13 +71,13 @@ type Options struct {
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	Leftovers  *leftovers.Store
-	// Objects records what instances have in other systems, and what their deletions have left there.
+	// Objects records the objects of instances in other systems, including those that deletions have left there.
 	Objects *outsideobjects.Store
-	// Events stores what happened to instances besides operations.
+	// Events stores the events of instances that are not operations, such as renewed credentials.
 	Events *instanceevents.Store
 	// EventLog stores the events of all instances, operations and orchestrations.
 	EventLog *eventlog.Store
-	// EventStreams serves the events as streams. PublicURL is their source.
+	// EventStreams serves the events as streams. PublicURL becomes the source of the events.
 	EventStreams *events.Streams
 	PublicURL    string
 	// Webhooks stores the receivers of events. SendWebhook sends a message to one of them.
@@ -121,7 +121,7 @@ type Options struct {
 	// Orchestrator accepts orchestrations. Orchestrations stores them.
 	Orchestrator   Orchestrator
 	Orchestrations *orchestrations.Store
-	// Renewed are the connected systems whose kubeconfigs the broker renews.
+	// Renewed lists the connected systems whose kubeconfigs the broker renews.
 	Renewed []string
 	// Pool is the account pool, or nil if none is configured.
 	Pool AccountPool
@@ -141,7 +141,7 @@ type Options struct {
 	Estimator *estimate.Estimator
 	// UserText returns the description of an operation in last_operation. Nil means that operations have none.
 	UserText func(record process.Record, forecast process.Forecast, now time.Time) string
-	// Quotas has the quotas and their use.
+	// Quotas provides the quotas and their usage.
 	Quotas quota.Checker
 	// Differences compares the instances with the runtimes of the Provisioner.
 	Differences operatorserver.Differences
@@ -152,8 +152,8 @@ type Options struct {
 	Catalog *catalog.Catalog
 }
 
-// API implements the broker's routes of openapi.yaml. Its methods without requests serve the console, too: they neither check roles nor
-// decode bodies. It is safe for concurrent use.
+// API implements the broker's routes in openapi.yaml. The console also calls the methods that take no request: these neither
+// check roles nor decode bodies. API is safe for concurrent use.
 type API struct {
 	Options
 	*operatorserver.API

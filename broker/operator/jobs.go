@@ -42,7 +42,7 @@ func (a *API) ListJobs(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(list), nil
 }
 
-// RunJob runs a job now, or shows the due items. The log has a line for each run that may change something.
+// RunJob runs a job now, or shows the due items. Each run that may change something is logged.
 func (a *API) RunJob(r *http.Request) (httpserver.Response, error) {
 	var wanted operatorapi.JobOrder
 

@@ -26,7 +26,7 @@ const (
 	textSealed        = "The data of the deletion cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then repeat the request."
 )
 
-// Cleaner cleans up leftovers. Errors are of package failure or of the database.
+// Cleaner cleans up leftovers. Errors come from the database or carry a failure.Kind.
 type Cleaner interface {
 	// Clean starts a cleanup, or returns the running one.
 	Clean(ctx context.Context, leftoverID, reason string) (cleanupID string, err error)
@@ -34,7 +34,7 @@ type Cleaner interface {
 	Confirm(ctx context.Context, leftoverID, reason string) (environment.Leftover, []environment.OutsideObject, error)
 }
 
-// listLeftovers returns a page of leftovers, newest first. The filter is that of the list of runtimes.
+// listLeftovers returns a page of leftovers, newest first. It has the same filters as the list of runtimes.
 func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, filter instances.Filter) (operatorapi.RuntimeList, error) {
 	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "sort") {
 		if query.Get(name) != "" {
@@ -119,7 +119,7 @@ func (a *API) CleanLeftover(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// ConfirmLeftover ends a leftover of which nothing is left.
+// ConfirmLeftover ends a leftover after an operator has confirmed that nothing is left.
 func (a *API) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 	return a.changeLeftover(r, "confirmed", func(ctx context.Context, id, why string) (httpserver.Response, error) {
 		leftover, found, err := a.Cleaner.Confirm(ctx, id, why)
@@ -133,8 +133,8 @@ func (a *API) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// changeLeftover reads the request and makes the change. The log has a line for each request. done is the end of its text, as in
-// "leftover confirmed".
+// changeLeftover reads the request and makes the change. Each request is logged. done is the end of the log message, such as
+// "confirmed".
 func (a *API) changeLeftover(r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error)) (httpserver.Response, error) {
 	var wanted operatorapi.Justification
 

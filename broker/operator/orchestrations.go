@@ -28,14 +28,14 @@ import (
 )
 
 const (
-	// retryPath is the path of openapi.yaml that also accepts forms, as Kyma Environment Broker does.
+	// retryPath is the path in openapi.yaml that also accepts forms, like Kyma Environment Broker.
 	retryPath = "/orchestrations/{orchestration_id}/retry"
 
 	textOrchestration      = `The body is invalid. Send {"targets": {"include": [{"target": "all"}]}} as JSON, with the fields of /openapi.yaml.`
 	textOrchestrationRetry = `The body is invalid. Send {"operationIDs": ["…"], "immediate": false} as JSON, or a form with the fields operation-id and immediate. All are optional.`
 )
 
-// Orchestrator accepts orchestrations, and changes to them. Its errors are of package failure or of the database.
+// Orchestrator accepts orchestrations, and changes to them. Its errors come from the database or carry a failure.Kind.
 type Orchestrator interface {
 	Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
 	CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
@@ -139,7 +139,7 @@ func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestrati
 	return response
 }
 
-// find returns the orchestration of the path.
+// find returns the orchestration in the path.
 func (a *API) find(r *http.Request) (environment.Orchestration, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
@@ -255,7 +255,7 @@ func shownTarget(of environment.Orchestration, target orchestrations.Listed) ope
 	return shown
 }
 
-// joinTexts joins a description with a problem, which may be empty or the same.
+// joinTexts joins a description with a problem, unless the problem is empty or equal to the description.
 func joinTexts(description, problem string) string {
 	if problem == "" || description == problem {
 		return description
@@ -293,7 +293,7 @@ func (a *API) CancelOrchestration(r *http.Request) (httpserver.Response, error) 
 	return changeOrchestration(r, a.StopOrchestration)
 }
 
-// PauseOrchestration starts no more upgrades of an orchestration.
+// PauseOrchestration pauses an orchestration, which then starts no more upgrades.
 func (a *API) PauseOrchestration(r *http.Request) (httpserver.Response, error) {
 	return changeOrchestration(r, a.HoldOrchestration)
 }
@@ -411,7 +411,7 @@ func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.Intervene(r, operatorserver.DoneCancel, a.Cancel)
 }
 
-// Cancel cancels an operation, except the conductor of an orchestration: its targets would have none.
+// Cancel cancels an operation. It rejects the conductor of an orchestration, whose targets would have no conductor.
 func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), operationID)
 	if err == nil && record.Kind == environment.KindOrchestrate {

@@ -354,7 +354,8 @@ func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// StateCounts returns the number of instances in each state. The states of unfinished operations and failures have indexes; the rest is ready.
+// StateCounts returns the number of instances in each state. It counts unfinished and failed operations, which have indexes, and
+// derives the number of the other instances from the total.
 func (a *API) StateCounts(ctx context.Context) (map[operatorapi.RuntimeState]int, error) {
 	total, err := a.Instances.Count(ctx, instances.Filter{})
 	if err != nil {

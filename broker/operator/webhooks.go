@@ -29,9 +29,9 @@ import (
 const (
 	// maxWebhooks is the maximum number of webhooks.
 	maxWebhooks = 50
-	// maxShown bounds the numbers of deliveries that are shown.
+	// maxShown is the largest number of deliveries that is shown exactly.
 	maxShown = 1000
-	// maxOverlap bounds the time in hours for which a previous secret is used.
+	// maxOverlap is the maximum time, in hours, for which the previous secret remains in use.
 	maxOverlap = 168
 
 	textWebhook   = `The body is invalid. Send {"url": "https://…", "types": ["operation.failed"], "account": "…"} as JSON.`
@@ -173,7 +173,7 @@ func (a *API) RotateWebhook(r *http.Request) (httpserver.Response, error) {
 	return a.showSecret(r.Context(), found.ID)
 }
 
-// EnableWebhook makes the broker send to a webhook again.
+// EnableWebhook makes the broker deliver to a disabled webhook again.
 func (a *API) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.changeWebhook(r, auditlog.Fields{"change": "enabled"}, func(tx storage.Tx, found webhooks.Webhook) error {
 		return a.Webhooks.Enable(r.Context(), tx, found.ID)
@@ -307,7 +307,8 @@ func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	return found, err
 }
 
-// changeWebhook changes the webhook in the path, and records the change, in one transaction. It returns the webhook as it was before.
+// changeWebhook changes the webhook in the path, and records the change, in one transaction. It returns the webhook before the
+// change.
 func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(tx storage.Tx, found webhooks.Webhook) error) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {
@@ -361,7 +362,7 @@ func (a *API) showWebhook(ctx context.Context, found webhooks.Webhook) (httpserv
 	return httpserver.OK(shown), err
 }
 
-// webhook returns the form of a webhook in the API.
+// webhook converts a webhook to its form in the API.
 func (a *API) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.Webhook, error) {
 	shown := operatorapi.Webhook{
 		ID: found.ID, URL: shownURL(found.URL), Types: []string{}, Account: found.Filter.Account, CreatedAt: found.CreatedAt,
@@ -386,7 +387,8 @@ func (a *API) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.
 	return shown, err
 }
 
-// shownURL returns a URL without its query and without its path after the first segment, which may contain a token.
+// shownURL returns a URL without its query, and without the path after the first segment, because these parts may contain a
+// token.
 func shownURL(address secret.String) string {
 	parsed, err := url.Parse(address.Reveal())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explain returns sentences for operators: what the orchestration does now, why it waits, when it continues, and what operators can do.
-// waves has the numbers of targets of each wave in each current state.
+// Explain returns sentences for operators: what the orchestration is doing, why it waits, when it continues, and what operators
+// can do. waves contains the numbers of targets by wave and current state.
 func Explain(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
 	strategy, id := orchestration.Parameters.Strategy, orchestration.ID
 
@@ -40,7 +40,7 @@ func Explain(orchestration environment.Orchestration, waves map[int]map[string]i
 	case environment.OrchestrationFailed:
 		return []string{
 			orchestration.Description + ".",
-			fmt.Sprintf("Repeat what has failed with 'ebctl orchestration retry %s'.", id),
+			fmt.Sprintf("Retry the failed upgrades with 'ebctl orchestration retry %s'.", id),
 		}
 	case environment.OrchestrationSucceeded, environment.OrchestrationCanceled:
 		return []string{orchestration.Description + "."}

@@ -10,11 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// scrapeTimeout bounds the queries of a scrape.
+// scrapeTimeout limits the queries of a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// Metrics is a prometheus.Collector for the numbers of unfinished orchestrations and of their targets. Each scrape queries the database.
-// During an outage of the database the metrics are absent. All fields are required.
+// Metrics is a prometheus.Collector that counts unfinished orchestrations and their targets. Each scrape queries the database.
+// While the database is down, the metrics are absent. All fields are required.
 type Metrics struct {
 	Orchestrations *orchestrations.Store
 	Log            logrus.FieldLogger

@@ -27,7 +27,7 @@ type Metrics struct {
 func NewMetrics(records accountpool.Cleanups, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{records: records, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_pool_cleanups_total",
-		Help: "Questions of this replica to the cleanup hook about dirty accounts, by result: clean (the account is free), pending, failed, unanswered.",
+		Help: "Calls of this replica to the cleanup hook for dirty accounts, by result: clean (the account is free), pending, failed, unanswered.",
 	}, []string{"result"})}
 
 	for _, state := range []accountpool.CleanupState{

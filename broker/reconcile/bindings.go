@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// bindings looks for accounts of unknown bindings in the runtimes, one after the other. A runtime that does not respond makes the
+// bindings searches the runtimes, one after another, for accounts of unknown bindings. A runtime that does not respond makes the
 // comparison incomplete.
 func (c *Comparer) bindings(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	return c.eachInstance(ctx, after, page, func(listed []instances.Listed) (int, error) {
@@ -35,8 +35,9 @@ func (c *Comparer) bindings(ctx context.Context, after string, page *operatorser
 	})
 }
 
-// bindingsOf looks for accounts of unknown bindings in one runtime. The accounts are read before and after the rows: an account that
-// disappears in between belongs to a binding that is being removed. The row of a new binding is older than its account.
+// bindingsOf searches one runtime for accounts of unknown bindings. It reads the accounts before and after the rows: an account
+// that disappears in between belongs to a binding that is being removed. The row of a new binding always exists before its
+// account.
 func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance, page *operatorserver.ComparedPage) error {
 	unknown, err := c.unknown(ctx, instance)
 	if err == nil && len(unknown) > 0 {

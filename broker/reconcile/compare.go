@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// pageSize is the number of runtimes or instances of one query. The operator API returns no larger pages.
+	// pageSize is the number of runtimes or instances in one query. The operator API returns no larger pages.
 	pageSize = 100
-	// clockSkew is the maximum difference between the clocks of the replicas that ended an operation and that compare.
+	// clockSkew is the maximum difference between the clocks of the replica that ended an operation and of the one that compares.
 	clockSkew = 5 * time.Second
 )
 
@@ -35,7 +35,8 @@ type Accounts interface {
 	Accounts(ctx context.Context, instance environment.Instance) ([]string, error)
 }
 
-// Comparer compares and restores. It implements operatorserver.Differences and is safe for concurrent use. All fields are required.
+// Comparer compares instances with runtimes and restores lost instances. It implements operatorserver.Differences and is safe for
+// concurrent use. All fields are required.
 type Comparer struct {
 	DB          *storage.DB
 	Instances   *instances.Store
@@ -70,7 +71,7 @@ func settled(newest process.Record, began time.Time) bool {
 }
 
 // eachInstance calls visit for all instances after the position, newest first, until the page is full. It returns the position of
-// the last visited instance, or an empty position at the end.
+// the last visited instance, or "" at the end.
 func (c *Comparer) eachInstance(ctx context.Context, after string, page *operatorserver.ComparedPage,
 	visit func(listed []instances.Listed) (visited int, err error),
 ) (string, error) {
@@ -108,7 +109,7 @@ func (c *Comparer) eachInstance(ctx context.Context, after string, page *operato
 	}
 }
 
-// instances looks for instances whose runtime the Provisioner does not know.
+// instances searches for instances whose runtime the Provisioner does not know.
 func (c *Comparer) instances(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	return c.eachInstance(ctx, after, page, func(listed []instances.Listed) (int, error) {
 		candidates := map[string]bool{}
@@ -146,8 +147,8 @@ func (c *Comparer) instances(ctx context.Context, after string, page *operatorse
 	})
 }
 
-// stillWithout reads the instance again, after the Provisioner: it reports whether the instance still refers to the runtime and has
-// no newer operation.
+// stillWithout reads the instance again, after the runtime was requested from the Provisioner. It reports whether the instance
+// still refers to the runtime and has no newer operation.
 func (c *Comparer) stillWithout(ctx context.Context, known environment.Instance, began time.Time) (bool, error) {
 	listed, err := c.Instances.List(ctx, instances.Filter{InstanceID: known.ID, Limit: 1})
 	if err != nil || len(listed) == 0 {
@@ -170,7 +171,7 @@ func withoutRuntime(instance environment.Instance) operatorapi.Difference {
 	}
 }
 
-// runtimes looks for runtimes that belong to no instance. It finds the instance by the name of the Shoot, which is unique.
+// runtimes searches for runtimes that belong to no instance. It finds the instance by the name of the Shoot, which is unique.
 func (c *Comparer) runtimes(ctx context.Context, cursor string, page *operatorserver.ComparedPage) (string, error) {
 	for {
 		list, err := c.Provisioner.Runtimes(ctx, cursor)
@@ -221,7 +222,7 @@ func ended(runtime operatorapi.Runtime, began time.Time) bool {
 	return process.State(last.State).Terminal() && last.FinishedAt.Before(began)
 }
 
-// owners returns the instances with the names of Shoots, by name.
+// owners returns the instances with the given Shoot names, by name.
 func (c *Comparer) owners(ctx context.Context, names []string) (map[string]instances.Listed, error) {
 	owners := map[string]instances.Listed{}
 	if len(names) == 0 {
@@ -236,8 +237,8 @@ func (c *Comparer) owners(ctx context.Context, names []string) (map[string]insta
 	return owners, err
 }
 
-// withoutInstance describes a runtime without an instance. other is the instance that has the name of the Shoot but another runtime,
-// or zero.
+// withoutInstance describes a runtime without an instance. other is the instance with the same Shoot name but a different
+// runtime, or zero.
 func (c *Comparer) withoutInstance(ctx context.Context, runtime operatorapi.Runtime, other environment.Instance) (operatorapi.Difference, error) {
 	difference := operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindRuntimeWithoutInstance, ID: runtime.RuntimeID, RuntimeID: runtime.RuntimeID,
@@ -267,7 +268,8 @@ func (c *Comparer) withoutInstance(ctx context.Context, runtime operatorapi.Runt
 	return difference, nil
 }
 
-// lost returns the lost instance of a runtime from its client data. The error of package failure says why it cannot be restored.
+// lost decodes the lost instance of a runtime from its client data. If the instance cannot be restored, the error carries a
+// failure.Kind and says why.
 func (c *Comparer) lost(ctx context.Context, runtimeID string) (environment.Instance, error) {
 	runtime, err := c.Provisioner.Runtime(ctx, runtimeID)
 	if err != nil {
@@ -284,7 +286,7 @@ func (c *Comparer) lost(ctx context.Context, runtimeID string) (environment.Inst
 		return instance, err
 	}
 
-	// Read the runtime again: a deletion of the instance that has just ended removes the runtime before the row.
+	// Read the runtime again: a deletion of the instance that has just ended removed the runtime before the row.
 	if runtime, err = c.Provisioner.Runtime(ctx, runtimeID); err != nil {
 		return instance, err
 	}

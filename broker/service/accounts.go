@@ -68,7 +68,7 @@ type accountPool struct {
 	cleaner *poolcleanup.Cleaner
 }
 
-// operatedPool is the pool with the cleanup of its dirty accounts.
+// operatedPool is the pool together with the cleanup of its dirty accounts.
 type operatedPool struct {
 	accountpool.Pool
 	*poolcleanup.Cleaner
@@ -113,7 +113,8 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 	return nil
 }
 
-// cleanupCalls is the maximum number of concurrent calls to the cleanup hook: one of the background job, and those of operators.
+// cleanupCalls is the maximum number of concurrent calls to the cleanup hook: one of the background job, and those that operators
+// start.
 const cleanupCalls = 5
 
 // connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog.

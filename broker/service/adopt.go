@@ -48,7 +48,7 @@ func AdoptCommand() program.Command[Config] {
 
 			report, err := Adopt(ctx, config, options, log)
 			if report.Program == "" {
-				return err // it did not start
+				return err // the command did not start
 			}
 
 			if written := report.Write(output, options.JSON); err == nil {
@@ -68,8 +68,8 @@ type AdoptOptions struct {
 	Platform string
 }
 
-// Adopt takes over the instances of Kyma Environment Broker and returns the report, which is complete only without an error. The
-// Provisioner must run, and replicas of this broker may run.
+// Adopt takes over the instances of Kyma Environment Broker and returns the report. After an error, the report is incomplete. The
+// Provisioner must be running; replicas of this broker may be running.
 func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.FieldLogger) (takeover.Report, error) {
 	settings, err := options.Resolve(config.Former)
 	if err != nil {
@@ -158,7 +158,7 @@ func openForAdoption(ctx context.Context, config Config, adopter *adopt.Adopter,
 	return nil
 }
 
-// runtimes reads runtimes by the APIs of the Provisioner.
+// runtimes reads runtimes through both APIs of the Provisioner.
 type runtimes struct {
 	*provisionerclient.Client
 

@@ -141,7 +141,7 @@ func (c Config) Check() error {
 	return errors.Join(append(errs, c.checkJobs())...)
 }
 
-// Provisioner configures the connection to the Provisioner, and limits the load that the broker causes there.
+// Provisioner configures the connection to the Provisioner, and limits the load that the broker puts on it.
 type Provisioner struct {
 	URL            string        `env:"URL"             help:"GraphQL API of the Provisioner"`
 	Timeout        time.Duration `env:"TIMEOUT"         help:"timeout of one call to the Provisioner"`
@@ -184,7 +184,7 @@ type OIDC struct {
 	ClientID  string `env:"CLIENT_ID"  help:"client ID in kubeconfigs for users"`
 }
 
-// Kubeconfigs configures the kubeconfigs for users of runtimes, GET /kubeconfig/{instance_id}.
+// Kubeconfigs configures the endpoint that issues kubeconfigs to users of runtimes, GET /kubeconfig/{instance_id}.
 type Kubeconfigs struct {
 	LoginRequired bool    `env:"LOGIN_REQUIRED" help:"require a login with the role viewer for the kubeconfigs for users of runtimes, which contain no credentials"`
 	RateLimit     float64 `env:"RATE_LIMIT"     help:"requests per second for kubeconfigs for users that a replica accepts from each address; 0 means no limit"`
@@ -204,7 +204,7 @@ type Webhooks struct {
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
 const kubeconfigBurst = 50
 
-// limiter returns the limit of the requests of each address.
+// limiter returns the rate limiter for the requests of each client address.
 func (k Kubeconfigs) limiter() (*auth.Limiter, error) {
 	limit, err := auth.NewLimiter(k.RateLimit, kubeconfigBurst, clock.RealClock{})
 	if err != nil {

@@ -34,11 +34,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
-// operated are the parts of the service that the operator API uses.
+// operated contains the parts of the service that the operator API uses.
 type operated struct {
 	stores    stores
 	connected upstreams
-	// provisioner is the guard of the Provisioner.
+	// provisioner is the circuit breaker of the Provisioner.
 	provisioner     *upstream.System
 	access          clusterclient.Access
 	kubeconfigLimit *auth.Limiter
@@ -96,7 +96,7 @@ func upgradeSteps(processes []process.Process[environment.Data]) func(kind strin
 	}
 }
 
-// comparer returns the comparison of the instances with the runtimes of the Provisioner.
+// comparer returns the part that compares the instances with the runtimes of the Provisioner.
 func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
 	return &reconcile.Comparer{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,

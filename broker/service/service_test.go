@@ -102,7 +102,7 @@ func TestInvalidConfiguration(t *testing.T) {
 			"the job would run at its interval", func(c *service.Config) { c.JobTimes = map[string]string{"expirey": "02:00"} }, []string{"APP_JOB_TIMES", `no job "expirey"`},
 		},
 		"no time of day": {
-			"the error names the job", func(c *service.Config) { c.JobTimes = map[string]string{"expiry": "25:00"} }, []string{"APP_JOB_TIMES", "expiry", `"25:00" is no time of day`},
+			"the error names the job", func(c *service.Config) { c.JobTimes = map[string]string{"expiry": "25:00"} }, []string{"APP_JOB_TIMES", "expiry", `"25:00" is not a time of day`},
 		},
 		"quota of an unknown plan": {
 			"a misspelled plan would have no limit",

@@ -21,8 +21,8 @@ const (
 	resultDead      = "dead letter"
 )
 
-// Metrics is a prometheus.Collector for undelivered events, and counts attempts. Each scrape queries the database. During an outage of the
-// database, the numbers of deliveries are absent.
+// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts. Each scrape queries the
+// database. While the database is down, the numbers of deliveries are absent.
 type Metrics struct {
 	store  *webhooks.Store
 	clock  clock.PassiveClock
@@ -37,7 +37,7 @@ func NewMetrics(store *webhooks.Store, clock clock.PassiveClock, log logrus.Fiel
 		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed. Events that have become dead letters are counted in addition.",
 	}, []string{"result"})}
 
-	// An alert sees the first event only if its counter existed before.
+	// The series must exist before the first event, or else an alert would miss that event.
 	for _, result := range []string{resultDelivered, resultFailed, resultDead} {
 		metrics.counts.WithLabelValues(result)
 	}

@@ -23,7 +23,7 @@ const (
 	schemeHTTPS     = "https"
 )
 
-// Config selects the collector.
+// Config configures the collector.
 type Config struct {
 	URL     string        `env:"URL"     help:"collector that receives the audit log: syslog://host:514 (TCP), syslog+tls://host:6514, or the URL of an HTTP server that accepts JSON Lines; empty turns the delivery off"`
 	Token   secret.String `env:"TOKEN"   help:"bearer token for the HTTP server; empty for none"`
@@ -31,10 +31,11 @@ type Config struct {
 	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of the delivery of a batch of up to 100 entries"`
 }
 
-// DefaultConfig returns the defaults: the delivery is off.
+// DefaultConfig returns the defaults, with the delivery turned off.
 func DefaultConfig() Config { return Config{Timeout: defaultTimeout} }
 
-// Check returns an error without the name of the variable. It does not quote the URL, which may contain a password.
+// Check returns an error about the URL or the token, which callers prefix with the variable. It does not quote the URL, which may
+// contain a password.
 func (c Config) Check() error {
 	if c.URL == "" {
 		return nil
@@ -63,14 +64,14 @@ func (c Config) Check() error {
 	}
 }
 
-// Collector receives records.
+// Collector receives the records of the audit log.
 type Collector interface {
 	// Send returns nil if the collector has confirmed all records. Its errors contain neither records nor credentials.
 	Send(ctx context.Context, records []auditchain.Record) error
 }
 
-// New returns the collector, or nil if the delivery is off. service is the name of the service in messages. The watcher reloads the CA
-// certificates.
+// New returns the collector, or nil if the delivery is turned off. service is the name of the service in messages. The watcher
+// reloads the CA certificates.
 func New(config Config, service string, files *reload.Watcher) (Collector, error) {
 	if config.URL == "" {
 		return nil, nil
@@ -97,7 +98,8 @@ func New(config Config, service string, files *reload.Watcher) (Collector, error
 	return newSyslog(target, config.Timeout, service, transport), nil
 }
 
-// Message is a record as collectors get it. It contains no salt, because with it the fields of erased entries could be guessed.
+// Message is a record in the form for collectors. It omits the salt, because somebody with the salt could guess the fields of
+// erased entries.
 type Message struct {
 	Service string `json:"service"`
 	// Number and Hash identify the record in the chain.
@@ -105,7 +107,7 @@ type Message struct {
 	Hash   string `json:"hash"`
 	Source string `json:"source"`
 	ID     string `json:"id"`
-	// Entry is absent if the row was removed or emptied before the delivery. The other fields are those of auditchain.Row.
+	// Entry is absent if the row was removed or emptied before the delivery. The other fields equal those of auditchain.Row.
 	At          string          `json:"at,omitempty"`
 	Action      string          `json:"action,omitempty"`
 	InstanceID  string          `json:"instanceID,omitempty"`
@@ -125,7 +127,7 @@ func encode(service string, record auditchain.Record) ([]byte, error) {
 		message.At, message.Action, message.InstanceID, message.OperationID = row.At, row.Action, row.InstanceID, row.OperationID
 		message.Status, message.Account, message.OrderedBy, message.ErasedBy = row.Status, row.Account, row.OrderedBy, row.ErasedBy
 
-		// Operations of the service itself have no entry.
+		// Operations that the service itself started have no entry.
 		if row.ErasedBy == "" && json.Valid([]byte(row.Entry)) {
 			message.Entry = json.RawMessage(row.Entry)
 		}

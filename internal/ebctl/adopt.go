@@ -24,7 +24,7 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 		Long: "Turn a Shoot of the Gardener project into an instance.\n\n" +
 			"The Shoot keeps its spec; it gets an owner and, in place of a SecretBinding, a CredentialsBinding. The command first does a dry run and " +
 			"shows what the first update of the instance would change, in the Shoot and in the order at the Provisioner. It then asks for " +
-			"confirmation, and fails if the Shoot has changed meanwhile. --dry-run ends after the dry run. It needs the role admin.",
+			"confirmation, and fails if the Shoot has changed in the meantime. --dry-run ends after the dry run. It needs the role admin.",
 		Example: "  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +
 			"  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --plan aws --administrator anna@example.com",
 		Args: arguments("NAME"),
@@ -41,7 +41,7 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 	flags.StringVar(&wanted.Account, "account", "", "the global account of the tenant (required)")
 	flags.StringVar(&wanted.Subaccount, "subaccount", "", "the subaccount of the tenant")
 	flags.StringVar(&wanted.Plan, "plan", "", "the name or ID of the plan; the default is the only plan that covers the provider and the region")
-	flags.StringVar(&wanted.InstanceID, "id", "", "the ID of the instance; the default follows from the name of the Shoot")
+	flags.StringVar(&wanted.InstanceID, "id", "", "the ID of the instance; the default is derived from the name of the Shoot")
 	flags.StringVar(&wanted.Name, "name", "", "the display name; the default is the name of the Shoot")
 	flags.StringVar(&wanted.User, "user", "", "the user who owns the instance")
 	flags.StringArrayVar(&wanted.Administrators, "administrator", nil, "a user who gets all rights in the cluster; can be repeated; the default is --user")
@@ -91,7 +91,7 @@ func (s *session) adoptShoot(ctx context.Context, name string, wanted operatorap
 	return s.print(found, adoptedText{found})
 }
 
-// adoptedText is an adopted Shoot, or one that would be, for people.
+// adoptedText prints an adopted Shoot, or the result of a dry run, for people.
 type adoptedText struct{ operatorapi.AdoptedShoot }
 
 // Names implements output.Named.
@@ -122,9 +122,9 @@ func (a adoptedText) WriteText(w io.Writer) error {
 		title string
 		lines []string
 	}{
-		{"The adoption and the first update change in the Shoot", changeLines(a.ShootChanges)},
-		{"The first update changes in the order", changeLines(a.OrderChanges)},
-		{"Updates keep these fields, and a new cluster after a suspension has other values", a.NotInOrder},
+		{"Changes in the Shoot by the adoption and the first update", changeLines(a.ShootChanges)},
+		{"Changes in the order by the first update", changeLines(a.OrderChanges)},
+		{"Fields that updates keep, but that have other values in a new cluster after a suspension", a.NotInOrder},
 	} {
 		if len(part.lines) == 0 {
 			continue

@@ -23,7 +23,7 @@ const (
 	deployments = "bundledeployments"
 	bundles     = "bundles"
 
-	// maxAnswer bounds a response of the API server in bytes, and pageSize the objects of a response.
+	// maxAnswer is the maximum size of a response of the API server in bytes. pageSize is the number of objects in a response.
 	maxAnswer = 64 << 20
 	pageSize  = "500"
 )
@@ -65,7 +65,7 @@ func newBundleCommand(session *session) *cobra.Command {
 	return command
 }
 
-// clusterFlags select the API server.
+// clusterFlags contains the flags that select the API server.
 type clusterFlags struct{ kubeconfig, context string }
 
 // loader returns the kubeconfig that the flags and KUBECONFIG select.
@@ -78,7 +78,7 @@ func (s *session) loader(cluster clusterFlags) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: cluster.context})
 }
 
-// kubeContexts returns the names of the contexts for completion. Without a readable kubeconfig there are none.
+// kubeContexts returns the names of the contexts for completion. If the kubeconfig cannot be read, it returns none.
 func (s *session) kubeContexts(cluster clusterFlags) []cobra.Completion {
 	loaded, err := s.loader(cluster).RawConfig()
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 	return bundleClient{api}, nil
 }
 
-// create creates a BundleDeployment and returns it as it is stored.
+// create creates a BundleDeployment and returns the stored object.
 func (c bundleClient) create(ctx context.Context, deployment *v1alpha1.BundleDeployment) (v1alpha1.BundleDeployment, error) {
 	var created v1alpha1.BundleDeployment
 	if err := c.api.Post().Resource(deployments).Body(deployment).Do(ctx).Into(&created); err != nil {
@@ -204,7 +204,7 @@ func (c bundleClient) bundles(ctx context.Context, selector string) ([]v1alpha1.
 	}
 }
 
-// shownDeployment and shownBundle return objects as kubectl shows them: with their kind, without the fields of managers.
+// shownDeployment and shownBundle return objects as kubectl shows them: with their kind, and without managed fields.
 func shownDeployment(deployment v1alpha1.BundleDeployment) v1alpha1.BundleDeployment {
 	deployment.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindBundleDeployment))
 	deployment.ManagedFields = nil
@@ -219,7 +219,7 @@ func shownBundle(bundle v1alpha1.Bundle) v1alpha1.Bundle {
 	return bundle
 }
 
-// boundedTransport bounds the size of responses.
+// boundedTransport limits the size of responses.
 type boundedTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

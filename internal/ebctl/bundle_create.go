@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// plainClass is the class of the provisioner for manifests in the format plain+v0.
+// plainClass is the class of the provisioner of manifests in the format plain+v0.
 const plainClass = "core-rukpak-io-plain"
 
 // bundleOrder contains the flags of 'bundle create'.
@@ -56,7 +56,7 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	return command
 }
 
-// addSources adds the flags of all sources but upload.
+// addSources adds the flags of all sources except upload.
 func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 	flags.StringVar(&o.image, "image", "", "an OCI image or artifact")
 	flags.StringVar(&o.git, "git", "", "a Git repository; needs --branch, --tag or --commit")
@@ -82,7 +82,7 @@ func setBundleClass(spec *v1alpha1.BundleDeploymentSpec, class string) {
 	}
 }
 
-// createBundle creates the BundleDeployment, waits if wanted, and prints the state.
+// createBundle creates the BundleDeployment, waits if the user wants that, and prints the state.
 func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name string, order bundleOrder) error {
 	source, err := order.source()
 	if err != nil {

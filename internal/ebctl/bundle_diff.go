@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// maxManifest bounds the size of a manifest in bytes.
+	// maxManifest is the maximum size of a manifest in bytes.
 	maxManifest = 1 << 20
-	// comparisonDigits is the number of random characters in the name of the BundleDeployment for a comparison, and maxComparedName the length to
-	// which the name of the compared one is cut, so that both fit into a label.
+	// comparisonDigits is the number of random characters in the name of the BundleDeployment for a comparison. The compared name
+	// is cut to maxComparedName characters, so that both fit into a label.
 	comparisonDigits = 8
 	maxComparedName  = 48
-	// comparisonDeletion bounds the deletion of the BundleDeployment for a comparison, which has installed nothing.
+	// comparisonDeletion limits the time to delete the BundleDeployment of a comparison, which has installed nothing.
 	comparisonDeletion = 10 * time.Second
 )
 
@@ -60,7 +60,7 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Short: "Show what another version of a BundleDeployment would change on its cluster",
 		Long: "Show what another version of a BundleDeployment would change on its cluster.\n\n" +
 			"The version is exactly one of a folder, --image, --git, --http, --config-map and --file. The provisioner unpacks it and compares it by dry runs\n" +
-			"of the API server of the cluster, so defaults are no differences. Values of Secrets are masked. If there is no BundleDeployment with the name,\n" +
+			"of the API server of the cluster, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with the name,\n" +
 			"all objects are new.\n\n" +
 			"The command creates a BundleDeployment with spec.dryRun, and deletes it at the end. It needs no access to the cluster. The exit code is 8 if\n" +
 			"something would change, and 6 if the version cannot be unpacked or installed.",
@@ -106,7 +106,7 @@ func (s *session) diffBundle(ctx context.Context, cluster clusterFlags, name, fo
 		}
 		defer archive.Close()
 
-		// Without credentials for the upload, nothing is created.
+		// Check the credentials for the upload first, so that nothing is created without them.
 		if _, err := s.contentConfig(cluster, order.credentials); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (s *session) diffBundle(ctx context.Context, cluster clusterFlags, name, fo
 	return s.printComparison(name, *found)
 }
 
-// change returns the function that gives a spec the version to compare.
+// change returns a function that sets the version to compare in a spec.
 func (o bundleDiff) change(archive *packed) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	chosen := 0
 
@@ -187,7 +187,7 @@ func (o bundleOrder) any() bool {
 		o.directory != "" || o.sha256 != ""
 }
 
-// changeFrom returns the change to the version in a manifest.
+// changeFrom returns a function that sets the version in a manifest.
 func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -269,7 +269,7 @@ func (c bundleClient) comparison(ctx context.Context, name string, order bundleD
 	return result, nil
 }
 
-// endComparison deletes the BundleDeployment of a comparison, also after an interrupt.
+// endComparison deletes the BundleDeployment of a comparison, even after an interrupt.
 func (s *session) endComparison(ctx context.Context, client bundleClient, made v1alpha1.BundleDeployment) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
@@ -279,7 +279,7 @@ func (s *session) endComparison(ctx context.Context, client bundleClient, made v
 	}
 }
 
-// compared returns the result of a comparison, or what it waits for.
+// compared returns the result of a comparison, or the reason why it is not available yet.
 func (c bundleClient) compared(ctx context.Context, comparing, name string) (found *v1alpha1.Comparison, text string, err error) {
 	deployment, err := c.deployment(ctx, comparing)
 	if err != nil {
@@ -339,7 +339,7 @@ func (s *session) printComparison(name string, found v1alpha1.Comparison) error 
 	return &differentError{name, summary}
 }
 
-// comparisonText is the result of 'bundle diff' for people. Its IDs are the objects.
+// comparisonText prints the result of 'bundle diff' for people. The IDs of its rows are the objects.
 type comparisonText struct {
 	text        string
 	differences []v1alpha1.ObjectDifference

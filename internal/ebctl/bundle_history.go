@@ -14,7 +14,7 @@ import (
 // bundleHistory is the JSON output of 'bundle history'.
 type bundleHistory struct {
 	Deployment string `json:"bundleDeployment"`
-	// Versions are the installed ones, the newest first.
+	// Versions are the installed versions, the newest first.
 	Versions []v1alpha1.Version `json:"versions"`
 }
 
@@ -85,7 +85,7 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 	return command
 }
 
-// rollbackBundle sets the template and the config of a version, waits if wanted, and prints the state.
+// rollbackBundle sets the template and the config of a version, waits if the user wants that, and prints the state.
 func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name string, number int64, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name
 	return nil
 }
 
-// former returns the version with the number, or the one to which a rollback leads by default.
+// former returns the version with the number, or the default target of a rollback.
 func (c bundleClient) former(ctx context.Context, deployment v1alpha1.BundleDeployment, number int64) (v1alpha1.Version, error) {
 	history := deployment.Status.History
 
@@ -163,7 +163,7 @@ func (c bundleClient) former(ctx context.Context, deployment v1alpha1.BundleDepl
 	return history[at], nil
 }
 
-// installed reports whether the active Bundle is that of the current template, with the current config.
+// installed reports whether the active Bundle belongs to the current template and has the current config.
 func (c bundleClient) installed(ctx context.Context, deployment v1alpha1.BundleDeployment) (bool, error) {
 	if deployment.Status.ActiveBundle == "" || deployment.Status.ObservedGeneration != deployment.Generation {
 		return false, nil

@@ -33,7 +33,7 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Use:   "push BUNDLE FOLDER",
 		Short: "Upload a folder as the content of a Bundle that was created with --upload",
 		Long: "Upload a folder as the content of a Bundle that was created with --upload.\n\n" +
-			"The same folder gives the same archive, so the command can be repeated. The token needs the ClusterRole bundle-uploader.",
+			"The same folder always gives the same archive, so the command is idempotent. The token needs the ClusterRole bundle-uploader.",
 		Example: "  ebctl bundle push my-addon-abc ./my-addon",
 		Args:    arguments("BUNDLE", "FOLDER"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	return command
 }
 
-// push uploads a folder for a Bundle.
+// push uploads a folder as the content of a Bundle.
 func (s *session) push(ctx context.Context, cluster clusterFlags, credentials contentFlags, server, bundle, folder string) error {
 	archive, err := pack(ctx, folder)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *session) push(ctx context.Context, cluster clusterFlags, credentials co
 	return s.print(pushed{bundle, archive.size}, output.Fields{{Name: "Uploaded", Value: bundle}, {Name: "Bytes", Value: strconv.FormatInt(archive.size, 10)}})
 }
 
-// pushAddress returns the address for the upload of a Bundle, at a server or as the Bundle reports it.
+// pushAddress returns the URL for the upload of a Bundle: at the given server, or the URL in the Bundle's status.
 func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server, bundle string) (string, error) {
 	if server != "" {
 		return uploadAddress(server, bundle)
@@ -90,7 +90,7 @@ func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server,
 	return found.Status.UploadURL, nil
 }
 
-// packed is the archive of a folder in a temporary file, which Close removes.
+// packed is the archive of a folder in a temporary file. Close removes the file.
 type packed struct {
 	file *os.File
 	size int64
@@ -103,7 +103,7 @@ func (p *packed) Close() {
 	_ = os.Remove(p.file.Name())
 }
 
-// pack returns the archive of a folder. The same content has the same archive.
+// pack creates the archive of a folder. The same content always results in the same archive.
 func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -143,7 +143,7 @@ func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	return made, nil
 }
 
-// upload uploads an archive to an address.
+// upload uploads an archive to a URL.
 func (s *session) upload(ctx context.Context, cluster clusterFlags, credentials contentFlags, address string, archive *packed) error {
 	body, err := s.callContent(ctx, cluster, credentials, address, archive.file)
 	if err != nil {

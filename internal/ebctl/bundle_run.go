@@ -31,7 +31,7 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Use:   "run NAME FOLDER",
 		Short: "Install a folder: upload it, and create or change the BundleDeployment",
 		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
-			"The same folder gives the same archive, so the command can be repeated. Another content is another version. The token needs the ClusterRole\n" +
+			"The same folder always gives the same archive, so the command is idempotent. Different content is a different version. The token needs the ClusterRole\n" +
 			"bundle-uploader.",
 		Example: "  ebctl bundle run my-addon ./my-addon --target-kubeconfig my-runtime.kubeconfig --wait\n" +
 			"  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",

@@ -124,9 +124,9 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 func addColumnFlags(flags *pflag.FlagSet, filter *operatorapi.ListRuntimesParams) {
 	flags.StringVar(&filter.Provider, "provider", "", "only instances at the cloud provider")
 	flags.StringVar(&filter.Shoot, "shoot", "", "only the instance with this Shoot")
-	flags.StringVar(&filter.Runtime, "runtime", "", "only the instance with this ID of the runtime")
+	flags.StringVar(&filter.Runtime, "runtime", "", "only the instance with this runtime ID")
 	flags.StringVar(&filter.SubscriptionAccount, "subscription-account", "",
-		"only instances that the global account has ordered and that have been moved to another one")
+		"only instances that the global account ordered and that were then moved to another account")
 	flags.StringVar(&filter.SharedWith, "shared-with", "", "only instances that the platform can use without owning them")
 	flags.StringVar(&filter.MaintenanceVersion, "maintenance-version", "", "only instances with this version of their plan")
 	flags.StringVar(&filter.Kind, "kind", "", "only instances whose newest operation has the kind; excludes --state")

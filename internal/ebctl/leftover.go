@@ -15,7 +15,7 @@ import (
 
 // newLeftoverCommand returns the group of commands that change leftovers. 'ebctl instance list --leftovers' lists them.
 func newLeftoverCommand(session *session) *cobra.Command {
-	command := group("leftover", "Clean up what deletions and suspensions have left over",
+	command := group("leftover", "Clean up the leftovers of deletions and suspensions",
 		newLeftoverCleanupCommand(session),
 		newLeftoverConfirmCommand(session),
 	)
@@ -34,9 +34,9 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [LEFTOVER_OR_INSTANCE...]",
-		Short: "Run the steps again that were not completed, by default those of all leftovers",
-		Long: "Run the steps again that were not completed, by default those of all leftovers.\n\n" +
-			"Each leftover gets an operation of kind cleanup, which runs only these steps. A leftover whose cleanup is running gets no other one. " +
+		Short: "Repeat the steps that were not completed, by default those of all leftovers",
+		Long: "Repeat the steps that were not completed, by default those of all leftovers.\n\n" +
+			"Each leftover gets an operation of kind cleanup, which runs only these steps. A leftover whose cleanup is already running gets no second one. " +
 			"The broker does the same once a day." + helpAudited,
 		Example: "  ebctl leftover cleanup --dry-run\n" +
 			"  ebctl leftover cleanup --reason \"EDP is back\"",
@@ -95,7 +95,7 @@ func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, left
 	return s.print(started, table)
 }
 
-// newLeftoverConfirmCommand returns the command that ends a leftover because nothing is left.
+// newLeftoverConfirmCommand returns the command that ends a leftover after an operator has confirmed that nothing is left.
 func newLeftoverConfirmCommand(session *session) *cobra.Command {
 	var reason string
 
@@ -181,7 +181,7 @@ func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []st
 	return chosen, nil
 }
 
-// leftoverTable returns the table of leftovers without its rows, and the function that returns the cells of one.
+// leftoverTable returns the table of leftovers without its rows, and a function that returns the cells of one leftover.
 func (s *session) leftoverTable() (output.Rows, func(operatorapi.Runtime) []string) {
 	table := output.Rows{
 		Head:        []string{"LEFTOVER", headInstance, "PLAN", "STEPS", "DELETED", "RETRY", "OBJECTS", "LAST OPERATION", "ACCOUNT", "CLUSTER"},

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// streams reports whether the list is written page by page. Sorting and counting need the whole list; a single page needs no stream,
-// except in the format CSV, which only streams write.
+// streams reports whether the list is written page by page. Sorting and counting need the whole list. A single page needs no
+// stream, except in the format CSV, which only streams support.
 func (f listFlags) streams(format output.Format) bool {
 	if !format.Streams() || f.sortBy != "" || f.total {
 		return false
@@ -19,8 +19,8 @@ func (f listFlags) streams(format output.Format) bool {
 	return format == output.CSV || f.all || f.limit > 0
 }
 
-// export writes the entries while it reads the pages, so that the memory does not grow with the list. After an error, the output is
-// incomplete.
+// export writes the entries while it reads the pages, so that memory usage does not depend on the length of the list. After an
+// error, the output is incomplete.
 func (l lister[L, E]) export(ctx context.Context, session *session, client *brokerclient.Client, given listFlags) error {
 	stream, err := session.format.NewStream(session.Out, l.columns, given.noHeaders)
 	if err != nil {

@@ -49,7 +49,8 @@ func targetStates() []string {
 	return []string{"succeeded", "failed", "canceled", "canceling", "in progress", "retrying", "pending", "left out"}
 }
 
-// numbered returns the number of a page of a list without cursors, and the number of entries before it. lister gets both as the cursor.
+// numbered returns the page number and the number of entries before the page, for a list without cursors. lister gets both as the
+// cursor.
 func (p pageQuery) numbered() (number, before int) {
 	if _, err := fmt.Sscan(p.cursor, &number, &before); err != nil {
 		return 1, 0 // the first page
@@ -135,7 +136,7 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		columns: targetColumns(),
 		table: output.Rows{
 			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE", "WINDOW", "NOT BEFORE", "CHOSEN BY"},
-			WideColumns: 8,  // the account and what follows
+			WideColumns: 8,  // the account and the columns after it
 			Cut:         60, // leaves a table with a long description readable
 			None:        "No targets found.",
 		},
@@ -315,7 +316,7 @@ func waveText(shown operatorapi.Orchestration, wave operatorapi.OrchestrationWav
 	}
 }
 
-// gateText returns when the failure gate stops an orchestration.
+// gateText describes when the failure gate stops an orchestration.
 func gateText(gate fleet.FailureGate) string {
 	var limits []string
 

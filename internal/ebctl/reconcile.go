@@ -15,11 +15,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// errIncomplete reports that a comparison left out a system. The command has printed which.
+// errIncomplete reports that a comparison left out a system. The command has already printed the system.
 var errIncomplete = errors.New("the comparison is incomplete")
 
 // newReconcileCommand returns the command that lists differences and restores rows. 'ebctl reconcile' restores the rows of both
-// services, 'ebctl provisioner reconcile' those of the Provisioner only.
+// services, 'ebctl provisioner reconcile' only those of the Provisioner.
 func newReconcileCommand(session *session) *cobra.Command {
 	var dryRun, bindings bool
 
@@ -120,7 +120,7 @@ func (s *session) restore(ctx context.Context, client *brokerclient.Client) erro
 	provisioner := client
 
 	if !s.provisioner {
-		// The flags are those of the broker.
+		// The flags contain the settings of the broker.
 		resolved, err := Resolve(Sources{ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment, Provisioner: true})
 		if err != nil {
 			return &usageError{cause: err}
@@ -189,7 +189,7 @@ func (s *session) incomplete(texts []string) error {
 	return errIncomplete
 }
 
-// differencesText is the report for people: a table, followed by the meaning of each difference and its commands.
+// differencesText prints the report for people: a table, followed by the meaning of each difference and its commands.
 type differencesText []operatorapi.Difference
 
 // Names implements output.Named.
@@ -251,10 +251,10 @@ func (d differencesText) rows() output.Rows {
 	return table
 }
 
-// restorationText is the result of a restoration for people.
+// restorationText prints the result of a restoration for people.
 type restorationText struct{ operatorapi.Restoration }
 
-// Names implements output.Named. The IDs are those of the restored rows.
+// Names implements output.Named. It returns the IDs of the restored rows.
 func (r restorationText) Names() []string { return differencesText(r.Restored).Names() }
 
 // WriteText implements output.Text.

@@ -22,7 +22,7 @@ const (
 	defaultBundleSize = 32
 	maxBundleSize     = 1024
 
-	// bundleMode lets only the user read the archive.
+	// bundleMode makes the archive readable only by the user.
 	bundleMode = 0o600
 
 	helpSupportBundle = `Collect what another team needs to find a problem, in an archive without secrets.
@@ -185,9 +185,9 @@ func createFile(path string, content []byte) error {
 	return nil
 }
 
-// statusAddress is the status address of a replica.
+// statusAddress is the status URL of a replica.
 type statusAddress struct {
-	// folder is the folder of its files: the name of the service, with a number from the second replica on.
+	// folder is the folder for the replica's files: the name of the service, followed by a number from the second replica on.
 	folder, url string
 }
 

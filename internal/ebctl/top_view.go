@@ -46,7 +46,8 @@ func (v *topView) once(ctx context.Context) error {
 	return session.print(shown, shown)
 }
 
-// run draws overviews until the user presses q or the context ends. A request that fails for a moment keeps the last overview, with the error.
+// run draws overviews until the user presses q or the context ends. After a temporary error, it keeps showing the last overview,
+// together with the error.
 func (v *topView) run(ctx context.Context) error {
 	keys, restore, err := v.session.Keys()
 	if err != nil {
@@ -89,7 +90,7 @@ func (v *topView) run(ctx context.Context) error {
 	}
 }
 
-// wait waits for the next refresh or key. It reports whether to refresh, and whether to end.
+// wait waits for the next refresh or key. It reports whether to refresh, and whether to quit.
 func (v *topView) wait(ctx context.Context, keys <-chan byte) (refresh, end bool) {
 	var tick <-chan time.Time
 	if !v.paused {
@@ -123,7 +124,7 @@ func (v *topView) wait(ctx context.Context, keys <-chan byte) (refresh, end bool
 	}
 }
 
-// lines returns the lines of a drawing, at most as many as the terminal shows, because Live drops the first lines of higher ones.
+// lines returns the lines of a drawing, at most as many as fit on the terminal, because Live would drop the first ones.
 func (v *topView) lines(shown overview, failed error, size follow.Size) []string {
 	shown.Operations = sorted(shown.Operations, v.order)
 
@@ -167,7 +168,7 @@ func (o overview) WriteText(w io.Writer) error {
 	return output.Plain(text.String()).WriteText(w)
 }
 
-// systemsText describes the failing systems, or the calls in flight if none fails.
+// systemsText describes the failing systems. If none fails, it describes the calls in flight.
 func systemsText(systems []operatorapi.System, now time.Time) string {
 	var failing, calls []string
 

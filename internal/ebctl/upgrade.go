@@ -37,7 +37,7 @@ func newUpgradeCommand(session *session) *cobra.Command {
 	)
 }
 
-// newUpgradeOneCommand completes a command that upgrades what it names on the cluster of an instance.
+// newUpgradeOneCommand completes a command that upgrades a single instance. what is Kyma or the cluster, for errors.
 func newUpgradeOneCommand(session *session, what, versionHelp string,
 	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.Upgrade) (operatorapi.AcceptedUpgrade, error),
 	command cobra.Command,

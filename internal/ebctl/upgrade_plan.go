@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// shownPlan is a plan with the first page of its targets, and of the instances that are left out.
+// shownPlan is a plan with the first page of its targets, and the first page of the instances that are left out.
 type shownPlan struct {
 	Plan    operatorapi.Orchestration            `json:"plan"`
 	Targets []operatorapi.OrchestrationOperation `json:"targets"`
@@ -134,7 +134,7 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 	return command
 }
 
-// headLeftOut returns the head of a table of instances that are left out.
+// headLeftOut returns the header of the table of instances that are left out.
 func headLeftOut() []string { return []string{"LEFT OUT", "BECAUSE"} }
 
 // printPlan reads and prints a plan.

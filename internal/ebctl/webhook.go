@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// defaultOverlap is the default time in hours for which a previous secret is used.
+	// defaultOverlap is the default time, in hours, for which the previous secret remains in use.
 	defaultOverlap = 24
 	argWebhook     = "WEBHOOK"
 
@@ -150,7 +150,7 @@ func newWebhookListCommand(session *session) *cobra.Command {
 	}
 }
 
-// onWebhook returns a command on one webhook.
+// onWebhook returns a command that takes the ID of a webhook.
 func onWebhook(session *session, use, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use + " " + argWebhook,
@@ -172,7 +172,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 	}
 }
 
-// newWebhookGetCommand returns the command that shows a webhook with what it has not received.
+// newWebhookGetCommand returns the command that shows a webhook with its undelivered events.
 func newWebhookGetCommand(session *session) *cobra.Command {
 	var dead, pending bool
 

@@ -31,8 +31,8 @@ const (
 	Internal Kind = "internal"
 )
 
-// Reasons and components. Where Kyma Environment Broker has the same reason or component, the value is the same, because existing
-// clients parse it.
+// Reasons and components. Where the Kyma Environment Broker has the same reason or component, the value is the same, because
+// existing clients parse it.
 const (
 	ReasonInternal        = "err_keb_internal"
 	ReasonTimeout         = "err_keb_timeout"
@@ -44,7 +44,7 @@ const (
 	// ReasonClusterUnreachable: the API server of a cluster does not respond or rejects the kubeconfig.
 	ReasonClusterUnreachable = "err_cluster_unreachable"
 	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: the Provisioner does
-	// not know the runtime, although a Shoot belongs to the runtime.
+	// not know the runtime, although the runtime has a Shoot.
 	ReasonRuntimeUnknown = "err_runtime_unknown"
 	ReasonNotAdopted     = "err_runtime_not_adopted"
 	// ReasonSystemAway: the call was not made because the circuit breaker is open. ReasonBusy: the call was not made because too
@@ -57,7 +57,7 @@ const (
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
 	// ReasonNotStarted: an upgrade did not start in its maintenance window, or before its deadline.
 	ReasonNotStarted = "err_not_started_in_time"
-	// ReasonReconcilerGaveUp: the Reconciler has given up the installation or the removal of Kyma.
+	// ReasonReconcilerGaveUp: the Reconciler has given up installing or removing Kyma.
 	ReasonReconcilerGaveUp = "err_reconciler_gave_up"
 	// ReasonConfiguration: operators have configured something that cannot be used, such as a malformed ConfigMap.
 	ReasonConfiguration = "err_configuration"
@@ -86,7 +86,7 @@ const (
 	ComponentBundles = "bundle provisioner"
 	// ComponentCleanupHook is the hook that empties accounts of the account pool.
 	ComponentCleanupHook = "cleanup hook"
-	// ComponentCIS is SAP Cloud Management, which knows deleted subaccounts.
+	// ComponentCIS is SAP Cloud Management, which reports deleted subaccounts.
 	ComponentCIS = "cis"
 	// ComponentReconciler is the Reconciler of Kyma.
 	ComponentReconciler = "reconciler"

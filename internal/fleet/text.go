@@ -8,14 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Conditions returns the names of the conditions that ParseTarget accepts. They are the flags of orders.
+// Conditions returns the names of the conditions that ParseTarget accepts. They correspond to flags of orders.
 func Conditions() []string {
 	return []string{"account", "subaccount", "region", "plan", "state", "kubernetes-version", "kyma-version", "label", "percentage", "instance", "runtime", "shoot"}
 }
 
-// ParseTarget parses the text form of a target: "all", or conditions such as plan=aws,region=^eu-,label=ring=canary that must all hold.
-// A value contains a comma as \, and only label can be repeated. A condition percentage alone concerns all instances. Errors are of
-// type ValidationError. The result is valid.
+// ParseTarget parses the text form of a target: "all", or conditions such as plan=aws,region=^eu-,label=ring=canary that must all
+// hold. Commas in values have a preceding backslash. Only label can be repeated. A percentage without other conditions applies to
+// all instances. Errors are of type ValidationError. The returned target is valid.
 func ParseTarget(text string) (Target, error) {
 	if text == targetAll {
 		return Target{Target: targetAll}, nil
@@ -80,7 +80,7 @@ func (t *Target) set(name, value string) error {
 	return nil
 }
 
-// split splits the text at commas that no backslash precedes, and removes the backslashes before commas.
+// split splits the text at commas without a preceding backslash, and removes the backslashes before other commas.
 func split(text string) []string {
 	const comma = "\x00"
 

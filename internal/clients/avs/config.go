@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// Config is the connection to AvS and the settings of evaluations. An empty API switches AvS off. The variables have the same names as
-// in the Kyma Environment Broker.
+// Config configures the connection to AvS and its evaluations. An empty API switches AvS off. The variables have the same names
+// as in the Kyma Environment Broker.
 type Config struct {
 	API      string        `env:"API_ENDPOINT"           help:"URL of the evaluations in the availability service (AvS), such as https://avs.example.com/api/v2/evaluationmetadata; empty turns the integration off"`
 	TokenURL string        `env:"OAUTH_TOKEN_ENDPOINT"   help:"URL of the token endpoint of AvS"`
@@ -29,7 +29,7 @@ type Config struct {
 	Calls    int           `env:"CALLS"                  help:"maximum number of concurrent calls, per replica"`
 }
 
-// Tester has the settings of all evaluations of a kind.
+// Tester contains the settings of all evaluations of a kind.
 type Tester struct {
 	Disabled bool     `env:"DISABLED"  help:"create no evaluations of this kind"`
 	AccessID int64    `env:"ACCESS_ID" help:"ID of the access of the tester"`
@@ -37,7 +37,7 @@ type Tester struct {
 	Tags     []string `env:"TAGS"      help:"tags of the evaluations, as content:class ID:class name,…"`
 }
 
-// Trial has the settings of the internal evaluations of plans trial and free. They apply if all of them are set.
+// Trial contains the settings of internal evaluations for the plans trial and free. They apply only if all of them are set.
 type Trial struct {
 	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"ID of the access of the tester for plans trial and free; unless this ID and the two following are set, these plans use those of the other plans"`
 	GroupID  int64 `env:"GROUP_ID"                  help:"ID of the group for plans trial and free"`
@@ -89,7 +89,7 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// parseTags parses tags of the form content:class ID:class name. The content may contain colons, as an address does.
+// parseTags parses tags of the form content:class ID:class name. The content, such as an address, may contain colons.
 func parseTags(texts []string) ([]Tag, error) {
 	var tags []Tag
 

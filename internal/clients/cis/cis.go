@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// eventType is the type of the events about deleted subaccounts.
+	// eventType is the type of events about deleted subaccounts.
 	eventType = "Subaccount_Deletion"
-	// pageSize is the number of events of a page. CIS returns at most 150.
+	// pageSize is the number of events in a page. CIS returns at most 150.
 	pageSize = 150
-	// maxPages bounds the pages of a read. Events of more subaccounts than 1.5 million are an error.
+	// maxPages limits the number of pages that a read may have. More than 1.5 million events are an error.
 	maxPages = 10_000
 )
 
@@ -31,7 +31,7 @@ const (
 	Version2 = "2.0"
 )
 
-// Config is the connection to CIS. An empty URL switches it off.
+// Config configures the connection to CIS. An empty URL switches CIS off.
 type Config struct {
 	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS), which knows deleted subaccounts; empty turns the job subaccounts off"`
 	Version      string        `env:"VERSION"           help:"version of the event service: 1.0 or 2.0"`
@@ -113,9 +113,9 @@ type page struct {
 	} `json:"events"`
 }
 
-// DeletedSubaccounts returns the deletions of subaccounts since the time, newest first. It reads the pages from the newest event, so that
-// it need not read the whole history. Events that arrive meanwhile move others to later pages: some may be returned twice, but none is
-// missing.
+// DeletedSubaccounts returns the deletions of subaccounts since the given time, newest first. It starts with the newest events,
+// so that it need not read the whole history. Events that arrive during the read move others to later pages: some may be returned
+// twice, but none is missing.
 func (c *Client) DeletedSubaccounts(ctx context.Context, since time.Time) ([]Event, error) {
 	if c.config.Version == Version1 {
 		return c.deletedInVersion1(ctx)

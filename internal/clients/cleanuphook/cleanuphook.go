@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
-// Config is the connection to the hook. Without a URL, dirty accounts wait for an operator.
+// Config configures the connection to the hook. Without a URL, operators clean up dirty accounts.
 type Config struct {
 	URL      string        `env:"URL"      help:"https URL of the hook that empties dirty accounts of the account pool and confirms that they are empty; if empty, operators release them"`
 	User     string        `env:"USER"     help:"user for the hook; empty for none"`
@@ -24,13 +24,14 @@ type Config struct {
 	Timeout  time.Duration `env:"TIMEOUT"  help:"timeout of one call, at most 1m"`
 }
 
-// maxTimeout bounds the timeout, so that a pass over many accounts ends.
+// maxTimeout limits the timeout, so that a pass over many accounts ends.
 const maxTimeout = time.Minute
 
 // DefaultConfig returns the defaults, without a hook.
 func DefaultConfig() Config { return Config{Timeout: 30 * time.Second} }
 
-// Check reports all invalid settings in one error, which names their variables. A URL without TLS is allowed for this machine only.
+// Check reports all invalid settings in one error, which names their variables. A URL without TLS must refer to the local
+// machine.
 func (c Config) Check() error {
 	var errs []error
 
@@ -72,7 +73,7 @@ type Question struct {
 	// Type is the label hyperscalerType, and Provider its first part.
 	Type     string `json:"hyperscalerType"`
 	Provider string `json:"provider"`
-	// Tenant is the label tenantName: the former tenant.
+	// Tenant is the label tenantName, which still names the former tenant.
 	Tenant   string `json:"tenantName"`
 	EUAccess bool   `json:"euAccess"`
 }
@@ -91,7 +92,8 @@ type Hook struct {
 	namespace string
 }
 
-// New returns a client that sends its requests through the transport. namespace contains the accounts. The configuration must be valid.
+// New returns a client that sends its requests through the transport. namespace is the namespace of the accounts. The
+// configuration must be valid.
 func New(config Config, namespace string, transport http.RoundTripper) *Hook {
 	options := restclient.Options{
 		Title: "the cleanup hook", Component: failure.ComponentCleanupHook,
@@ -109,7 +111,7 @@ func New(config Config, namespace string, transport http.RoundTripper) *Hook {
 // Probe reports whether the hook responds.
 func (h *Hook) Probe(ctx context.Context) error { return h.rest.Probe(ctx, h.url) }
 
-// Clean asks the hook to empty the account, and returns how far it is. Repeated calls ask for the progress.
+// Clean asks the hook to empty the account, and returns the progress. Repeated calls query the progress.
 func (h *Hook) Clean(ctx context.Context, account accountpool.Account) (accountpool.CleanupState, string, error) {
 	const action = "clean up the account"
 

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
-// Config is the connection to EDP. An empty AdminURL switches EDP off.
+// Config configures the connection to EDP. An empty AdminURL switches EDP off.
 type Config struct {
 	AuthURL     string        `env:"AUTH_URL"    help:"URL of the token endpoint of the Event Data Platform, without /oauth2/token"`
 	AdminURL    string        `env:"ADMIN_URL"   help:"URL of the administration API of the Event Data Platform; empty turns the integration off"`
@@ -63,7 +63,7 @@ func (c Config) Check() error {
 type Tenant struct {
 	// Name is the ID of the subaccount.
 	Name string
-	// PlatformRegion is the region of the platform, such as cf-eu10. Its prefix names the kind of the platform.
+	// PlatformRegion is the region of the platform, such as cf-eu10. Its prefix identifies the kind of platform.
 	PlatformRegion string
 	// PlanName is the plan of the instance.
 	PlanName string
@@ -119,8 +119,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe reports whether EDP responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.AdminURL) }
 
-// Register creates the data tenant and its metadata. It keeps what exists: a registration of another instance, or that of an
-// earlier attempt.
+// Register creates the data tenant and its metadata. It keeps objects that exist, from another instance or an earlier attempt.
 func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 	const action = "register the subaccount"
 
@@ -129,7 +128,7 @@ func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 
 	err := c.rest.Do(ctx, restclient.Request{Method: http.MethodPost, URL: c.tenants(), Action: action, Body: map[string]string{
 		"name": name, "environment": c.config.Environment,
-		// EDP asks for a secret that it never uses. The value is that of the Kyma Environment Broker.
+		// EDP requires a secret but never uses it. The Kyma Environment Broker sends the same value.
 		"secret": base64.StdEncoding.EncodeToString([]byte(name + c.config.Environment)),
 	}})
 	if failure.Is(err, failure.Conflict) {
@@ -151,7 +150,7 @@ func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 		}
 
 		err := c.rest.Do(ctx, restclient.Request{Method: http.MethodPost, URL: c.entries(name), Action: action, Body: entry})
-		if err != nil && !failure.Is(err, failure.Conflict) { // a conflict: another instance has added it meanwhile
+		if err != nil && !failure.Is(err, failure.Conflict) { // a conflict means that another instance has just added it
 			return err
 		}
 	}
@@ -159,7 +158,7 @@ func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 	return nil
 }
 
-// Deregister removes the metadata and the data tenant of the subaccount. What does not exist counts as removed.
+// Deregister removes the metadata and the data tenant of the subaccount. It succeeds if they do not exist.
 func (c *Client) Deregister(ctx context.Context, name string) error {
 	name = strings.ToLower(name)
 	addresses := make([]string, 0, 5)
@@ -178,12 +177,12 @@ func (c *Client) Deregister(ctx context.Context, name string) error {
 	return nil
 }
 
-// tenants returns the address of the data tenants.
+// tenants returns the URL of the data tenants.
 func (c *Client) tenants() string {
 	return strings.TrimSuffix(c.config.AdminURL, "/") + "/namespaces/" + url.PathEscape(c.config.Namespace) + "/dataTenants"
 }
 
-// entries returns the address of the metadata of a data tenant.
+// entries returns the URL of the metadata of a data tenant.
 func (c *Client) entries(name string) string {
 	return c.tenants() + "/" + url.PathEscape(name) + "/" + url.PathEscape(c.config.Environment) + "/metadata"
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
-// Config is the connection to IAS. An empty URL switches IAS off.
+// Config configures the connection to IAS. An empty URL switches IAS off.
 type Config struct {
 	URL        string        `env:"URL"         help:"URL of Identity Authentication, from which deletions remove the service providers that the Kyma Environment Broker registered; empty turns the integration off"`
 	UserID     string        `env:"USER_ID"     help:"user for Identity Authentication"`
@@ -51,7 +51,7 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Company is the part of the response about a company that lists its service providers, in its wire format.
+// Company is the part of the response that lists the service providers of a company, in its wire format.
 type Company struct {
 	ServiceProviders []ServiceProvider `json:"service_providers"`
 }
@@ -62,7 +62,8 @@ type ServiceProvider struct {
 	DisplayName string `json:"display_name"`
 }
 
-// DisplayName returns the name of the service provider of the instance's Grafana. The Kyma Environment Broker chose the form.
+// DisplayName returns the name of the service provider of the instance's Grafana. The Kyma Environment Broker introduced the
+// format.
 func DisplayName(instanceID string) string { return "SKR Grafana (instanceID: " + instanceID + ")" }
 
 // Client calls IAS. It is safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// Config is the connection to the notification service. Without a URL, or if Disabled is set, no events are sent.
+// Config configures the connection to the notification service. Without a URL, or if Disabled is set, no events are sent.
 type Config struct {
 	URL      string        `env:"URL"      help:"URL of the service that informs customers about the maintenance of their runtimes; empty turns the integration off"`
 	Disabled bool          `env:"DISABLED" help:"send no maintenance events, although APP_NOTIFICATION_URL is set"`
@@ -18,7 +18,7 @@ type Config struct {
 	Calls    int           `env:"CALLS"    help:"maximum number of concurrent calls, per replica"`
 }
 
-// maxTimeout bounds the timeout, because the replica that delivers keeps its lease during a call.
+// maxTimeout limits the timeout, because the delivering replica keeps its lease during a call.
 const maxTimeout = 5 * time.Minute
 
 // DefaultConfig returns the defaults, with notifications switched off.

@@ -8,10 +8,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// minTimeout is the minimum timeout of a call. The Reconciler calls the runtime for some 35 s before it rejects a kubeconfig.
+// minTimeout is the minimum timeout of a call. The Reconciler calls the runtime for about 35 s before it rejects a kubeconfig.
 const minTimeout = time.Minute
 
-// Config is the connection to the Reconciler. An empty URL switches the Reconciler off.
+// Config configures the connection to the Reconciler. An empty URL switches the Reconciler off.
 type Config struct {
 	URL                 string        `env:"URL"                  help:"URL of the Reconciler, without /v1; empty turns the integration off"`
 	ProvisioningTimeout time.Duration `env:"PROVISIONING_TIMEOUT" help:"maximum time that an operation waits until the Reconciler has installed Kyma"`
