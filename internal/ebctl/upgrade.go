@@ -37,7 +37,7 @@ func newUpgradeCommand(session *session) *cobra.Command {
 	)
 }
 
-// newUpgradeOneCommand completes a command that upgrades a single instance. what is Kyma or the cluster, for errors.
+// newUpgradeOneCommand completes a command that upgrades a single instance. Errors name the subject: Kyma or the cluster.
 func newUpgradeOneCommand(session *session, what, versionHelp string,
 	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.Upgrade) (operatorapi.AcceptedUpgrade, error),
 	command cobra.Command,
