@@ -25,8 +25,8 @@ const (
 const reasonDeleted = "the instance is being deleted"
 
 // deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, or 410 if
-// the instance does not exist. A deletion is accepted during any other operation and cancels it, so that users need
-// not wait for a creation that they no longer want. An upgrade is not canceled: its steps notice the deletion, and it
+// the instance does not exist. A deletion is accepted during any other operation and cancels it, unless it is an upgrade, so
+// that users need not wait for a creation that they no longer want. An upgrade is not canceled: its steps notice the deletion, and it
 // ends as succeeded.
 func (a *api) deprovision(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
@@ -140,7 +140,7 @@ func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reas
 	return result.accepted, err
 }
 
-// acceptDeprovision accepts the deletion of an instance, and cancels its other operations. If the subaccount was deleted, the
+// acceptDeprovision accepts the deletion of an instance, and cancels its other operations except upgrades. If the subaccount was deleted, the
 // timeline and the audit log explain the deletion with why, and the deletion also removes the service instances in the cluster. For other
 // deletions, why is empty.
 func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance environment.Instance, why string) (outcome, error) {

@@ -54,7 +54,7 @@ func (b *fixture) writing(name string, fault func(run int) error) *step {
 }
 
 func TestEffect(t *testing.T) {
-	transient, permanent := failure.New(failure.Transient, "the database is away"), failure.New(failure.Quota, "taken")
+	transient, permanent := failure.New(failure.Transient, "the database is unreachable"), failure.New(failure.Quota, "taken")
 
 	cases := map[string]struct {
 		reason string

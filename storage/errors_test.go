@@ -34,7 +34,7 @@ func TestIsUnavailable(t *testing.T) {
 		"connection closed":            {"the next connection may work", sql.ErrConnDone, true},
 		"connection failure":           {"class 08 concerns connections", &pq.Error{Code: "08006"}, true},
 		"too many connections":         {"other clients return theirs", &pq.Error{Code: "53300"}, true},
-		"hung up":                      {"a proxy closes connections while its server is away", io.EOF, true},
+		"hung up":                      {"a proxy closes connections while its server is unreachable", io.EOF, true},
 		"disk full":                    {"an operator frees space", &pq.Error{Code: "53100"}, true},
 		"server stops":                 {"a standby is promoted", &pq.Error{Code: "57P01"}, true},
 		"server starts":                {"the server is starting", &pq.Error{Code: "57P03"}, true},

@@ -55,7 +55,7 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 
 	if cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) != (p.LifecycleManager != nil) {
 		violations.require(false, paramModules, ruleModules,
-			"the Kyma of the runtime was installed by another system than that of new runtimes: modules require a new instance")
+			"the Kyma of the runtime was installed by a different system than on new runtimes: modules require a new instance")
 
 		return
 	}

@@ -255,8 +255,8 @@ type uncertainError struct{ error }
 // Unwrap returns the classified error.
 func (e *uncertainError) Unwrap() error { return e.error }
 
-// failed records a failed renewal. Operations of the instance wait as long as the system may still execute the request. If the
-// replica stops first, nothing is recorded, which has the same effect.
+// failed records a failed renewal. While the system may still execute the request, operations of the instance wait. If the replica is
+// stopping, nothing is recorded: the reservation expires, and the next attempt is already scheduled.
 func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjects.Renewal, instance environment.Instance, cause error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // see above

@@ -188,12 +188,12 @@ func (f *repairFixture) events(id string) (found []string) {
 	return found
 }
 
-// TestRepair checks passes over more runtimes than a batch, with two replicas: repairs, back-off for runtimes that are away, and pauses
+// TestRepair checks passes over more runtimes than a batch, with two replicas: repairs, back-off for runtimes that are unreachable, and pauses
 // during operations.
 //
 //faults:row btp.md#drift has the values of the instance
 //faults:row btp.md#drift has other values, or no Secret
-//faults:row btp.md#drift is away, slow, returns no JSON, or rejects the request
+//faults:row btp.md#drift is unreachable, slow, returns no JSON, or rejects the request
 //faults:row btp.md#drift has an unfinished operation
 func TestRepair(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -232,7 +232,7 @@ func TestRepair(t *testing.T) {
 			t.Errorf("the back-off doubles: -want +got\n%s", diff)
 		}
 
-		f.wantShown("i05", "is away, slow, returns no JSON, or rejects the request")
+		f.wantShown("i05", "is unreachable, slow, returns no JSON, or rejects the request")
 		f.wantShown("i09", "has an unfinished operation")
 		delete(present.away, "i05")
 

@@ -51,7 +51,7 @@ func TestPublisher(t *testing.T) {
 		{"an empty log", 0, nil, false},
 		{"another replica has published", 3, nil, true},
 		{"nothing new", 3, nil, false},
-		{"the database is away", 4, errors.New("away"), false},
+		{"the database is unreachable", 4, errors.New("away"), false},
 		{"it is back", 4, nil, true},
 	} {
 		log.head.Position, log.err = c.head, c.err

@@ -93,7 +93,7 @@ func last(t *testing.T, runner jobs.Runner) *jobs.Result {
 
 // TestResults checks what a run in the background does and records.
 func TestResults(t *testing.T) {
-	gone := failure.New(failure.Transient, "the system is away")
+	gone := failure.New(failure.Transient, "the system is unreachable")
 
 	cases := map[string]struct {
 		reason    string
@@ -108,9 +108,9 @@ func TestResults(t *testing.T) {
 		"AtLimit":  {reason: "the limit is allowed", work: work{due: []string{"a", "b"}}, limit: 2, done: 2, completed: 1, want: jobs.Result{Due: 2, Changed: 2}},
 		"Held":     {reason: "nothing changes above the limit", work: work{due: []string{"a", "b", "c"}}, limit: 2, want: jobs.Result{Due: 3, Held: true}},
 		"Race":     {reason: "another replica was faster", work: work{due: []string{"a", "b"}, lost: []string{"a"}}, done: 2, completed: 1, want: jobs.Result{Due: 2, Changed: 1, Unchanged: 1}},
-		"Failed":   {reason: "the other items are done", work: work{due: []string{"a", "b"}, failing: map[string]error{"a": gone}}, done: 2, want: jobs.Result{Due: 2, Changed: 1, Failed: 1, Errors: []string{"a: the system is away"}}},
-		"DueFails": {reason: "what is known is done, but the run is not complete", work: work{due: []string{"a"}, broken: gone}, done: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is away"}}},
-		"EndFails": {reason: "the error of the end is shown", work: work{due: []string{"a"}, end: gone}, done: 1, completed: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is away"}}},
+		"Failed":   {reason: "the other items are done", work: work{due: []string{"a", "b"}, failing: map[string]error{"a": gone}}, done: 2, want: jobs.Result{Due: 2, Changed: 1, Failed: 1, Errors: []string{"a: the system is unreachable"}}},
+		"DueFails": {reason: "what is known is done, but the run is not complete", work: work{due: []string{"a"}, broken: gone}, done: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is unreachable"}}},
+		"EndFails": {reason: "the error of the end is shown", work: work{due: []string{"a"}, end: gone}, done: 1, completed: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is unreachable"}}},
 	}
 
 	for name, c := range cases {

@@ -202,7 +202,7 @@ func TestFaults(t *testing.T) {
 		givenUp bool
 		logged  string
 	}{
-		"is away: no connection":                              {simulator.Fault{}, repeated, true, "the notification service cannot be reached"},
+		"is unreachable: no connection":                       {simulator.Fault{}, repeated, true, "the notification service cannot be reached"},
 		"loses the response, or the connection breaks/lost":   {simulator.Fault{Operation: create, Lost: true}, repeated, true, "the notification service cannot be reached"},
 		"loses the response, or the connection breaks/broken": {simulator.Fault{Operation: create, Unsent: true}, repeated, true, "the notification service cannot be reached"},
 		"is slow": {simulator.Fault{Operation: create, Delay: time.Hour}, repeated, true, "the notification service did not respond within"},

@@ -303,7 +303,7 @@ func (a *API) ResumeOrchestration(r *http.Request) (httpserver.Response, error) 
 	return changeOrchestration(r, a.ContinueOrchestration)
 }
 
-// changeOrchestration passes the orchestration in the path to change.
+// changeOrchestration calls change with the ID of the orchestration in the path, and responds with this ID.
 func changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {

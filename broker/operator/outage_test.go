@@ -81,12 +81,12 @@ func TestOutageOfTwoSystems(t *testing.T) {
 
 		got[name] = string(shown.State)
 		if system := shown.System; system.Name != "" && system.State != string(upstream.Closed) {
-			got[name] += ", " + shown.Problem.Component + ": " + system.Name + " is away"
+			got[name] += ", " + shown.Problem.Component + ": " + system.Name + " is unreachable"
 		}
 	}
 
 	want := map[string]string{
-		"garden": "in progress, garden: garden is away", "shop": "in progress, shop: shop is away", "well": "succeeded",
+		"garden": "in progress, garden: garden is unreachable", "shop": "in progress, shop: shop is unreachable", "well": "succeeded",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

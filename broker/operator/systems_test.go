@@ -19,7 +19,7 @@ import (
 type broken string
 
 func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, failure.New(failure.Transient, "away").WithReason(failure.ReasonSystemAway, string(b))
+	return nil, failure.New(failure.Transient, "away").WithReason(failure.ReasonSystemUnavailable, string(b))
 }
 
 func newSystem(component string) *upstream.System {

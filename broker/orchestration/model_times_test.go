@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// modelPolicy has the windows of modelWindows.
+// modelPolicy has the windows that modelWindow returns.
 const modelPolicy = `{rules: [{match: {region: region-0}, timeBegin: "04:00", timeEnd: "05:00", timeZone: UTC}],
 	default: {timeBegin: "22:00", timeEnd: "02:00", timeZone: UTC}}`
 

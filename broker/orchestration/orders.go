@@ -193,7 +193,7 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 		case environment.OrchestrationCanceling:
 			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
 		case environment.OrchestrationPlanned:
-			return failure.New(failure.Conflict, "The plan is not applied, so nothing has failed.")
+			return failure.New(failure.Conflict, "The plan has not been applied, so there is nothing to retry.")
 		default:
 		}
 

@@ -149,7 +149,7 @@ type started struct {
 	FinishedAt storage.Time `db:"finished_at"`
 }
 
-// upgradesOf returns all upgrades.
+// allUpgrades returns all upgrades of clusters.
 func (f *fixture) allUpgrades() []started {
 	f.Helper()
 

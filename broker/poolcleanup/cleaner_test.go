@@ -266,19 +266,19 @@ func TestFaults(t *testing.T) {
 		fault simulator.Fault
 		pause time.Duration
 	}{
-		"is away, or its response is lost/away": {simulator.Fault{Unsent: true}, 5 * time.Minute},
-		"is away, or its response is lost/lost": {simulator.Fault{Lost: true}, 5 * time.Minute},
-		"is slow":                               {simulator.Fault{Delay: time.Minute}, 5 * time.Minute},
-		"returns no JSON":                       {simulator.Fault{Body: "<html>clean</html>"}, 5 * time.Minute},
-		"returns an unknown state":              {simulator.Fault{Body: `{"state": "cleanish"}`}, 5 * time.Minute},
-		"401, 403/401":                          {simulator.Fault{Status: 401}, 5 * time.Minute},
-		"401, 403/403":                          {simulator.Fault{Status: 403}, 5 * time.Minute},
-		"429, 503 with Retry-After/429":         {simulator.Fault{Status: 429, RetryAfter: 120}, 2 * time.Minute},
-		"429, 503 with Retry-After/503":         {simulator.Fault{Status: 503, RetryAfter: 3600}, 5 * time.Minute},
-		"408, 500 and above/408":                {simulator.Fault{Status: 408}, 5 * time.Minute},
-		"408, 500 and above/500":                {simulator.Fault{Status: 500}, 5 * time.Minute},
-		"400, 409 and other statuses/400":       {simulator.Fault{Status: 400}, 5 * time.Minute},
-		"400, 409 and other statuses/409":       {simulator.Fault{Status: 409}, 5 * time.Minute},
+		"is unreachable, or its response is lost/away": {simulator.Fault{Unsent: true}, 5 * time.Minute},
+		"is unreachable, or its response is lost/lost": {simulator.Fault{Lost: true}, 5 * time.Minute},
+		"is slow":                         {simulator.Fault{Delay: time.Minute}, 5 * time.Minute},
+		"returns no JSON":                 {simulator.Fault{Body: "<html>clean</html>"}, 5 * time.Minute},
+		"returns an unknown state":        {simulator.Fault{Body: `{"state": "cleanish"}`}, 5 * time.Minute},
+		"401, 403/401":                    {simulator.Fault{Status: 401}, 5 * time.Minute},
+		"401, 403/403":                    {simulator.Fault{Status: 403}, 5 * time.Minute},
+		"429, 503 with Retry-After/429":   {simulator.Fault{Status: 429, RetryAfter: 120}, 2 * time.Minute},
+		"429, 503 with Retry-After/503":   {simulator.Fault{Status: 503, RetryAfter: 3600}, 5 * time.Minute},
+		"408, 500 and above/408":          {simulator.Fault{Status: 408}, 5 * time.Minute},
+		"408, 500 and above/500":          {simulator.Fault{Status: 500}, 5 * time.Minute},
+		"400, 409 and other statuses/400": {simulator.Fault{Status: 400}, 5 * time.Minute},
+		"400, 409 and other statuses/409": {simulator.Fault{Status: 409}, 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, storagetest.SQLite(t))

@@ -109,7 +109,7 @@ func TestAccountsReport(t *testing.T) {
 		t.Error(err)
 	}
 
-	garden.err = errors.New("Gardener is away")
+	garden.err = errors.New("Gardener is unreachable")
 
 	clock.Step(5 * time.Minute)
 

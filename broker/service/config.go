@@ -192,7 +192,7 @@ type Kubeconfigs struct {
 
 // Events configures the events that operators and other systems can follow.
 type Events struct {
-	Retention time.Duration `env:"RETENTION" help:"how long events are kept. Consumers that are away for longer miss events"`
+	Retention time.Duration `env:"RETENTION" help:"how long events are kept. Consumers that are disconnected for longer miss events"`
 	Streams   int           `env:"STREAMS"   help:"maximum number of streams of events that each replica serves"`
 }
 

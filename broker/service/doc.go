@@ -5,6 +5,6 @@
 // running service stops its parts in the reverse order of their start, so each part can use the earlier ones until
 // it has ended.
 //
-// A new variable is a field of Config, with its default in DefaultConfig. New background work is a part in
-// Service.build, and a new kind of operation is a process in Processes.
+// To add a variable, add a field to Config and its default to DefaultConfig. To add background work, add a part in
+// Service.build. To add a kind of operation, add its process in Processes.
 package service

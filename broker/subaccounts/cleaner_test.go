@@ -208,7 +208,7 @@ func TestErrorsKeepTheCursor(t *testing.T) {
 	f.cis.Inject(simulator.Fault{Operation: "listEvents", Status: http.StatusServiceUnavailable})
 
 	if got, err := f.run(); !failure.Is(err, failure.Transient) || len(got) > 0 {
-		t.Errorf("CIS is away: deleted %v, %v", got, err)
+		t.Errorf("CIS is unreachable: deleted %v, %v", got, err)
 	}
 
 	f.protected["one"] = false

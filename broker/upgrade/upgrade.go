@@ -203,7 +203,7 @@ func checkState(instance environment.Instance, past []process.Record) error {
 	}
 }
 
-// resolve returns the upgrade, and a description for the response.
+// resolve checks the order against the instance and its plan. It returns the upgrade, and the versions and components for the response.
 func (u Upgrader) resolve(instance environment.Instance, order Order) (environment.Upgrade, Accepted, error) {
 	if instance.Request.Cluster.Own != nil {
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,

@@ -50,7 +50,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 		name := path.Join(manifests, entry.Name())
 
 		if !entry.Type().IsRegular() {
-			return nil, fmt.Errorf("%s is not a file: only files are allowed in manifests, without subfolders and links", name)
+			return nil, fmt.Errorf("%s is not a file: the folder manifests may contain only files, without subfolders and links", name)
 		}
 
 		content, err := fs.ReadFile(bundle, name)

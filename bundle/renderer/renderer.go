@@ -120,7 +120,7 @@ func (r *Renderer) run(ctx context.Context, request Request, bundle fs.FS) ([]*u
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
-		return nil, failure.Wrap(failure.Transient, ctx.Err(), "waiting for another rendering")
+		return nil, failure.Wrap(failure.Transient, ctx.Err(), "waiting for other charts and kustomizations to be rendered")
 	}
 
 	executable, err := r.executable()

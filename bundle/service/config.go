@@ -107,7 +107,8 @@ func (c Config) classes(rendering *renderer.Renderer) []bundles.Class {
 	return classes
 }
 
-// Sources enables types of sources. A Bundle with another type fails with a message that names it.
+// Sources selects the types of sources that Bundles may use. A Bundle with a type that is not enabled fails, and its status names the
+// type.
 type Sources struct {
 	Image      bool `env:"IMAGE"       help:"permit Bundles with the source image"`
 	Git        bool `env:"GIT"         help:"permit Bundles with the source git"`

@@ -69,7 +69,7 @@ func Unreachable(err error) bool {
 	masked, ok := errors.AsType[maskedError](err)
 
 	return ok && masked.unreachable || err != nil && slices.Contains(
-		[]string{failure.ReasonSystemAway, failure.ReasonBusy}, failure.Of(err).Reason)
+		[]string{failure.ReasonSystemUnavailable, failure.ReasonBusy}, failure.Of(err).Reason)
 }
 
 // objectError is the error of an object that could not be applied.

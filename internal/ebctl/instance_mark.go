@@ -20,7 +20,7 @@ func newInstanceProtectCommand(session *session) *cobra.Command {
 	return newProtectionCommand(session, (*brokerclient.Client).ProtectInstance, cobra.Command{
 		Use:   "protect ID_OR_NAME",
 		Short: "Protect an instance from deletion",
-		Long: "Protect an instance from deletion.\n\nThe broker then rejects requests of platforms to delete the instance, unless its creation has " +
+		Long: "Protect an instance from deletion.\n\nThe broker then rejects deletion requests from platforms, unless the creation of the instance has " +
 			"failed. Suspensions and the end of a trial still remove the cluster. The command needs the role operator. The audit log records your " +
 			"name and the reason.",
 	})
@@ -107,9 +107,9 @@ func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "upgrade-time ID_OR_NAME TIME",
 		Short: "Choose when an upgrade with a deadline starts",
-		Long: "Choose when an upgrade of an instance starts, if its orchestration has a deadline.\n\nThe time must be in the future and before the " +
-			"deadline. The upgrade then needs no maintenance window. It starts later if its wave or the limits of the orchestration require it. Tenants " +
-			"choose it by the parameter upgradeTime of an update. The command needs the role operator. The audit log records your name.",
+		Long: "Choose when the upgrade of an instance starts.\n\nIts orchestration must have a deadline, and the time must be in the future and before " +
+			"it. The upgrade then ignores maintenance windows. It starts later if its wave or the limits of the orchestration require it. Tenants can " +
+			"choose the time with the parameter upgradeTime of an update. The command needs the role operator. The audit log records your name.",
 		Example: "  ebctl instance upgrade-time my-cluster 2030-01-02T22:00:00Z",
 	}, func(ctx context.Context, instance target, args []string) error {
 		at, err := time.Parse(time.RFC3339, args[1])

@@ -45,7 +45,7 @@ type Instance struct {
 	// MaintenanceVersion is the plan's maintenance version that was last applied to the runtime. It is empty for instances that
 	// were created before maintenance versions were introduced.
 	MaintenanceVersion string `db:"maintenance_version" json:"maintenanceVersion,omitempty"`
-	// DeletionProtection rejects requests of platforms to delete the instance after its creation has succeeded.
+	// DeletionProtection rejects deletion requests from platforms once the creation of the instance has succeeded.
 	DeletionProtection bool `db:"deletion_protection" json:"deletionProtection,omitempty"`
 	// Suspended reports that the runtime was removed but the instance was kept.
 	Suspended bool `db:"suspended" json:"suspended,omitempty"`

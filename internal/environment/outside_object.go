@@ -77,7 +77,8 @@ const (
 	KindServiceProvider = "service provider"
 
 	SystemAvS = "avs"
-	// KindInternalEvaluation and KindExternalEvaluation are the evaluations of an instance. Their key is the ID.
+	// KindInternalEvaluation and KindExternalEvaluation are the evaluations of an instance. Their key is the ID that AvS
+	// has assigned.
 	KindInternalEvaluation = "internal evaluation"
 	KindExternalEvaluation = "external evaluation"
 

@@ -75,7 +75,7 @@ func meaningOf(name, reason, reported string) string {
 		return name + " did not finish in time" + seeTimeline
 	case kubernetesTooManyRequests, ReasonBusy:
 		return name + " has too many requests"
-	case kubernetesServiceUnavailable, ReasonSystemAway, ReasonHTTPStatus:
+	case kubernetesServiceUnavailable, ReasonSystemUnavailable, ReasonHTTPStatus:
 		return name + " does not respond correctly" + seeTimeline
 	case ReasonClusterUnreachable:
 		return "the cluster is not reachable" + seeTimeline

@@ -35,7 +35,7 @@ func TestExplanation(t *testing.T) {
 		"no overload":     {"only Gardener forbids requests for lack of capacity", failure.ComponentDirector, "", "context deadline exceeded", "Director reports an error" + seeTimeline},
 		"permission":      {"the text says more than the reason", failure.ComponentGardenerClient, "Forbidden", `shoots "a" is forbidden: User "u" cannot get resource "shoots"`, "the credentials of the service lack a permission in Gardener: an operator must grant it"},
 		"timeout":         {"a known reason", failure.ComponentGardener, failure.ReasonTimeout, hostile, "Gardener did not finish in time" + seeTimeline},
-		"unavailable":     {"a known reason", failure.ComponentProvisioner, failure.ReasonSystemAway, hostile, "the Provisioner does not respond correctly" + seeTimeline},
+		"unavailable":     {"a known reason", failure.ComponentProvisioner, failure.ReasonSystemUnavailable, hostile, "the Provisioner does not respond correctly" + seeTimeline},
 		"module":          {"users know their modules", failure.ComponentRuntime, failure.ReasonInternal, "component 2 of 5 (monitoring): the API server of the cluster rejects Service " + hostile, "component monitoring (2 of 5): the cluster rejects one of its objects" + seeTimeline},
 		"taken":           {"the first cause counts", failure.ComponentRuntime, "", "component 2 of 5 (a-1): ConfigMap a/b exists already and was not installed by BundleDeployment x", "component a-1 (2 of 5): one of its objects exists already and was installed by somebody else" + seeTimeline},
 		"new cause":       {"another cause is in the timeline", failure.ComponentRuntime, "", "component 2 of 5 (a): " + hostile, "component a (2 of 5): it cannot be installed" + seeTimeline},

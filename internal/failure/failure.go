@@ -47,10 +47,10 @@ const (
 	// not know the runtime, although the runtime has a Shoot.
 	ReasonRuntimeUnknown = "err_runtime_unknown"
 	ReasonNotAdopted     = "err_runtime_not_adopted"
-	// ReasonSystemAway: the call was not made because the circuit breaker is open. ReasonBusy: the call was not made because too
+	// ReasonSystemUnavailable: the call was not made because the circuit breaker is open. ReasonBusy: the call was not made because too
 	// many calls are in flight.
-	ReasonSystemAway = "err_system_unavailable"
-	ReasonBusy       = "err_too_many_calls"
+	ReasonSystemUnavailable = "err_system_unavailable"
+	ReasonBusy              = "err_too_many_calls"
 	// ReasonDirectorNilResponse: the response of Director has no result. ReasonDirectorIDMismatch: the response of Director
 	// describes a different runtime.
 	ReasonDirectorNilResponse = "err_director_nil_response"
@@ -265,7 +265,7 @@ func Reasons() []ReasonMeaning {
 			ReasonNotAdopted, "the Provisioner does not know the runtime, although a Shoot belongs to the runtime",
 			"delete the Shoot in Gardener and skip `Remove_Runtime`",
 		},
-		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "restore that system; the operation continues automatically"},
+		{ReasonSystemUnavailable, "an upstream failed several calls in a row, and the circuit breaker is open", "restore that system; the operation continues automatically"},
 		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries automatically"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},

@@ -61,7 +61,7 @@ func (w Window) Next(after time.Time) (begin, end time.Time) {
 }
 
 // occurrence returns the window that begins on the date, which is given as midnight in UTC. If clocks skip the whole window, the
-// end is not after the begin.
+// end is not after the start.
 func (w Window) occurrence(date time.Time) (begin, end time.Time) {
 	last := date
 	if w.End <= w.Begin {
@@ -178,7 +178,7 @@ func (t WindowTimes) Window() (window Window, err error) {
 	}
 
 	window.Begin, window.Location = begin, zone
-	// If the offsets differ, both times are converted to the time zone of the begin.
+	// If the offsets differ, both times are converted to the time zone of the start.
 	window.End = (end + offsetOf(zone) - offsetOf(endZone) + 2*day) % day //nolint:mnd // offsets differ by less than two days
 
 	return window, nil

@@ -1266,7 +1266,7 @@ type Runtime struct {
 	ClientData   string `json:"clientData,omitempty,omitzero"`
 	DashboardURL string `json:"dashboardURL,omitempty,omitzero"`
 
-	// DeletionProtection Whether the broker rejects requests of platforms to delete the instance.
+	// DeletionProtection Whether the broker rejects deletion requests from platforms.
 	DeletionProtection bool `json:"deletionProtection,omitempty,omitzero"`
 
 	// Events What the broker has done besides operations, newest first. Only on GET /runtimes/{instance_id} of the broker.

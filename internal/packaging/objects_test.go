@@ -48,7 +48,7 @@ func TestPods(t *testing.T) {
 		}
 
 		if container.LivenessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" {
-			t.Errorf("%s: the probes are %+v and %+v: a Pod must not restart because its database is away", service, container.LivenessProbe, container.ReadinessProbe)
+			t.Errorf("%s: the probes are %+v and %+v: a Pod must not restart because its database is unreachable", service, container.LivenessProbe, container.ReadinessProbe)
 		}
 
 		if got := pod.AutomountServiceAccountToken; *got != (service == "bundler") {

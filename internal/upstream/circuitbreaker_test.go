@@ -106,7 +106,7 @@ func TestErrorWhileOpen(t *testing.T) {
 
 		ferr := failure.Of(b.call(time.Minute))
 		want := &failure.Error{
-			Kind: failure.Transient, Reason: failure.ReasonSystemAway, Component: "a garden",
+			Kind: failure.Transient, Reason: failure.ReasonSystemUnavailable, Component: "a garden",
 			Text: "the garden is unavailable: 5 calls in a row have failed since " + began.Format(time.RFC3339) +
 				", the last one because it refused the connection; the next attempt is at " + began.Add(pause).Format(time.RFC3339),
 		}
@@ -182,7 +182,7 @@ func TestNextTrialAfterAHangingOne(t *testing.T) {
 
 		b.state("the slow trial succeeded", upstream.Closed)
 
-		if err := b.call(time.Minute); failure.Of(err).Reason == failure.ReasonSystemAway {
+		if err := b.call(time.Minute); failure.Of(err).Reason == failure.ReasonSystemUnavailable {
 			b.Errorf("calls are rejected: %v", err)
 		}
 	})

@@ -197,7 +197,7 @@ func (s *System) unavailable() error {
 
 	return failure.New(failure.Transient, "%s is unavailable: %d calls in a row have failed since %s, the last one because %s; %s",
 		s.options.Title, s.breaker.failures, s.breaker.since.UTC().Format(time.RFC3339), s.breaker.last, next).
-		WithReason(failure.ReasonSystemAway, s.options.Component)
+		WithReason(failure.ReasonSystemUnavailable, s.options.Component)
 }
 
 // end records the outcome of the call and frees its slot. Only the first call to end has an effect: reading a body to its end and

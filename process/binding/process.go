@@ -25,7 +25,7 @@ type Runtimes interface {
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
 }
 
-// Bindings reads and writes the broker's rows.
+// Bindings reads instances, and reads, saves and removes bindings, in the broker's database.
 type Bindings interface {
 	// Find returns the current state of the instance.
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)

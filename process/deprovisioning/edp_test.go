@@ -58,9 +58,9 @@ func TestEDPFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is away, or its response is lost/away":          {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
-		"is slow":                                        {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
-		"is away, or its response is lost/lost":          {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
+		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
+		"is unreachable, or its response is lost/lost":   {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
 		"returns no JSON/tenant":                         {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
 		"returns no JSON/metadata":                       {"a proxy may have answered", simulator.Fault{Operation: "deleteMetadata", Body: "<html>"}, interval},
 		"the token endpoint returns no token":            {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},

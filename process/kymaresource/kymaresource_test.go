@@ -185,12 +185,12 @@ func TestCallFaults(t *testing.T) {
 		wantWait time.Duration // zero: the step returns the error
 		wantKind failure.Kind
 	}{
-		"is away, or its response is lost/away":    {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"is away, or its response is lost/lost":    {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"is slow":                                  {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
-		"returns no JSON":                          {simulator.Fault{Body: "<html>"}, could + "it returned a response that is not the expected JSON", 0, failure.Transient},
-		"401, 403/401":                             {simulator.Fault{Status: http.StatusUnauthorized}, rejects + "401" + credentials, 0, failure.Transient},
-		"401, 403/403":                             {simulator.Fault{Status: http.StatusForbidden}, rejects + "403" + credentials, 0, failure.Transient},
+		"is unreachable, or its response is lost/away": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"is unreachable, or its response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"is slow":         {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"returns no JSON": {simulator.Fault{Body: "<html>"}, could + "it returned a response that is not the expected JSON", 0, failure.Transient},
+		"401, 403/401":    {simulator.Fault{Status: http.StatusUnauthorized}, rejects + "401" + credentials, 0, failure.Transient},
+		"401, 403/403":    {simulator.Fault{Status: http.StatusForbidden}, rejects + "403" + credentials, 0, failure.Transient},
 		"404: the CRD or the namespace is missing": {simulator.Fault{Status: http.StatusNotFound}, missing, 0, failure.Transient},
 		"409":                                   {simulator.Fault{Status: http.StatusConflict}, could + "the object has changed at the same time", 0, failure.Transient},
 		"429, 503 with Retry-After/429":         {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "it returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},

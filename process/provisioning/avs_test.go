@@ -238,7 +238,7 @@ func wantEnd(t *testing.T, fault simulator.Fault, external bool) {
 
 // TestAvSAway stops the server.
 //
-//faults:row avs.md#creation is away: no connection
+//faults:row avs.md#creation is unreachable: no connection
 func TestAvSAway(t *testing.T) {
 	_, client, server := newAvS(t)
 	server.Close()
@@ -256,7 +256,7 @@ func TestAvSAway(t *testing.T) {
 			t.Errorf("%s without a connection: %s, %v", step.Name(), wait, err)
 		}
 
-		faulttable.Shows(t, "avs.md#creation", "is away: no connection", stepstest.Shown(after, err))
+		faulttable.Shows(t, "avs.md#creation", "is unreachable: no connection", stepstest.Shown(after, err))
 
 		if len(objects.Records) != 0 {
 			t.Errorf("no request was sent, but the records are %v", objects.Lines())
@@ -433,23 +433,23 @@ func TestAvSTags(t *testing.T) {
 		wantWait time.Duration
 		want     []avs.Tag
 	}{
-		"is away, or its response is lost/away":    {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
-		"is slow":                                  {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
-		"returns no JSON/read":                     {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
-		"is away, or its response is lost/lost":    {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
-		"returns no JSON/tag":                      {"a proxy may have answered", simulator.Fault{Operation: add, Body: "<html>"}, nil, interval, all},
-		"401 because a token has ended early":      {"a token that ended early is replaced", simulator.Fault{Operation: get, Status: http.StatusUnauthorized}, nil, 0, all},
-		"401 or 403 with a new token/401":          {"the new token is rejected, too", simulator.Fault{Operation: get, Status: http.StatusUnauthorized, Times: 2}, nil, interval, all},
-		"401 or 403 with a new token/403":          {"an operator can correct the rights", simulator.Fault{Operation: add, Status: http.StatusForbidden}, nil, interval, all},
-		"404: somebody has removed the evaluation": {"nothing is left to tag", simulator.Fault{Operation: get, Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
-		"409, 400 and other statuses/409":          {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
-		"409, 400 and other statuses/400":          {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusBadRequest, Times: lasting}, nil, 0, nil},
-		"429, 503 with Retry-After/429":            {"the pause of the system counts", simulator.Fault{Operation: add, Status: http.StatusTooManyRequests, RetryAfter: 42}, nil, 42 * time.Second, all},
-		"429, 503 with Retry-After/503":            {"at most five minutes", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, nil, 5 * time.Minute, all},
-		"408, 500 and above/408":                   {"a gateway may have lost the request", simulator.Fault{Operation: add, Status: http.StatusRequestTimeout}, nil, interval, all},
-		"408, 500 and above/500":                   {"AvS may recover", simulator.Fault{Operation: get, Status: http.StatusInternalServerError}, nil, interval, all},
-		"408, 500 and above/503":                   {"an overloaded system can recover", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable}, nil, interval, all},
-		"the Provisioner is away":                  {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "the Provisioner cannot be reached"), interval, all},
+		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
+		"is slow":              {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
+		"returns no JSON/read": {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
+		"is unreachable, or its response is lost/lost": {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},
+		"returns no JSON/tag":                          {"a proxy may have answered", simulator.Fault{Operation: add, Body: "<html>"}, nil, interval, all},
+		"401 because a token has ended early":          {"a token that ended early is replaced", simulator.Fault{Operation: get, Status: http.StatusUnauthorized}, nil, 0, all},
+		"401 or 403 with a new token/401":              {"the new token is rejected, too", simulator.Fault{Operation: get, Status: http.StatusUnauthorized, Times: 2}, nil, interval, all},
+		"401 or 403 with a new token/403":              {"an operator can correct the rights", simulator.Fault{Operation: add, Status: http.StatusForbidden}, nil, interval, all},
+		"404: somebody has removed the evaluation":     {"nothing is left to tag", simulator.Fault{Operation: get, Status: http.StatusNotFound, Times: lasting}, nil, 0, nil},
+		"409, 400 and other statuses/409":              {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusConflict, Times: lasting}, nil, 0, nil},
+		"409, 400 and other statuses/400":              {"AvS may reject a tag", simulator.Fault{Operation: add, Status: http.StatusBadRequest, Times: lasting}, nil, 0, nil},
+		"429, 503 with Retry-After/429":                {"the pause of the system counts", simulator.Fault{Operation: add, Status: http.StatusTooManyRequests, RetryAfter: 42}, nil, 42 * time.Second, all},
+		"429, 503 with Retry-After/503":                {"at most five minutes", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable, RetryAfter: 3600}, nil, 5 * time.Minute, all},
+		"408, 500 and above/408":                       {"a gateway may have lost the request", simulator.Fault{Operation: add, Status: http.StatusRequestTimeout}, nil, interval, all},
+		"408, 500 and above/500":                       {"AvS may recover", simulator.Fault{Operation: get, Status: http.StatusInternalServerError}, nil, interval, all},
+		"408, 500 and above/503":                       {"an overloaded system can recover", simulator.Fault{Operation: add, Status: http.StatusServiceUnavailable}, nil, interval, all},
+		"the Provisioner is unreachable":               {"the Provisioner knows the cluster", simulator.Fault{Operation: "none"}, failure.New(failure.Transient, "the Provisioner cannot be reached"), interval, all},
 	}
 
 	for name, c := range cases {

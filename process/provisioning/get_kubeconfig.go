@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/timetext"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -30,7 +31,7 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 			err := access.Probe(ctx, operation.Data.Instance)
 			if failure.Is(err, failure.Transient) && !managed(operation) && !ordered(operation) {
 				ferr := failure.Of(err)
-				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for %s)", ferr.Text, ownLimit).
+				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for at most %s)", ferr.Text, timetext.Duration(ownLimit)).
 					WithReason(ferr.Reason, ferr.Component)
 
 				return process.RetryOperation(operation, "", limited, ownInterval, ownLimit)

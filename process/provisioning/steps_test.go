@@ -77,7 +77,7 @@ func (f *fakeInstances) SetDashboardURL(_ context.Context, _ process.Record, _ e
 
 func (f *fakeInstances) Resume(environment.Instance) process.Effect { return nil }
 
-var errAway = errors.New("the database is away")
+var errAway = errors.New("the database is unreachable")
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 

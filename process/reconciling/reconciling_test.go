@@ -61,7 +61,7 @@ func (f *fixture) object() environment.OutsideObject { return f.records.Of(envir
 // AdminKubeconfig implements Kubeconfigs.
 func (f *fixture) AdminKubeconfig(context.Context, environment.Instance) (secret.String, error) {
 	if f.kubeconfig == "" {
-		return "", failure.New(failure.Transient, "the Provisioner is away")
+		return "", failure.New(failure.Transient, "the Provisioner is unreachable")
 	}
 
 	return secret.String(f.kubeconfig), nil
@@ -100,10 +100,10 @@ func TestRegistration(t *testing.T) {
 		wantWait time.Duration
 		wantKind failure.Kind // of the error, if the step does not repeat itself
 	}{
-		"is away, or its response is lost/away": {
+		"is unreachable, or its response is lost/away": {
 			reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantText: "the Reconciler cannot be reached", wantWait: interval,
 		},
-		"is away, or its response is lost/lost": {
+		"is unreachable, or its response is lost/lost": {
 			reason: "the Reconciler recognizes the repeated registration", fault: simulator.Fault{Lost: true}, wantText: "the Reconciler cannot be reached", wantWait: interval,
 		},
 		"is slow": {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantText: "the Reconciler did not respond within 1s", wantWait: interval},
@@ -159,7 +159,7 @@ func TestRegistration(t *testing.T) {
 			wantText: could + "rejects the request with HTTP status 413 Request Entity Too Large", wantKind: failure.Permanent,
 		},
 		"the Provisioner issues no kubeconfig": {
-			reason: "the stage retries the Provisioner", change: func(f *fixture) { f.kubeconfig = "" }, wantText: "the Provisioner is away", wantKind: failure.Transient,
+			reason: "the stage retries the Provisioner", change: func(f *fixture) { f.kubeconfig = "" }, wantText: "the Provisioner is unreachable", wantKind: failure.Transient,
 		},
 	}
 

@@ -231,7 +231,7 @@ func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 }
 
 func TestFailedUpdates(t *testing.T) {
-	lost := failure.Wrap(failure.Transient, errors.New("away"), "the database is away")
+	lost := failure.Wrap(failure.Transient, errors.New("away"), "the database is unreachable")
 
 	cases := map[string]struct {
 		reason string

@@ -313,7 +313,7 @@ func TestVersionIsChosenOnce(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	away := failure.Wrap(failure.Transient, errors.New("away"), "the system is away")
+	away := failure.Wrap(failure.Transient, errors.New("away"), "the system is unreachable")
 
 	cases := map[string]struct {
 		reason string
@@ -368,10 +368,10 @@ func TestTheCheckWaits(t *testing.T) {
 	}
 }
 
-// TestMaintenance upgrades an instance while AvS is away. After five minutes each step of AvS is given up, and the upgrade continues.
+// TestMaintenance upgrades an instance while AvS is unreachable. After five minutes each step of AvS is given up, and the upgrade continues.
 func TestMaintenance(t *testing.T) {
 	w := newFixture()
-	w.unmonitored = failure.New(failure.Transient, "AvS is away")
+	w.unmonitored = failure.New(failure.Transient, "AvS is unreachable")
 
 	operation, wait, err := run(t, w, ordered(environment.Upgrade{}))
 	if err != nil || wait != 30*time.Second || len(w.orders) > 0 {
@@ -403,7 +403,7 @@ func TestMaintenance(t *testing.T) {
 // TestNotification upgrades an instance while the messages cannot be recorded. After five minutes the upgrade continues without them.
 func TestNotification(t *testing.T) {
 	w := newFixture()
-	w.unannounced = failure.New(failure.Transient, "the database is away")
+	w.unannounced = failure.New(failure.Transient, "the database is unreachable")
 
 	_, wait, err := run(t, w, ordered(environment.Upgrade{}))
 	if err != nil || wait != 10*time.Second || len(w.orders) > 0 {

@@ -36,10 +36,10 @@ func TestMaintenanceFaults(t *testing.T) {
 		wantText string // empty: the step is done
 		wantWait time.Duration
 	}{
-		"is away, or its response is lost/away":    {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
-		"is slow":                                  {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
-		"the token endpoint returns no token":      {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
-		"is away, or its response is lost/lost":    {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
+		"is unreachable, or its response is lost/away": {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
+		"is slow":                             {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
+		"the token endpoint returns no token": {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
+		"is unreachable, or its response is lost/lost": {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
 		"returns no JSON":                          {simulator.Fault{Operation: set, Body: "<html>"}, could + "returned a response that is not the expected JSON", own},
 		"401 because a token has ended early":      {simulator.Fault{Operation: set, Status: http.StatusUnauthorized}, "", own},
 		"401 or 403 with a new token/401":          {simulator.Fault{Operation: set, Status: http.StatusUnauthorized, Times: 2}, "AvS rejects our credentials with HTTP status 401" + credentials, own},

@@ -201,7 +201,7 @@ func TestCircuitBreakersDuringOutage(t *testing.T) {
 			_, err = f.client.Find(t.Context(), tenant, label, "v")
 		}
 
-		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || system.Status().State != upstream.Open || !strings.Contains(got.Text, "502") {
+		if got := failure.Of(err); got.Reason != failure.ReasonSystemUnavailable || system.Status().State != upstream.Open || !strings.Contains(got.Text, "502") {
 			t.Errorf("after six failures: %s, the circuit breaker is %s", err, system.Status().State)
 		}
 

@@ -169,8 +169,8 @@ func TestOperationErrors(t *testing.T) {
 		"Away": {
 			reason: "The list is not null, so without it there is no operation.",
 			query:  `{ result: runtimeOperationStatus(id: "op") { id errors { message } } }`,
-			err:    failure.New(failure.Transient, "the database is away"),
-			want: `{"errors":[{"message":"the database is away","path":["result","errors"],"extensions":{"error_code":503,` +
+			err:    failure.New(failure.Transient, "the database is unreachable"),
+			want: `{"errors":[{"message":"the database is unreachable","path":["result","errors"],"extensions":{"error_code":503,` +
 				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],"data":{"result":null}}`,
 		},
 	}

@@ -264,10 +264,10 @@ func TestCompare(t *testing.T) {
 			}
 		}
 
-		f.away = failure.New(failure.Transient, "Gardener is away")
+		f.away = failure.New(failure.Transient, "Gardener is unreachable")
 
 		page, err := f.Compare(f.Context(), operatorserver.Comparison{Limit: 10})
-		if err != nil || len(page.Differences) > 0 || !cmp.Equal(page.Incomplete, []string{"Gardener: Gardener is away", "Director: Gardener is away"}) {
+		if err != nil || len(page.Differences) > 0 || !cmp.Equal(page.Incomplete, []string{"Gardener: Gardener is unreachable", "Director: Gardener is unreachable"}) {
 			f.Errorf("got %+v, %v", page, err)
 		}
 	})

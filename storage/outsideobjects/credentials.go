@@ -101,7 +101,7 @@ func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.O
 	return changed == 1, failure.While(err, "reserving the credential of instance %s", object.InstanceID)
 }
 
-// EndRenewal records the result of a renewal, and lets operations continue, in the caller's transaction. If an operation has changed the
+// EndRenewal records the result of a renewal in the caller's transaction. Operations continue, or wait until result.Until if it is set. If an operation has changed the
 // record in the meantime, EndRenewal records only the end.
 func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) error {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,

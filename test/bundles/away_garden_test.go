@@ -147,7 +147,7 @@ func (f *fixture) anHour() {
 	f.gate.away.Store(false)
 }
 
-// Maximum numbers of writes of the status, and of reads of the content, while the target is away.
+// Maximum numbers of writes of the status, and of reads of the content, while the target is unreachable.
 const (
 	maxWritten = 6
 	maxRead    = 3

@@ -195,7 +195,7 @@ func TestCleanupOfAccounts(t *testing.T) {
 	}{
 		{"the hook refuses", simulator.Fault{Body: `{"state": "failed", "message": "a bucket is locked"}`}, "failed", "a bucket is locked"},
 		{"the hook rejects the credentials", simulator.Fault{Status: http.StatusUnauthorized}, "unanswered", "must correct APP_ACCOUNT_POOL_CLEANUP_USER"},
-		{"the hook is away", simulator.Fault{Unsent: true}, "unanswered", "cannot be reached"},
+		{"the hook is unreachable", simulator.Fault{Unsent: true}, "unanswered", "cannot be reached"},
 		{"the hook is slow", simulator.Fault{Delay: harness.Patience}, "unanswered", "did not respond within 1s"},
 		{"the response is garbage", simulator.Fault{Body: "<html>clean</html>"}, "unanswered", "not the expected JSON"},
 		{"the state is unknown", simulator.Fault{Body: `{"state": "cleanish"}`}, "unanswered", "contains no state"},

@@ -60,10 +60,10 @@ func TestFaultsOfConsoles(t *testing.T) {
 		retried bool
 		found   string
 	}{
-		"is away, or its response is lost/away":              {fail: fault(fakedirector.Fault{Unsent: true}), retried: true},
-		"is away, or its response is lost/lost":              {fail: fault(fakedirector.Fault{Lost: true}), retried: true},
-		"is slow":                                            {fail: fault(fakedirector.Fault{Delay: time.Minute}), retried: true},
-		"returns no JSON":                                    {fail: fault(fakedirector.Fault{Body: "<html>"}), retried: true},
+		"is unreachable, or its response is lost/away": {fail: fault(fakedirector.Fault{Unsent: true}), retried: true},
+		"is unreachable, or its response is lost/lost": {fail: fault(fakedirector.Fault{Lost: true}), retried: true},
+		"is slow":         {fail: fault(fakedirector.Fault{Delay: time.Minute}), retried: true},
+		"returns no JSON": {fail: fault(fakedirector.Fault{Body: "<html>"}), retried: true},
 		"the token endpoint returns 400, 401 or 403/400":     {fail: ofTokens(http.StatusBadRequest), retried: true},
 		"the token endpoint returns 400, 401 or 403/401":     {fail: ofTokens(http.StatusUnauthorized), retried: true},
 		"the token endpoint returns 400, 401 or 403/403":     {fail: ofTokens(http.StatusForbidden), retried: true},
@@ -80,7 +80,7 @@ func TestFaultsOfConsoles(t *testing.T) {
 		"the code of InvalidData":                            {fail: fault(fakedirector.Fault{Code: fakedirector.InvalidData})},
 		"the code of NotFound, or of TenantNotFound/runtime": {fail: fault(fakedirector.Fault{Code: fakedirector.NotFound})},
 		"the code of NotFound, or of TenantNotFound/tenant":  {fail: fault(fakedirector.Fault{Code: fakedirector.TenantNotFound})},
-		"the Provisioner is away":                            {fail: nil, retried: true},
+		"the Provisioner is unreachable":                     {fail: nil, retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer system.Reset()

@@ -101,7 +101,7 @@ func wrote(program *harness.Program, part string) func() bool {
 	return func() bool { return strings.Contains(program.Log(), part) }
 }
 
-// TestLogLinesOfServices runs broker and Provisioner as programs, while the watches of the garden end, the collector of traces is away, and
+// TestLogLinesOfServices runs broker and Provisioner as programs, while the watches of the garden end, the collector of traces is unreachable, and
 // clients do not speak TLS. Each program may write nothing but lines of its log, from the start to the end.
 func TestLogLinesOfServices(t *testing.T) {
 	t.Parallel()

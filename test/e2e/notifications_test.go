@@ -30,7 +30,7 @@ func withNotifications(t *testing.T) (*fakenotification.Service, func(*broker.Co
 	}
 }
 
-// TestNotifications upgrades instances in all ways, while the notification service is away and afterwards.
+// TestNotifications upgrades instances in all ways, while the notification service is unreachable and afterwards.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 

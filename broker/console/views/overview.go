@@ -76,7 +76,7 @@ func y(row, offset int) string { return strconv.Itoa(row*chartRow + offset) }
 
 func number(value int) string { return strconv.Itoa(value) }
 
-// bars returns the rows of a chart of numbers. Every number that is not 0 is visible.
+// bars returns the rows of a bar chart. The bar of each number above 0 has a minimum width, so that it stays visible.
 func bars(counts []Count, toneOf func(string) string) []bar {
 	most := 1
 	for _, count := range counts {

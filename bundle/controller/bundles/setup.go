@@ -148,7 +148,7 @@ func usesSecret(source v1alpha1.BundleSource, name string) bool {
 		source.Image.Verification.Secret.Name == name
 }
 
-// enqueue adds Bundles to the queue whose attempts have made progress.
+// enqueue adds Bundles whose attempt has made progress, or whose source has changed, to the queue until the context ends.
 func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {

@@ -94,7 +94,7 @@ func (p *pass) setFailed(reason string, err error) {
 	present := meta.FindStatusCondition(p.status.Conditions, v1alpha1.TypeInstalled)
 	same := present != nil && present.Status == metav1.ConditionUnknown && present.Reason == reason
 
-	held := found.Reason == failure.ReasonSystemAway
+	held := found.Reason == failure.ReasonSystemUnavailable
 	if same && (p.memory.held && !held || numbers.ReplaceAllString(present.Message, "") == numbers.ReplaceAllString(message, "")) {
 		message = present.Message
 	} else {

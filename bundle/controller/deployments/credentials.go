@@ -54,7 +54,7 @@ func (c *credentials) admit() (trial bool, err error) {
 		return false, nil
 	case c.trial || time.Now().Before(c.next):
 		return false, failure.New(failure.Transient, "the cluster of the Secret %s rejects the kubeconfig: replace it; the next attempt is at %s",
-			c.secret, c.next.UTC().Format(time.RFC3339)).WithReason(failure.ReasonSystemAway, failure.ComponentRuntime)
+			c.secret, c.next.UTC().Format(time.RFC3339)).WithReason(failure.ReasonSystemUnavailable, failure.ComponentRuntime)
 	default:
 		c.trial = true
 

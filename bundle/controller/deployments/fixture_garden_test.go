@@ -225,7 +225,7 @@ func (f *fixture) Load(_ context.Context, release deployments.Release) (deployme
 	loaded, bundle := deployments.Loaded{Masked: []string{"hunter2"}}, release.Bundle
 
 	if f.unreadable {
-		return loaded, errors.New("the content server is away")
+		return loaded, errors.New("the content server is unreachable")
 	}
 
 	if bundle.Status.ContentURL == "" {

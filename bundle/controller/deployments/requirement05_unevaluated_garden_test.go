@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-var errAway = errors.New("the hub is away")
+var errAway = errors.New("the hub is unreachable")
 
 // TestRequirement05Unevaluated interrupts the first pass of a new generation at calls to the hub. What the conditions said about the former
 // generation may not hold for the new one, so they must not be true for it.

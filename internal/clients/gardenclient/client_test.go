@@ -171,7 +171,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestSilentServer calls a server that does not respond in time, and one that is away.
+// TestSilentServer calls a server that does not respond in time, and one that is unreachable.
 //
 //faults:table account-pool.md#gardener
 func TestSilentServer(t *testing.T) {
@@ -182,7 +182,7 @@ func TestSilentServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for name, client := range map[string]*gardenclient.Client{"is away, or slow/away": away, "is away, or slow/slow": slow} {
+	for name, client := range map[string]*gardenclient.Client{"is unreachable, or slow/away": away, "is unreachable, or slow/slow": slow} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()

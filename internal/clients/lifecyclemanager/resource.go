@@ -204,7 +204,8 @@ func (s Settings) apply(kyma unstructured.Unstructured) error {
 	return failure.While(unstructured.SetNestedSlice(kyma.Object, modules, "spec", "modules"), "setting the modules")
 }
 
-// labelsOf returns the labels of the objects.
+// labelsOf returns the labels of the Kyma resource and of the kubeconfig Secret of an instance. IDs that are not valid label values are
+// converted by tenancy.Label.
 func labelsOf(instance environment.Instance, kymaName string) map[string]string {
 	labels := map[string]string{
 		labelInstance: instance.ID, labelRuntime: instance.RuntimeID, labelPlanID: instance.PlanID, labelPlanName: instance.PlanName,

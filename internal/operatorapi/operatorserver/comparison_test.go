@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 		}}
 	}
 	broken := Phase{Name: "broken", System: "Gardener", Run: func(context.Context, string, *ComparedPage) (string, error) {
-		return "", failure.New(failure.Transient, "it is away")
+		return "", failure.New(failure.Transient, "it is unreachable")
 	}}
 
 	var ids, incomplete []string
@@ -68,7 +68,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
-	if diff := cmp.Diff([]string{"Gardener: it is away"}, incomplete); diff != "" {
+	if diff := cmp.Diff([]string{"Gardener: it is unreachable"}, incomplete); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 

@@ -12,7 +12,7 @@ func TestMatches(t *testing.T) {
 		want                     bool
 	}{
 		"Equal":       {"the page quotes the text", "`EDP cannot be reached`", "away", "EDP cannot be reached", true},
-		"Other":       {"the page quotes another text", "`EDP cannot be reached`", "away", "EDP is away", false},
+		"Other":       {"the page quotes another text", "`EDP cannot be reached`", "away", "EDP is unreachable", false},
 		"More":        {"without an ellipsis, the whole text is quoted", "`EDP cannot be reached`", "away", "EDP cannot be reached: secret", false},
 		"Ellipsis":    {"an ellipsis stands for the rest", "`… of EDP: …`", "away", "the metadata of EDP: none", true},
 		"Second":      {"a row may have several texts", "`one`, or `two` (a note)", "row", "two", true},

@@ -131,7 +131,7 @@ func explain(err error, where string) error {
 	}
 
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
-	if typed := failure.Of(err); typed.Reason == failure.ReasonSystemAway || typed.Reason == failure.ReasonBusy {
+	if typed := failure.Of(err); typed.Reason == failure.ReasonSystemUnavailable || typed.Reason == failure.ReasonBusy {
 		return failure.Wrap(typed.Kind, err, "%s: %s", where, typed.Text).WithReason(typed.Reason, typed.Component)
 	}
 

@@ -132,7 +132,7 @@ func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, a
 		// The error may contain internal addresses: only the log has it.
 		return uploadResponse{}, failure.Wrap(failure.Transient, upstream.WithoutURL(err),
 			"its content cannot be sent to the bundle provisioner: the content server does not respond").
-			WithReason(failure.ReasonSystemAway, failure.ComponentBundles)
+			WithReason(failure.ReasonSystemUnavailable, failure.ComponentBundles)
 	}
 	defer response.Body.Close() //nolint:errcheck // It has been read only.
 

@@ -152,7 +152,7 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return failure.Wrap(failure.Transient, err, "release %s is temporarily unavailable", version).
-			WithReason(failure.ReasonSystemAway, failure.ComponentProvisioner)
+			WithReason(failure.ReasonSystemUnavailable, failure.ComponentProvisioner)
 	}
 	listed, listing := c.store.Versions(ctx)
 	if listing != nil || len(listed) == 0 {

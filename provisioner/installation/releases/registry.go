@@ -255,7 +255,7 @@ func unavailable(version string, err error) error {
 			WithReason("Unauthorized", failure.ComponentReleases)
 	}
 	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the release registry does not respond correctly", version).
-		WithReason(failure.ReasonSystemAway, failure.ComponentReleases)
+		WithReason(failure.ReasonSystemUnavailable, failure.ComponentReleases)
 }
 
 // rooted returns the folder with release.yaml: the given folder, or its only subfolder if the archive contains the release's
