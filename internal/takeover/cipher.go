@@ -39,8 +39,8 @@ func (c *Cipher) Decrypt(value string) (secret.String, error) {
 
 	encoded := make([]byte, len(sealed)-aes.BlockSize)
 
-	cipher.NewCFBDecrypter(c.block, sealed[:aes.BlockSize]).XORKeyStream(encoded,
-		sealed[aes.BlockSize:]) //nolint:staticcheck // the mode of the former programs
+	//nolint:staticcheck // the mode of the former programs
+	cipher.NewCFBDecrypter(c.block, sealed[:aes.BlockSize]).XORKeyStream(encoded, sealed[aes.BlockSize:])
 
 	text, err := base64.StdEncoding.Strict().DecodeString(string(encoded))
 	if err != nil {

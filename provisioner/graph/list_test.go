@@ -206,8 +206,10 @@ func TestAnswersOfLists(t *testing.T) {
 				return orders.OperationList{}, failure.New(failure.Invalid, "after: not an endCursor of this list").At("after")
 			}
 
-			return orders.OperationList{Operations: []orders.ListedOperation{failed,
-				{Status: operation.Status{Kind: operation.KindHibernate, State: process.Pending}, CreatedAt: created}}}, nil
+			return orders.OperationList{Operations: []orders.ListedOperation{
+				failed,
+				{Status: operation.Status{Kind: operation.KindHibernate, State: process.Pending}, CreatedAt: created},
+			}}, nil
 		},
 	})
 
