@@ -196,8 +196,10 @@ func TestInvalidImages(t *testing.T) {
 		push   func(tag string)
 		want   string
 	}{
-		"huge": {"a layer of 1 GiB is not read", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, huge) },
-			"have more than 134217728 bytes"},
+		"huge": {
+			"a layer of 1 GiB is not read", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, huge) },
+			"have more than 134217728 bytes",
+		},
 		"sum": {"layers share the limit", func(tag string) {
 			half := layer
 			half.Size = 100 << 20
@@ -250,8 +252,10 @@ func TestDamagedImages(t *testing.T) {
 	}{
 		"flipped": {func(w http.ResponseWriter) { damaged := bytes.Clone(content); damaged[30] ^= 1; w.Write(damaged) }, "was damaged in transit"},
 		"cut":     {func(w http.ResponseWriter) { w.Write(content[:20]) }, "unexpected EOF"},
-		"slow": {func(w http.ResponseWriter) { w.Write(content[:20]); http.NewResponseController(w).Flush(); <-release },
-			"did not send the content in time"},
+		"slow": {
+			func(w http.ResponseWriter) { w.Write(content[:20]); http.NewResponseController(w).Flush(); <-release },
+			"did not send the content in time",
+		},
 		"status": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, "responds with status 502"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,8 +63,10 @@ func TestInvalidRules(t *testing.T) {
 		{"the text after the parentheses is lost", "rule: ['aws(PR=a) x']", "malformed"},
 		{"the second rule never applies", "rule: [aws, 'aws -> S']", `rule 2, "aws -> S", is unreachable: "aws" matches the same instances`},
 		{"a star is the same as no attribute", "rule: [aws, 'aws(PR=*) -> S']", "unreachable"},
-		{"neither rule is more specific", "rule: ['aws(PR=a)', 'aws(HR=b) -> S']",
-			`ambiguous: both "aws(PR=a)" and "aws(HR=b) -> S" match aws(PR=a,HR=b): add a rule for it`},
+		{
+			"neither rule is more specific", "rule: ['aws(PR=a)', 'aws(HR=b) -> S']",
+			`ambiguous: both "aws(PR=a)" and "aws(HR=b) -> S" match aws(PR=a,HR=b): add a rule for it`,
+		},
 		{"the number of rules is bounded", "rule: [" + strings.Repeat("a,", 1001) + "]", "too many"},
 		{"the size is bounded", strings.Repeat("#", 1<<20+1), "larger than"},
 	} {
@@ -92,8 +94,11 @@ func TestRulesMustFitTheCatalog(t *testing.T) {
 		{"the plan is misspelled", []string{"aws", "gpc"}, `rule "gpc" is unreachable: the catalog has no plan gpc`},
 		{"tenants bring these clusters", []string{"aws", "own_cluster"}, "need no account"},
 		{"the region is misspelled", []string{"aws", "aws(HR=eu-center-1)"}, "has no region eu-center-1"},
-		{"more specific rules hide it", []string{"aws", "aws(HR=eu-central-1)", "aws(HR=us-east-1)"},
-			`rule "aws" is unreachable: other rules match all regions`},
+		{
+			"more specific rules hide it",
+			[]string{"aws", "aws(HR=eu-central-1)", "aws(HR=us-east-1)"},
+			`rule "aws" is unreachable: other rules match all regions`,
+		},
 		{
 			"more specific rules hide it in a platform region",
 			[]string{"aws", "aws(PR=a)", "aws(PR=a,HR=eu-central-1)", "aws(PR=a,HR=us-east-1)"},

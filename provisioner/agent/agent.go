@@ -101,8 +101,10 @@ func Stages(options Options) []process.Stage[operation.Data] {
 // Reconnect returns the process of the operation reconnectRuntimeAgent. The process exists even if Director is disabled:
 // operations that were accepted earlier then fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
-	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit,
-		Stages: options.stages(process.Condition[operation.Data]{})}
+	return process.Process[operation.Data]{
+		Kind: operation.KindReconnectRuntime, Limit: options.Limit,
+		Stages: options.stages(process.Condition[operation.Data]{}),
+	}
 }
 
 // stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. The first two

@@ -29,7 +29,7 @@ const (
 	maxMessage = 4 << 10
 )
 
-// If a Renderer has started the process, Main renders and ends the process. Otherwise, it returns immediately.
+// Main renders and ends the process, if a Renderer has started it. Otherwise, it returns immediately.
 func Main() {
 	if os.Args[0] != renderer.ProcessName {
 		return

@@ -116,7 +116,8 @@ func (i *Installer) Install(ctx context.Context, target installation.Target, pla
 
 // write creates or updates the BundleDeployment of a part. waiting is "" unless an old BundleDeployment must be removed first.
 func (i *Installer) write(ctx context.Context, target installation.Target, release string, parts []part, index int,
-	found *objects) (waiting string, err error) {
+	found *objects,
+) (waiting string, err error) {
 	wanted, err := i.deployment(target, release, parts, index)
 	if err != nil {
 		return "", err

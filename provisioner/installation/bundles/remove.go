@@ -110,7 +110,8 @@ func (i *Installer) prune(ctx context.Context, runtimeID string, plan installati
 
 // remove deletes BundleDeployments, each after those that depend on it. waiting describes the first one that still exists.
 func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDeployment,
-	change func(*v1alpha1.BundleDeploymentSpec)) (waiting string, err error) {
+	change func(*v1alpha1.BundleDeploymentSpec),
+) (waiting string, err error) {
 	slices.SortFunc(deployments, func(a, b *v1alpha1.BundleDeployment) int { return cmp.Compare(a.Name, b.Name) })
 
 	for _, deployment := range deployments {
@@ -140,7 +141,8 @@ func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDe
 
 // removeOne changes the spec of a BundleDeployment and deletes it. It describes the reason for which the deletion waits, or returns "".
 func (i *Installer) removeOne(ctx context.Context, deployment *v1alpha1.BundleDeployment,
-	change func(*v1alpha1.BundleDeploymentSpec)) (waiting string, err error) {
+	change func(*v1alpha1.BundleDeploymentSpec),
+) (waiting string, err error) {
 	where := "component " + deployment.Labels[LabelComponent]
 	if deployment.Labels[LabelComponent] == "" {
 		where = "the namespaces of the components"

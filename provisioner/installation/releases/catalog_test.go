@@ -119,8 +119,10 @@ func TestInvalidReleases(t *testing.T) {
 		},
 		"unused value": {
 			"setting the value would have no effect",
-			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"),
-				"1.0.0/a/a.yaml": file("a", "")},
+			fstest.MapFS{
+				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"),
+				"1.0.0/a/a.yaml":     file("a", ""),
+			},
 			[]string{`no manifest uses its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
 		},
 		"bad manifest": {

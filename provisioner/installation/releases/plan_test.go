@@ -93,9 +93,11 @@ func TestInvalidOrders(t *testing.T) {
 			`kymaConfig.components[1].component: repeats "lone"`,
 		},
 		"null": {"the schema allows it", wants(nil), `kymaConfig.components[0]: is null`},
-		"source": {"ignoring it would install something else", wants(from(&source)),
+		"source": {
+			"ignoring it would install something else", wants(from(&source)),
 			`kymaConfig.components[0].sourceURL: this Provisioner installs only components of its releases: ` +
-				`omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH`},
+				`omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH`,
+		},
 		"empty source": {"an empty URL is the same as none", wants(from(&empty)), ""},
 		"missing value": {
 			"the value has no default", wants(named("extra")),
@@ -141,17 +143,24 @@ func TestValuesOfThePlan(t *testing.T) {
 		"defaults":      {"the release has defaults", wants(), map[string]string{"size": "small", "domain": "d"}, nil},
 		"profile":       {"a profile overrides defaults", with(wants(), &production), map[string]string{"size": "big", "domain": "d"}, nil},
 		"other profile": {"an unknown profile changes nothing", with(wants(), &evaluation), map[string]string{"size": "small", "domain": "d"}, nil},
-		"for all": {"values for all components override the profile", with(wants(), &production, value("size", "huge")),
-			map[string]string{"size": "huge", "domain": "d"}, nil},
+		"for all": {
+			"values for all components override the profile", with(wants(), &production, value("size", "huge")),
+			map[string]string{"size": "huge", "domain": "d"},
+			nil,
+		},
 		"for one": {"values of a component override those for all", with(wants(named("base", value("size", "odd"))), nil,
 			value("size", "huge")), map[string]string{"size": "odd", "domain": "d"}, nil},
-		"for others": {"a value for all may be meant for other components or releases", with(wants(), nil, value("global.x", "y")),
-			map[string]string{"size": "small", "domain": "d"}, nil},
+		"for others": {
+			"a value for all may be meant for other components or releases", with(wants(), nil, value("global.x", "y")),
+			map[string]string{"size": "small", "domain": "d"},
+			nil,
+		},
 		"null for all": {"the schema allows it", with(wants(), nil, nil), map[string]string{"size": "small", "domain": "d"}, nil},
 		"secret":       {"secret values are marked", with(wants(), nil, hidden("size", "s")), map[string]string{"size": "s", "domain": "d"}, []string{"size"}},
 		"not secret any more": {
 			"only the effective value matters", with(wants(named("base", value("size", "odd"))), nil, hidden("size", "s")),
-			map[string]string{"size": "odd", "domain": "d"}, []string{},
+			map[string]string{"size": "odd", "domain": "d"},
+			[]string{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

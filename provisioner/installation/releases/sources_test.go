@@ -267,8 +267,10 @@ func TestDownloadFaults(t *testing.T) {
 		"outside":   {"an archive writes to its folder only", "/outside", permanent, "must be a YAML file, or a tar.gz", ""},
 		"plain":     {"a redirect could drop HTTPS", "/plain", permanent, "it redirects to an address without HTTPS, or more than 5 times", ""},
 		"loop":      {"redirects end", "/loop", permanent, "it redirects to an address without HTTPS, or more than 5 times", ""},
-		"private": {"a redirect could lead into the operator's network", "/private", permanent,
-			"its address is not public, and APP_KYMA_SOURCES_NETWORKS", ""},
+		"private": {
+			"a redirect could lead into the operator's network", "/private", permanent,
+			"its address is not public, and APP_KYMA_SOURCES_NETWORKS", "",
+		},
 		"loopback": {"so could the address itself", "/file", permanent, "its address is not public, and APP_KYMA_SOURCES_NETWORKS", "10.0.0.0/8"},
 	} {
 		t.Run(name, func(t *testing.T) {
