@@ -112,7 +112,7 @@ func adoption(read *gardencorev1beta1.Shoot, binding string) []step {
 	return steps
 }
 
-// If the Shoot has a SecretBinding, CheckBindings requires a CredentialsBinding with the given name that refers to the same Secret.
+// CheckBindings requires, if the Shoot has a SecretBinding, a CredentialsBinding with the given name that refers to the same Secret.
 // Otherwise it returns a failure.Permanent that names the missing object.
 func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error {
 	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
