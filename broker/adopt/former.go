@@ -20,7 +20,7 @@ func KEB() takeover.Program {
 	}
 }
 
-// formerInstance is a row of the table instances.
+// formerInstance is a row of the instances table.
 type formerInstance struct {
 	ID                  string         `db:"instance_id"`
 	RuntimeID           string         `db:"runtime_id"`

@@ -52,7 +52,7 @@ type Cleaner struct {
 // Job returns the job that starts the cleanups of all leftovers that are due, each in a separate transaction.
 func (c Cleaner) Job(limit int) jobs.Job {
 	return jobs.Job{
-		Name: "leftovers", Description: "Repeat the steps that a deletion or suspension has not completed, once a day.",
+		Name: "leftovers", Description: "Repeat the steps that a deletion or suspension did not complete, once a day.",
 		Items: "leftovers", Every: checkEvery, Limit: limit, Reason: reasonDue, Due: c.due,
 	}
 }

@@ -17,8 +17,9 @@ type ControlPlane interface {
 	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
 }
 
-// LifecycleManager is a Holder whose kubeconfigs are in Secrets of the control plane. A renewal fails if the Secret is gone, so
-// it need not exclude operations. Only the creation of a missing Secret excludes them.
+// LifecycleManager is a Holder whose kubeconfigs are in Secrets of the control plane. A Secret can be updated while an operation of the
+// instance runs, because an update cannot recreate a Secret that the operation has deleted. Operations of the instance wait only while
+// Replace creates a missing Secret.
 type LifecycleManager struct {
 	Client ControlPlane
 	// Kyma decides which objects a runtime has in the control plane.

@@ -173,7 +173,7 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (
 
 	phase := environment.PhaseOf(past)
 	if phase == environment.Deleting || phase == environment.DeletionFailed {
-		return outcome{}, failure.New(failure.Conflict, "The instance is being deleted, or its deletion failed. Delete it again.")
+		return outcome{}, failure.New(failure.Conflict, "The instance is being deleted, or its deletion failed. If it failed, delete the instance again.")
 	}
 
 	done := outcome{expired: instance.ExpiredAt.IsZero()}

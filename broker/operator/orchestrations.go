@@ -65,21 +65,21 @@ func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, er
 	}
 
 	id, err := a.Orchestrator.Create(r.Context(), kind, parameters)
-	a.logOrchestration(r.Context(), id, "orchestration of kind "+kind+" accepted", err)
+	a.logOrchestration(r.Context(), id, "start orchestration of kind "+kind, err)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
 
 // logOrchestration logs a change, or its rejection, with the user.
-func (a *API) logOrchestration(ctx context.Context, id, done string, err error) {
+func (a *API) logOrchestration(ctx context.Context, id, action string, err error) {
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: cmp.Or(auth.FromContext(ctx).Name, operatorserver.Anonymous), "orchestration_id": id,
 	})
 
 	if err != nil {
-		line.WithError(err).Warn("audit: not done: " + done)
+		line.WithError(err).Warn("audit: failed: " + action)
 	} else {
-		line.Info("audit: " + done)
+		line.Info("audit: " + action)
 	}
 }
 
@@ -316,7 +316,7 @@ func changeOrchestration(r *http.Request, change func(ctx context.Context, id st
 // StopOrchestration cancels an orchestration.
 func (a *API) StopOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Cancel(ctx, id)
-	a.logOrchestration(ctx, id, "orchestration canceled", err)
+	a.logOrchestration(ctx, id, "cancel orchestration", err)
 
 	return err
 }
@@ -324,7 +324,7 @@ func (a *API) StopOrchestration(ctx context.Context, id string) error {
 // HoldOrchestration pauses an orchestration.
 func (a *API) HoldOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Pause(ctx, id)
-	a.logOrchestration(ctx, id, "orchestration paused", err)
+	a.logOrchestration(ctx, id, "pause orchestration", err)
 
 	return err
 }
@@ -332,7 +332,7 @@ func (a *API) HoldOrchestration(ctx context.Context, id string) error {
 // ContinueOrchestration continues an orchestration that is paused or gated.
 func (a *API) ContinueOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Resume(ctx, id)
-	a.logOrchestration(ctx, id, "orchestration resumed", err)
+	a.logOrchestration(ctx, id, "resume orchestration", err)
 
 	return err
 }

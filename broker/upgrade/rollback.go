@@ -31,7 +31,7 @@ func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance env
 		}
 	}
 
-	return failure.New(failure.Invalid, "The upgrade was removed after its retention period.")
+	return failure.New(failure.Invalid, "The instance has no operation %s, or it was removed after its retention period. It cannot be rolled back.", operationID)
 }
 
 // rollbackTarget checks the upgrade itself.
@@ -97,7 +97,9 @@ func (u Upgrader) data(ctx context.Context, tx storage.Tx, operationID string) (
 		return data, err
 	}
 
-	return data, failure.While(json.Unmarshal(payload, &data), "reading the data of operation %s", operationID)
+	err = json.Unmarshal(payload, &data)
+
+	return data, failure.While(err, "reading the data of operation %s", operationID)
 }
 
 // PreviewRollback returns the versions of the rollback of an upgrade. If it cannot be rolled back, the error is of kind Invalid

@@ -204,7 +204,9 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 
 	switch found.MediaType {
 	case ocispec.MediaTypeImageManifest, dockerImage:
-		return manifest, i.decode(ctx, found, &manifest)
+		err := i.decode(ctx, found, &manifest)
+
+		return manifest, err
 	case ocispec.MediaTypeImageIndex, dockerList:
 	default:
 		return manifest, terminal("the reference is neither an image nor an artifact: its media type is %q", found.MediaType)
@@ -220,7 +222,9 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 		return manifest, terminal("the index of the image lists no image")
 	}
 
-	return manifest, i.decode(ctx, chosen, &manifest)
+	err := i.decode(ctx, chosen, &manifest)
+
+	return manifest, err
 }
 
 // choose returns the image of an index for linux/amd64, or otherwise the first image that has a platform.

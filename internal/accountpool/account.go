@@ -121,7 +121,7 @@ type Claims interface {
 	// Join records that the instance uses the account of the claim with the key, and creates the claim if it is missing. While
 	// the claim is being released, Join only returns it and records nothing.
 	Join(ctx context.Context, instanceID string, key Key) (Claim, error)
-	// Holds reports whether the instance uses the claim and the claim, which is not being released, still has this account.
+	// Holds reports whether the instance uses the claim, the claim still has this account, and the claim is not being released.
 	Holds(ctx context.Context, instanceID string, claim Claim) (bool, error)
 	// Reserve sets the account of a claim that has none. It reports false if the claim already has an account, is being released
 	// or no longer exists, or if another claim has the account.

@@ -40,7 +40,7 @@ type Cleanup struct {
 type Cleanups interface {
 	// Track adds records of the accounts that have none, and removes the records of all other accounts.
 	Track(ctx context.Context, dirty []Account, now time.Time) error
-	// Cleanups returns the records, those that are due first at the front.
+	// Cleanups returns the records in the order in which they are due, earliest first.
 	Cleanups(ctx context.Context) ([]Cleanup, error)
 	// Answered records a result. It does nothing if the account has no record.
 	Answered(ctx context.Context, cleanup Cleanup) error

@@ -284,7 +284,8 @@ func (t *Tree) open(name string) error {
 	return nil
 }
 
-// below returns the paths of the entries below the folder, deepest first.
+// below returns the paths of all entries below the folder. Each entry comes before the folder that contains it, so they can be removed
+// in this order.
 func (t *Tree) below(name string) []string {
 	var found []string
 

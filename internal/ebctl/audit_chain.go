@@ -31,8 +31,8 @@ func newAuditExportCommand(session *session) *cobra.Command {
 		Use:   "export",
 		Short: "Write the audit log with its hash chain as JSON Lines",
 		Long: "Write the audit log with its hash chain as JSON Lines.\n\n" +
-			session.text("'ebctl audit verify --file' verifies the file without the broker. It contains names and addresses of users, and salts: store it ") +
-			"like the audit log itself. An erasure of an account does not change it. The command needs the role admin.",
+			session.text("'ebctl audit verify --file' verifies the file without the broker. The file contains names and addresses of users, and salts: store it ") +
+			"like the audit log itself. Erasing an account does not change it. The command needs the role admin.",
 		Example: session.text("  ebctl audit export --file audit.jsonl"),
 		Args:    arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -72,7 +72,7 @@ func noteMore(session *session, page *operatorapi.Page) {
 	}
 }
 
-// runtimeColumns are the columns of instances and runtimes in the format csv.
+// runtimeColumns returns the columns of instances and runtimes in CSV output.
 func runtimeColumns() []string {
 	return []string{
 		"instanceID", "name", "servicePlanName", "servicePlanID", "provider", "region", "subAccountRegion", "platform", "globalAccountID", "subAccountID",
@@ -83,7 +83,7 @@ func runtimeColumns() []string {
 	}
 }
 
-// operationColumns are the columns of operations in the format csv.
+// operationColumns returns the columns of operations in CSV output.
 func operationColumns() []string {
 	return []string{
 		"operationID", "instanceID", "instanceName", "bindingID", "kind", "state", "stage", "step", "createdAt", "startedAt", "finishedAt", "updatedAt",
@@ -91,7 +91,7 @@ func operationColumns() []string {
 	}
 }
 
-// orchestrationColumns are the columns of orchestrations in the format csv, and targetColumns those of their targets.
+// orchestrationColumns returns the columns of orchestrations in CSV output.
 func orchestrationColumns() []string {
 	return []string{
 		"orchestrationID", "type", "state", "description", "percent", "wave", "createdAt", "updatedAt", "appliedAt", "orderedBy", "appliedBy",
@@ -99,6 +99,7 @@ func orchestrationColumns() []string {
 	}
 }
 
+// targetColumns returns the columns of the targets of an orchestration in CSV output.
 func targetColumns() []string {
 	return []string{
 		"orchestrationID", "operationID", "instanceID", "state", "wave", "description", "servicePlanName", "shootName", "runtimeID", "globalAccountID",
@@ -106,13 +107,14 @@ func targetColumns() []string {
 	}
 }
 
-// auditColumns are the columns of the audit log in the format csv, and credentialColumns those of credentials.
+// auditColumns returns the columns of the audit log in CSV output.
 func auditColumns() []string {
 	return []string{
 		"at", "action", "status", "code", "instanceID", "operationID", "bindingID", "accountID", "by.user", "by.originator", "by.address", "reason", "before", "after", "id",
 	}
 }
 
+// credentialColumns returns the columns of credentials in CSV output.
 func credentialColumns() []string {
 	return []string{"instanceID", "name", "system", "issuedAt", "validUntil", "renewAt", "problem", "obstacle"}
 }

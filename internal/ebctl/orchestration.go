@@ -348,8 +348,8 @@ func statsText(stats map[string]int) string {
 func newOrchestrationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, session.onOrchestration(&cobra.Command{
 		Use:   "cancel ORCHESTRATION",
-		Short: "Start no more upgrades of an orchestration",
-		Long: "Start no more upgrades of an orchestration. Those in progress run to completion.\n\n" +
+		Short: "Cancel an orchestration",
+		Long: "Cancel an orchestration: no more of its upgrades start. Those in progress run to completion.\n\n" +
 			"The command needs the role operator. The audit log records your name.",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		if err := session.confirm(ctx, "Cancel orchestration %s?", id); err != nil {

@@ -36,8 +36,8 @@ func newOrchestrationExplainCommand(session *session) *cobra.Command {
 func newOrchestrationPauseCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "pause ORCHESTRATION",
-		Short: "Start no more upgrades of an orchestration until it is resumed",
-		Long: "Start no more upgrades of an orchestration until it is resumed. Those in progress run to completion.\n\n" +
+		Short: "Pause an orchestration until it is resumed",
+		Long: "Pause an orchestration until it is resumed: no more of its upgrades start. Those in progress run to completion.\n\n" +
 			"The command needs the role operator. The audit log records your name.",
 	}, "pausing", (*brokerclient.Client).PauseOrchestration)
 }

@@ -164,7 +164,9 @@ func (s *session) overview(ctx context.Context, client *brokerclient.Client) (ov
 		return shown, err
 	}
 
-	return shown, s.countRecent(ctx, client, &shown)
+	err = s.countRecent(ctx, client, &shown)
+
+	return shown, err
 }
 
 // countRecent counts the operations that were accepted recently.

@@ -23,8 +23,9 @@ type Leftover struct {
 	Instance Instance
 	// Steps are the names of the steps that were not completed.
 	Steps []string
-	// DataID is the ID of the operation whose data is the input of the next cleanup: the newest one that succeeded. NewestID is
-	// the ID of the newest cleanup, or of the original operation if there was no cleanup.
+	// DataID is the ID of the operation whose data the next cleanup starts from: the newest successful cleanup, or the original
+	// operation if no cleanup has succeeded. NewestID is the ID of the newest cleanup, successful or not, or of the original operation if
+	// there was none.
 	DataID, NewestID string
 	// DeletedAt is when the deletion or suspension ended. RetryAt is when the next cleanup starts.
 	DeletedAt, RetryAt time.Time

@@ -102,7 +102,9 @@ func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.R
 		}
 
 		if len(clusters) < takeover.Page {
-			return report, a.conclude(ctx, known, options, &report)
+			err := a.conclude(ctx, known, options, &report)
+
+			return report, err
 		}
 	}
 }

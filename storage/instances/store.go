@@ -83,7 +83,7 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and whose cluster it is. The
+// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and to whom the cluster belongs. The
 // service thus detects changes that others make to these columns. Older releases seal and read only the request.
 type sealedRequest struct {
 	environment.Request
@@ -91,7 +91,7 @@ type sealedRequest struct {
 	// Platform is empty in requests that an earlier release sealed.
 	Platform   string   `json:"platform,omitempty"`
 	SharedWith []string `json:"shared_with,omitempty"`
-	// Columns contains the columns that decide whose cluster the instance is.
+	// Columns contains the values of the columns that decide to whom the cluster belongs, see storage.Bound.
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 
@@ -110,7 +110,7 @@ func (r sealedRequest) check(row row) error {
 // columnRuntime is the column with the ID of the runtime.
 const columnRuntime = "runtime_id"
 
-// boundColumns returns the columns that decide whose cluster the instance is. An empty runtime ID is not included, because an older
+// boundColumns returns the columns that decide to whom the cluster belongs. An empty runtime ID is not included, because an older
 // replica may set it later without sealing it.
 func boundColumns(instance environment.Instance) storage.Bound {
 	bound := storage.Bound{

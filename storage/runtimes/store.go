@@ -91,7 +91,7 @@ func Sealed() storage.SealedColumn {
 	}
 }
 
-// boundColumns returns the columns that decide whose cluster the runtime is. They never change.
+// boundColumns returns the columns that decide to whom the cluster belongs. They never change.
 func boundColumns(runtime Runtime) storage.Bound {
 	return storage.Bound{
 		"tenant": runtime.Tenant, "subaccount": runtime.SubAccount,

@@ -111,7 +111,7 @@ func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reco
 	return requestsFor(names)
 }
 
-// targeting returns the BundleDeployments of this class whose kubeconfig is in a Secret.
+// targeting returns requests for the BundleDeployments of this class that read their kubeconfig from the given Secret.
 func (r *Reconciler) targeting(_ context.Context, secret client.Object) []reconcile.Request {
 	if secret.GetNamespace() != r.Namespace {
 		return nil

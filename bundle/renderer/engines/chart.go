@@ -90,11 +90,11 @@ func chartFolder(files []file) (string, error) {
 	}
 }
 
-// checkDependencies reports dependencies that have no chart in the folder charts, because dependencies are not downloaded.
+// checkDependencies returns an error if a dependency has no chart in charts/. Dependencies are never downloaded.
 func checkDependencies(loaded *chart.Chart) error {
 	for _, dependency := range loaded.Metadata.Dependencies {
 		if !slices.ContainsFunc(loaded.Dependencies(), func(found *chart.Chart) bool { return found.Name() == dependency.Name }) {
-			return fmt.Errorf("the dependency %s of the chart is missing in the folder charts: run `helm dependency build` before packing", dependency.Name)
+			return fmt.Errorf("the dependency %s of the chart is missing from charts/: run `helm dependency build` before packing", dependency.Name)
 		}
 	}
 

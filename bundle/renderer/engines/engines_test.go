@@ -152,7 +152,7 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 		"bad chart":        {files(map[string]string{"Chart.yaml": "name: [a"}), renderer.Release{}, "the chart cannot be loaded: cannot load Chart.yaml"},
 		"no name":          {files(map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}), renderer.Release{}, "chart.metadata.name is required"},
 		"library":          {chart(configMap("x"), "Chart.yaml", metadata+"type: library\n"), renderer.Release{}, "the chart one is a library"},
-		"no dependency":    {chart(configMap("x"), "Chart.yaml", dependent), renderer.Release{}, "the dependency two of the chart is missing in the folder charts"},
+		"no dependency":    {chart(configMap("x"), "Chart.yaml", dependent), renderer.Release{}, "the dependency two of the chart is missing from charts/"},
 		"bad dependency":   {chart(configMap("x"), "charts/two.tgz", "no archive"), renderer.Release{}, "error unpacking subchart two.tgz"},
 		"bad template":     {chart("{{ if }}"), renderer.Release{}, "rendering the templates: parse error at (one/templates/a.yaml:1)"},
 		"fails":            {chart(`{{ fail "set v" }}`), renderer.Release{}, "set v"},

@@ -229,5 +229,7 @@ func normalized(values map[string]any) (any, error) {
 
 	var result any
 
-	return result, json.Unmarshal(text, &result)
+	err = json.Unmarshal(text, &result)
+
+	return result, err
 }

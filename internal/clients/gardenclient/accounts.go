@@ -75,7 +75,9 @@ func (c *Client) list(ctx context.Context, of resource, selector, limit, next st
 		request = request.Param("continue", next)
 	}
 
-	return page, read(ctx, request, &page)
+	err := read(ctx, request, &page)
+
+	return page, err
 }
 
 // read sends the request and decodes the response. It calls Error, because only that decodes the status in an error of the API

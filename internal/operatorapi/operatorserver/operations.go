@@ -110,7 +110,9 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 		return filter, err
 	}
 
-	return filter, a.Subjects.Select(query.Values, &filter)
+	err = a.Subjects.Select(query.Values, &filter)
+
+	return filter, err
 }
 
 // OperationStates returns the states of operations.

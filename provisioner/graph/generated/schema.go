@@ -1913,7 +1913,7 @@ type AdoptedShoot {
   clusterConfig: GardenerConfig!
   "The fields of the Shoot that are changed by the adoption or by the first change of the runtime."
   changes: [ShootChange!]!
-  "The fields that changes keep although a new Shoot for the same order would not have them. They include fields that Gardener sets."
+  "The fields that a new Shoot for the same order would not have. Later changes of the runtime preserve them. They include fields that Gardener sets."
   notInOrder: [String!]!
 }
 

@@ -566,7 +566,7 @@ type AdoptedShoot struct {
 	Generation int `json:"generation"`
 	// Whether the Shoot was a runtime of the tenant and the instance before the request. If so, nothing changes.
 	Earlier bool `json:"earlier"`
-	// The fields that changes keep although a new Shoot for the same order would not have them. They include fields that Gardener sets.
+	// The fields that a new Shoot for the same order would not have. Later changes of the runtime preserve them. They include fields that Gardener sets.
 	NotInOrder []string `json:"notInOrder"`
 	// The order that describes the Shoot from now on.
 	ClusterConfig *AdoptedClusterFields `json:"clusterConfig"`
