@@ -209,15 +209,6 @@ func (c *console) handler(serve func(*http.Request) (result, error)) http.Handle
 	})
 }
 
-// address returns the URL of the stream that refreshes a page. It returns an empty string if live updates are off.
-func (c *console) address(topic, id string) string {
-	if c.Live.Position == nil {
-		return ""
-	}
-
-	return liveAddress(topic, id)
-}
-
 // liveHeader marks requests that a page sends to refresh itself.
 const liveHeader = "X-Console-Live"
 

@@ -29,6 +29,8 @@ const targetsLength = 100
 
 // orchestrations shows a page of orchestrations. Its URL has the parameters of GET /orchestrations.
 func (c *console) orchestrations(r *http.Request) (result, error) {
+	live := c.address(r.Context(), "", "")
+
 	query, values, err := c.readQuery(r, orchestrationsEndpoint)
 	if err != nil {
 		return result{}, err
@@ -40,7 +42,7 @@ func (c *console) orchestrations(r *http.Request) (result, error) {
 	}
 
 	return result{page: views.Page{
-		Title: "Orchestrations", Section: "/console/orchestrations", Live: c.address("", ""),
+		Title: "Orchestrations", Section: "/console/orchestrations", Live: live,
 		Body: views.OrchestrationsPage(views.Orchestrations{
 			List: list.Data, Query: values, Pager: numbered("/console/orchestrations", values, query.Page, list.Page), Now: c.API.Clock.Now(),
 		}),
@@ -59,6 +61,8 @@ func (c *console) orchestration(r *http.Request) (result, error) {
 
 // showOrchestration shows an orchestration. refused says why the last change was rejected, or is empty.
 func (c *console) showOrchestration(r *http.Request, id, refused string) (result, error) {
+	live := c.address(r.Context(), "", "")
+
 	found, err := c.API.OrchestrationDetails(r.Context(), id)
 	if err != nil {
 		return result{}, err
@@ -90,7 +94,7 @@ func (c *console) showOrchestration(r *http.Request, id, refused string) (result
 	}
 
 	return result{page: views.Page{
-		Title: "Orchestration of " + found.Type, Section: "/console/orchestrations", Live: c.address("", ""), Body: views.OrchestrationPage(shown),
+		Title: "Orchestration of " + found.Type, Section: "/console/orchestrations", Live: live, Body: views.OrchestrationPage(shown),
 	}}, nil
 }
 
@@ -146,9 +150,11 @@ func (c *console) changeOrchestration(r *http.Request, change func(ctx context.C
 }
 
 // systems shows the systems that the broker calls, as this replica sees them.
-func (c *console) systems(*http.Request) (result, error) {
+func (c *console) systems(r *http.Request) (result, error) {
+	live := c.address(r.Context(), "", "")
+
 	return result{page: views.Page{
-		Title: "Systems", Section: "/console/systems", Live: c.address("", ""), Body: views.SystemsPage(c.API.StatusReport(), c.API.Clock.Now()),
+		Title: "Systems", Section: "/console/systems", Live: live, Body: views.SystemsPage(c.API.StatusReport(), c.API.Clock.Now()),
 	}}, nil
 }
 

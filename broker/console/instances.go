@@ -23,6 +23,8 @@ const (
 
 // instances shows a page of instances. Its URL has the parameters of GET /runtimes.
 func (c *console) instances(r *http.Request) (result, error) {
+	live := c.address(r.Context(), "", "")
+
 	query, values, err := c.readQuery(r, instancesEndpoint)
 
 	shown := views.Instances{
@@ -43,7 +45,7 @@ func (c *console) instances(r *http.Request) (result, error) {
 	}
 
 	return result{status: statusOf(shown.Problem), page: views.Page{
-		Title: "Instances", Section: "/console/instances", Live: c.address("", ""), Body: views.InstancesPage(shown),
+		Title: "Instances", Section: "/console/instances", Live: live, Body: views.InstancesPage(shown),
 	}}, nil
 }
 
@@ -58,6 +60,8 @@ func (c *console) instance(r *http.Request) (result, error) {
 	}
 
 	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	live := c.address(r.Context(), "instance", id)
 
 	runtime, err := c.API.RuntimeDetails(r.Context(), id)
 	if err != nil {
@@ -79,7 +83,7 @@ func (c *console) instance(r *http.Request) (result, error) {
 	explained := explain.Of(runtime.Status.LastOperation, c.API.Clock.Now())
 
 	return result{page: views.Page{
-		Title: runtime.Name, Section: "/console/instances", Live: c.address("instance", id),
+		Title: runtime.Name, Section: "/console/instances", Live: live,
 		Body: views.InstancePage(views.Instance{
 			Runtime: runtime, Sent: indented(runtime.Parameters), WithDefaults: indented(runtime.Resolved),
 			Bindings: bindings.Data, Operations: operations.Data, More: operations.Cursor != "",

@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,14 +45,34 @@ type Live struct {
 	Clock   clock.WithTicker
 }
 
-// liveAddress returns the URL of the stream that refreshes a page: the stream of an instance or an operation, or the stream of
-// all if topic is empty.
-func liveAddress(topic, id string) string {
-	if topic == "" {
-		return "/console/live"
+// shownParameter is the parameter of a stream's URL with the digest of the state that the page shows.
+const shownParameter = "shown"
+
+// address returns the URL of the stream that refreshes a page: the stream of an instance or an operation, or the stream of all if topic is
+// empty. It returns an empty string if live updates are off. Call it before reading the data of the page: the URL contains the digest of the
+// current state, so that the stream also reports changes that happen before it is connected.
+func (c *console) address(ctx context.Context, topic, id string) string {
+	if c.Live.Position == nil {
+		return ""
 	}
 
-	return "/console/live?" + url.Values{topic: {id}}.Encode()
+	query := url.Values{}
+	if topic != "" {
+		query.Set(topic, id)
+	}
+
+	if state, err := c.stateOf(query)(ctx); err == nil {
+		query.Set(shownParameter, digest(state))
+	}
+
+	return "/console/live?" + query.Encode()
+}
+
+// digest returns a short form of a state.
+func digest(state string) string {
+	sum := sha256.Sum256([]byte(state))
+
+	return hex.EncodeToString(sum[:8])
 }
 
 // viewers counts the streams of this replica.
@@ -76,20 +98,21 @@ func (c *console) live(r *http.Request) (result, error) {
 		}
 	}
 
-	state := c.stateOf(r.URL.Query())
+	query := r.URL.Query()
+	state, shown := c.stateOf(query), query.Get(shownParameter)
 
 	return result{stream: func(w http.ResponseWriter) {
 		defer c.viewers.count.Add(-1)
 
-		if err := c.Live.Uncounted(func() error { return c.follow(r.Context(), w, state) }); err != nil {
+		if err := c.Live.Uncounted(func() error { return c.follow(r.Context(), w, state, shown) }); err != nil {
 			c.API.Log.WithError(err).Debug("a stream of the console has ended")
 		}
 	}}, nil
 }
 
 // follow sends an event each time the state has changed, until the client disconnects, its session ends or the server stops.
-// Browsers then reconnect.
-func (c *console) follow(request context.Context, w http.ResponseWriter, state func(context.Context) (string, error)) error {
+// Browsers then reconnect. shown is the digest of the state that the client shows, or empty if it is unknown.
+func (c *console) follow(request context.Context, w http.ResponseWriter, state func(context.Context) (string, error), shown string) error {
 	ctx, cancel := context.WithCancel(httpserver.Connection(request))
 	defer cancel()
 
@@ -107,11 +130,10 @@ func (c *console) follow(request context.Context, w http.ResponseWriter, state f
 		return err
 	}
 
-	var shown string
-
 	for written := c.Live.Clock.Now(); ; {
 		limited, stop := context.WithTimeout(ctx, readTimeout)
-		now, err := state(limited)
+		current, err := state(limited)
+		now := digest(current)
 
 		stop()
 

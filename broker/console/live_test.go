@@ -2,8 +2,10 @@ package console_test
 
 import (
 	"bufio"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,49 @@ func (f *fixture) cancel(id string) {
 		return err
 	}); err != nil {
 		f.Fatal(err)
+	}
+}
+
+// TestChangeBeforeTheStream makes a change after a page was rendered and before its stream is connected. The stream reports it at once.
+func TestChangeBeforeTheStream(t *testing.T) {
+	for page, change := range map[string]func(f *fixture){
+		"/console/operations/op-a": func(f *fixture) { f.cancel("op-a") },
+		"/console/instances/a":     func(f *fixture) { f.cancel("op-a") },
+		"/console/operations":      func(f *fixture) { f.position.Add(1) },
+	} {
+		t.Run(strings.ReplaceAll(page, "/", " "), func(t *testing.T) {
+			f := newFixture(t)
+			f.instance("a", process.InProgress)
+
+			server := f.serve()
+			body := f.page(page, http.StatusOK)
+
+			stream := regexp.MustCompile(`sse-connect="([^"]+)"`).FindStringSubmatch(body)
+			if stream == nil {
+				t.Fatalf("the page has no stream: %s", body)
+			}
+
+			change(f)
+
+			first := make(chan string, 1)
+			lines := f.follow(server + html.UnescapeString(stream[1]))
+
+			go func() {
+				for line := range lines {
+					if strings.HasPrefix(line, "event:") {
+						first <- line
+
+						return
+					}
+				}
+			}()
+
+			select {
+			case <-first:
+			case <-time.After(time.Minute):
+				t.Error("the change is not reported")
+			}
+		})
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 
 // operations shows a page of operations. Its URL has the parameters of GET /operations.
 func (c *console) operations(r *http.Request) (result, error) {
+	live := c.address(r.Context(), "", "")
+
 	query, values, err := c.readQuery(r, operationsEndpoint)
 
 	shown := views.Operations{Query: values, States: operatorserver.OperationStates(), Kinds: environment.Kinds(), Now: c.API.Clock.Now()}
@@ -41,7 +43,7 @@ func (c *console) operations(r *http.Request) (result, error) {
 	}
 
 	return result{status: statusOf(shown.Problem), page: views.Page{
-		Title: "Operations", Section: "/console/operations", Live: c.address("", ""), Body: views.OperationsPage(shown),
+		Title: "Operations", Section: "/console/operations", Live: live, Body: views.OperationsPage(shown),
 	}}, nil
 }
 
@@ -57,6 +59,8 @@ func (c *console) operation(r *http.Request) (result, error) {
 
 // showOperation shows an operation. shown contains the result of a rejected intervention, if any.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
+	live := c.address(r.Context(), "operation", id)
+
 	httpserver.Note(r.Context(), logging.OperationID, id)
 
 	operation, err := c.API.OperationDetails(r.Context(), id)
@@ -72,7 +76,7 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	c.offer(r, &shown)
 
 	return result{page: views.Page{
-		Title: operation.Kind + " of " + operation.InstanceName, Section: "/console/operations", Live: c.address("operation", id), Body: views.OperationPage(shown),
+		Title: operation.Kind + " of " + operation.InstanceName, Section: "/console/operations", Live: live, Body: views.OperationPage(shown),
 	}}, nil
 }
 

@@ -57,6 +57,8 @@ func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (
 
 // overview shows the state of all instances and operations.
 func (c *console) overview(r *http.Request) (result, error) {
+	live := c.address(r.Context(), "", "")
+
 	now := c.API.Clock.Now()
 
 	shown, err := c.numbers.get(now, overviewLifetime, func() (views.Overview, error) { return c.readOverview(r.Context(), now) })
@@ -79,7 +81,7 @@ func (c *console) overview(r *http.Request) (result, error) {
 
 	shown.Now = now
 
-	return result{page: views.Page{Title: "Overview", Section: "/console/", Live: c.address("", ""), Body: views.OverviewPage(shown)}}, nil
+	return result{page: views.Page{Title: "Overview", Section: "/console/", Live: live, Body: views.OverviewPage(shown)}}, nil
 }
 
 // readOverview reads the numbers of the overview from the database. All its queries use indexes.

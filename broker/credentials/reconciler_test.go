@@ -264,7 +264,7 @@ func TestReconcilerFaults(t *testing.T) {
 		// uncertain reports that the Reconciler may still execute the request.
 		uncertain bool
 	}{
-		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/away":                         {reason: "nobody knows how far the request got", fault: simulator.Fault{Unsent: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
+		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/unreachable":                  {reason: "nobody knows how far the request got", fault: simulator.Fault{Unsent: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
 		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/lost":                         {reason: "the kubeconfig was taken over", fault: simulator.Fault{Lost: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
 		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/slow":                         {reason: "the request is executed later", fault: simulator.Fault{Delay: time.Minute}, want: "the Reconciler did not respond within 2s", uncertain: true},
 		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/no JSON":                      {reason: "no JSON", fault: simulator.Fault{Body: "<html>"}, want: "a response that is not the expected JSON", uncertain: true},

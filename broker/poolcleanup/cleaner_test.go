@@ -266,8 +266,8 @@ func TestFaults(t *testing.T) {
 		fault simulator.Fault
 		pause time.Duration
 	}{
-		"is unreachable, or its response is lost/away": {simulator.Fault{Unsent: true}, 5 * time.Minute},
-		"is unreachable, or its response is lost/lost": {simulator.Fault{Lost: true}, 5 * time.Minute},
+		"is unreachable, or its response is lost/unreachable": {simulator.Fault{Unsent: true}, 5 * time.Minute},
+		"is unreachable, or its response is lost/lost":        {simulator.Fault{Lost: true}, 5 * time.Minute},
 		"is slow":                         {simulator.Fault{Delay: time.Minute}, 5 * time.Minute},
 		"returns no JSON":                 {simulator.Fault{Body: "<html>clean</html>"}, 5 * time.Minute},
 		"returns an unknown state":        {simulator.Fault{Body: `{"state": "cleanish"}`}, 5 * time.Minute},

@@ -67,7 +67,7 @@ func TestAvSFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
 		"is slow":                  {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
 		"returns no JSON/unlinked": {"a proxy may have answered", simulator.Fault{Operation: unlink, Body: "<html>"}, interval},
 		"returns no JSON/removed":  {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},

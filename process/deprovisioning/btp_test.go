@@ -50,14 +50,14 @@ func TestBTPOperatorCleanup(t *testing.T) {
 		wait      time.Duration
 		abandoned bool
 	}{
-		"is gone, does not exist yet, or has no such custom resources/none":                          {"no service instances", fakeRuntimes{}, false, 0, false},
-		"still has service instances/some":                                                           {"the operator needs time", fakeRuntimes{left: 4}, false, 10 * time.Second, false},
-		"still has service instances/last":                                                           {"the last one is gone", fakeRuntimes{left: 1}, false, 0, false},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/away":     {"the runtime may respond later", fakeRuntimes{err: away}, false, 10 * time.Second, false},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/rejected": {"even a rejection must not fail the removal", fakeRuntimes{err: failure.New(failure.Permanent, "no")}, false, 10 * time.Second, false},
-		"is gone, does not exist yet, or has no such custom resources/gone":                          {"the cluster is gone", fakeRuntimes{err: failure.New(failure.NotFound, "no runtime")}, false, 0, false},
-		"is gone, does not exist yet, or has no such custom resources/not yet":                       {"the cluster does not exist yet", fakeRuntimes{err: failure.New(failure.Waiting, "creating")}, false, 0, false},
-		"still has service instances/deleted subaccount":                                             {"the operator cannot log in any more", fakeRuntimes{left: 3}, true, 0, true},
+		"is gone, does not exist yet, or has no such custom resources/none":                             {"no service instances", fakeRuntimes{}, false, 0, false},
+		"still has service instances/some":                                                              {"the operator needs time", fakeRuntimes{left: 4}, false, 10 * time.Second, false},
+		"still has service instances/last":                                                              {"the last one is gone", fakeRuntimes{left: 1}, false, 0, false},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/unreachable": {"the runtime may respond later", fakeRuntimes{err: away}, false, 10 * time.Second, false},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/rejected":    {"even a rejection must not fail the removal", fakeRuntimes{err: failure.New(failure.Permanent, "no")}, false, 10 * time.Second, false},
+		"is gone, does not exist yet, or has no such custom resources/gone":                             {"the cluster is gone", fakeRuntimes{err: failure.New(failure.NotFound, "no runtime")}, false, 0, false},
+		"is gone, does not exist yet, or has no such custom resources/not yet":                          {"the cluster does not exist yet", fakeRuntimes{err: failure.New(failure.Waiting, "creating")}, false, 0, false},
+		"still has service instances/deleted subaccount":                                                {"the operator cannot log in any more", fakeRuntimes{left: 3}, true, 0, true},
 	}
 
 	for name, c := range cases {

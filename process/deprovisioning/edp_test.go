@@ -58,7 +58,7 @@ func TestEDPFaults(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
+		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, interval},
 		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
 		"is unreachable, or its response is lost/lost":   {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
 		"returns no JSON/tenant":                         {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},

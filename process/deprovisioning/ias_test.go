@@ -50,7 +50,7 @@ func TestIASFaults(t *testing.T) {
 		wantText string
 		wantWait time.Duration
 	}{
-		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "IAS cannot be reached", interval},
+		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true, Times: lasting}, "IAS cannot be reached", interval},
 		"is unreachable, or its response is lost/lost": {
 			"a removal whose response was lost is repeated",
 			simulator.Fault{Operation: "deleteServiceProvider", Lost: true},

@@ -142,7 +142,7 @@ func TestDeletionFaults(t *testing.T) {
 		wantWait         time.Duration
 		kyma, kubeconfig environment.OutsideState
 	}{
-		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true}, 0, interval, left, created},
+		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true}, 0, interval, left, created},
 		"is slow":                                      {"a call has a timeout", simulator.Fault{Delay: time.Minute}, 0, interval, left, created},
 		"returns no JSON/deletion":                     {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, 0, interval, left, created},
 		"returns no JSON/read":                         {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, 1, interval, left, created},

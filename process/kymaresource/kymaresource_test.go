@@ -185,8 +185,8 @@ func TestCallFaults(t *testing.T) {
 		wantWait time.Duration // zero: the step returns the error
 		wantKind failure.Kind
 	}{
-		"is unreachable, or its response is lost/away": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"is unreachable, or its response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"is unreachable, or its response is lost/unreachable": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"is unreachable, or its response is lost/lost":        {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
 		"is slow":         {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
 		"returns no JSON": {simulator.Fault{Body: "<html>"}, could + "it returned a response that is not the expected JSON", 0, failure.Transient},
 		"401, 403/401":    {simulator.Fault{Status: http.StatusUnauthorized}, rejects + "401" + credentials, 0, failure.Transient},
@@ -343,7 +343,7 @@ func TestUnreadable(t *testing.T) {
 		wantWait time.Duration // zero: the step returns the error
 		wantKind failure.Kind
 	}{
-		"unreadable: away, or the response is lost/away": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: away, or the response is lost/unreachable": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
 		"unreadable: slow":                               {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
 		"unreadable: no JSON":                            {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
 		"unreadable: away, or the response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},

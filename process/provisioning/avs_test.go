@@ -433,7 +433,7 @@ func TestAvSTags(t *testing.T) {
 		wantWait time.Duration
 		want     []avs.Tag
 	}{
-		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
+		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true, Times: 2}, nil, interval, all},
 		"is slow":              {"a call has a timeout", simulator.Fault{Delay: time.Minute}, nil, interval, all},
 		"returns no JSON/read": {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, nil, interval, all},
 		"is unreachable, or its response is lost/lost": {"a tag whose response was lost is not added again", simulator.Fault{Operation: add, Lost: true}, nil, interval, all},

@@ -67,8 +67,8 @@ func TestEDPFaults(t *testing.T) {
 		wantText string
 		wantWait time.Duration // zero: the limit counts as reached
 	}{
-		"is unreachable, or its response is lost/away": {"an outage can pass", simulator.Fault{Unsent: true}, "EDP cannot be reached", interval},
-		"is unreachable, or its response is lost/lost": {"a registration whose response was lost is completed", simulator.Fault{Operation: add, Lost: true}, "EDP cannot be reached", interval},
+		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true}, "EDP cannot be reached", interval},
+		"is unreachable, or its response is lost/lost":        {"a registration whose response was lost is completed", simulator.Fault{Operation: add, Lost: true}, "EDP cannot be reached", interval},
 		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute}, "EDP did not respond within 1s", interval},
 		"returns no JSON/tenant": {
 			"a proxy may have answered", simulator.Fault{Operation: create, Body: "<html>"}, could + "returned a response that is not the expected JSON", interval,

@@ -100,7 +100,7 @@ func TestRegistration(t *testing.T) {
 		wantWait time.Duration
 		wantKind failure.Kind // of the error, if the step does not repeat itself
 	}{
-		"is unreachable, or its response is lost/away": {
+		"is unreachable, or its response is lost/unreachable": {
 			reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantText: "the Reconciler cannot be reached", wantWait: interval,
 		},
 		"is unreachable, or its response is lost/lost": {
@@ -327,31 +327,31 @@ func TestStatuses(t *testing.T) {
 		// removed reports that the step of a creation removes the runtime from the Reconciler.
 		removed bool
 	}{
-		"reconcile_pending, reconciling/pending":      {reason: "the Reconciler works", status: reconciler.Pending, wantWait: polled},
-		"reconcile_pending, reconciling/reconciling":  {reason: "the Reconciler works", status: reconciler.Reconciling, wantWait: polled},
-		"reconcile_error_retryable":                   {reason: "the Reconciler retries", status: reconciler.ErrorRetryable, wantWait: retried},
-		"ready":                                       {reason: "Kyma is installed", status: reconciler.Ready},
-		"ready/late":                                  {reason: "also after the limit", status: reconciler.Ready, elapsed: limit},
-		"error, reconcile_disabled, unknown/error":    {reason: "the Reconciler has given up", status: reconciler.Error, wantText: gaveUp},
-		"error, reconcile_disabled, unknown/disabled": {reason: "somebody has stopped it", status: reconciler.Disabled, wantText: gaveUp},
-		"error, reconcile_disabled, unknown/unknown":  {reason: "nobody knows the status", status: "sleeping", wantText: gaveUp},
-		"none: away, or the response is lost/away":    {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed},
-		"none: away, or the response is lost/lost":    {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed},
-		"none: slow":                                  {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed},
-		"none: no JSON, or no status/no JSON":         {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed},
-		"none: no JSON, or no status/no status":       {reason: "a response without a status", fault: simulator.Fault{Body: "{}"}, wantWait: failed},
-		"none: 401, 403/401":                          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed},
-		"none: 401, 403/403":                          {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed},
-		"none: 408, 500 and above/408":                {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout}, wantWait: failed},
-		"none: 408, 500 and above/500":                {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed},
-		"none: 408, 500 and above/503":                {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed},
-		"none: 429, 503 with Retry-After/429":         {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
-		"none: 429, 503 with Retry-After/503":         {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute},
-		"none: 404, 409, 400 and other statuses/404":  {reason: "somebody has removed the runtime", fault: simulator.Fault{Status: http.StatusNotFound}, wantText: rejects + "404 Not Found"},
-		"none: 404, 409, 400 and other statuses/409":  {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict}, wantText: rejects + "409 Conflict"},
-		"none: 404, 409, 400 and other statuses/400":  {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest}, wantText: rejects + "400 Bad Request"},
-		"any other after the limit/reconciling":       {reason: "the limit", status: reconciler.Reconciling, elapsed: limit, wantText: late, removed: true},
-		"any other after the limit/away":              {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, wantText: late, removed: true},
+		"reconcile_pending, reconciling/pending":          {reason: "the Reconciler works", status: reconciler.Pending, wantWait: polled},
+		"reconcile_pending, reconciling/reconciling":      {reason: "the Reconciler works", status: reconciler.Reconciling, wantWait: polled},
+		"reconcile_error_retryable":                       {reason: "the Reconciler retries", status: reconciler.ErrorRetryable, wantWait: retried},
+		"ready":                                           {reason: "Kyma is installed", status: reconciler.Ready},
+		"ready/late":                                      {reason: "also after the limit", status: reconciler.Ready, elapsed: limit},
+		"error, reconcile_disabled, unknown/error":        {reason: "the Reconciler has given up", status: reconciler.Error, wantText: gaveUp},
+		"error, reconcile_disabled, unknown/disabled":     {reason: "somebody has stopped it", status: reconciler.Disabled, wantText: gaveUp},
+		"error, reconcile_disabled, unknown/unknown":      {reason: "nobody knows the status", status: "sleeping", wantText: gaveUp},
+		"none: away, or the response is lost/unreachable": {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed},
+		"none: away, or the response is lost/lost":        {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed},
+		"none: slow":                                 {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed},
+		"none: no JSON, or no status/no JSON":        {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed},
+		"none: no JSON, or no status/no status":      {reason: "a response without a status", fault: simulator.Fault{Body: "{}"}, wantWait: failed},
+		"none: 401, 403/401":                         {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed},
+		"none: 401, 403/403":                         {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed},
+		"none: 408, 500 and above/408":               {reason: "a gateway may have lost the request", fault: simulator.Fault{Status: http.StatusRequestTimeout}, wantWait: failed},
+		"none: 408, 500 and above/500":               {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, wantWait: failed},
+		"none: 408, 500 and above/503":               {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, wantWait: failed},
+		"none: 429, 503 with Retry-After/429":        {reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, wantWait: 42 * time.Second},
+		"none: 429, 503 with Retry-After/503":        {reason: "at most five minutes", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, wantWait: 5 * time.Minute},
+		"none: 404, 409, 400 and other statuses/404": {reason: "somebody has removed the runtime", fault: simulator.Fault{Status: http.StatusNotFound}, wantText: rejects + "404 Not Found"},
+		"none: 404, 409, 400 and other statuses/409": {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusConflict}, wantText: rejects + "409 Conflict"},
+		"none: 404, 409, 400 and other statuses/400": {reason: "another attempt would be rejected as well", fault: simulator.Fault{Status: http.StatusBadRequest}, wantText: rejects + "400 Bad Request"},
+		"any other after the limit/reconciling":      {reason: "the limit", status: reconciler.Reconciling, elapsed: limit, wantText: late, removed: true},
+		"any other after the limit/unreachable":      {reason: "the limit of an outage", fault: simulator.Fault{Unsent: true}, elapsed: limit, wantText: late, removed: true},
 	}
 
 	for name, c := range cases {

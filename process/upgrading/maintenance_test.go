@@ -36,7 +36,7 @@ func TestMaintenanceFaults(t *testing.T) {
 		wantText string // empty: the step is done
 		wantWait time.Duration
 	}{
-		"is unreachable, or its response is lost/away": {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
+		"is unreachable, or its response is lost/unreachable": {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
 		"is slow":                             {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
 		"the token endpoint returns no token": {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
 		"is unreachable, or its response is lost/lost": {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},

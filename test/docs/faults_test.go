@@ -17,7 +17,7 @@ const integrations = faulttable.Folder + "/"
 var (
 	faultDirective = regexp.MustCompile(`(?m)^//faults:(table|row) (\S+)(?: (.+))?$`)
 	// faultPart matches the faults that a row can combine.
-	faultPart = regexp.MustCompile(`\b(?:[45]\d\d|away|slow|no JSON|lost)\b`)
+	faultPart = regexp.MustCompile(`\b(?:[45]\d\d|unreachable|slow|no JSON|lost)\b`)
 )
 
 // coverage describes the tests of a row.
@@ -39,7 +39,7 @@ func descriptions() []string {
 // faultKinds returns, for each fault that every page must treat, an expression that the first column of one of its tables matches.
 func faultKinds() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
-		"away": regexp.MustCompile(`\baway\b`), "slow": regexp.MustCompile(`\bslow\b`), "garbled": regexp.MustCompile(`\bno JSON\b`),
+		"unreachable": regexp.MustCompile(`\bunreachable\b`), "slow": regexp.MustCompile(`\bslow\b`), "garbled": regexp.MustCompile(`\bno JSON\b`),
 		"401": regexp.MustCompile(`\b401\b`), "409": regexp.MustCompile(`\b409\b`), "429": regexp.MustCompile(`\b429\b`),
 		"503 with Retry-After": regexp.MustCompile(`\b503 with Retry-After\b`),
 	}

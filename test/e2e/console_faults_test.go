@@ -60,8 +60,8 @@ func TestFaultsOfConsoles(t *testing.T) {
 		retried bool
 		found   string
 	}{
-		"is unreachable, or its response is lost/away": {fail: fault(fakedirector.Fault{Unsent: true}), retried: true},
-		"is unreachable, or its response is lost/lost": {fail: fault(fakedirector.Fault{Lost: true}), retried: true},
+		"is unreachable, or its response is lost/unreachable": {fail: fault(fakedirector.Fault{Unsent: true}), retried: true},
+		"is unreachable, or its response is lost/lost":        {fail: fault(fakedirector.Fault{Lost: true}), retried: true},
 		"is slow":         {fail: fault(fakedirector.Fault{Delay: time.Minute}), retried: true},
 		"returns no JSON": {fail: fault(fakedirector.Fault{Body: "<html>"}), retried: true},
 		"the token endpoint returns 400, 401 or 403/400":     {fail: ofTokens(http.StatusBadRequest), retried: true},

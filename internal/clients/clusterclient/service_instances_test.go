@@ -159,14 +159,14 @@ func TestServiceInstanceFaults(t *testing.T) {
 		text  string
 		kind  failure.Kind
 	}{
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/away":    {away: true, text: cannot, kind: failure.Transient},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/slow":    {fault: runtimeFault{status: slow}, text: cannot, kind: failure.Transient},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/no JSON": {fault: runtimeFault{}, text: cannot, kind: failure.Transient},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/401":     {fault: runtimeFault{status: 401}, text: cannot, kind: failure.Transient},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/403":     {fault: runtimeFault{status: 403}, text: rejects, kind: failure.Permanent},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/409":     {fault: runtimeFault{status: 409}, text: cannot, kind: failure.Transient},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/429":     {fault: runtimeFault{status: 429}, text: cannot, kind: failure.Transient},
-		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/500":     {fault: runtimeFault{status: 500}, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/unreachable": {away: true, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/slow":        {fault: runtimeFault{status: slow}, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/no JSON":     {fault: runtimeFault{}, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/401":         {fault: runtimeFault{status: 401}, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/403":         {fault: runtimeFault{status: 403}, text: rejects, kind: failure.Permanent},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/409":         {fault: runtimeFault{status: 409}, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/429":         {fault: runtimeFault{status: 429}, text: cannot, kind: failure.Transient},
+		"is unreachable, slow, returns no JSON, or answers an error to BTPOperator_Cleanup/500":         {fault: runtimeFault{status: 500}, text: cannot, kind: failure.Transient},
 	}
 
 	for name, c := range cases {

@@ -182,7 +182,7 @@ func TestSilentServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for name, client := range map[string]*gardenclient.Client{"is unreachable, or slow/away": away, "is unreachable, or slow/slow": slow} {
+	for name, client := range map[string]*gardenclient.Client{"is unreachable, or slow/unreachable": away, "is unreachable, or slow/slow": slow} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
