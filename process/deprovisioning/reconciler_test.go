@@ -67,19 +67,19 @@ func TestDeregistration(t *testing.T) {
 		fault    simulator.Fault
 		wantWait time.Duration
 	}{
-		"DELETE: away, or the response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true}, interval},
+		"DELETE: unreachable, or the response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true}, interval},
 		"DELETE: slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, interval},
 		"DELETE: no JSON": {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, interval},
-		"DELETE: away, or the response is lost/lost": {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, interval},
-		"DELETE: 429, 503 with Retry-After/429":      {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
-		"DELETE: 429, 503 with Retry-After/503":      {"at most five minutes", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
-		"DELETE: 400, 409 and other statuses/400":    {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, interval},
-		"DELETE: 401, 403/401":                       {"an operator can correct the address", simulator.Fault{Status: http.StatusUnauthorized}, interval},
-		"DELETE: 401, 403/403":                       {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, interval},
-		"DELETE: 408, 500 and above/408":             {"a gateway may have lost the request", simulator.Fault{Status: http.StatusRequestTimeout}, interval},
-		"DELETE: 400, 409 and other statuses/409":    {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusConflict}, interval},
-		"DELETE: 408, 500 and above/500":             {"the Reconciler may recover", simulator.Fault{Status: http.StatusInternalServerError}, interval},
-		"DELETE: 408, 500 and above/503":             {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
+		"DELETE: unreachable, or the response is lost/lost": {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, interval},
+		"DELETE: 429, 503 with Retry-After/429":             {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
+		"DELETE: 429, 503 with Retry-After/503":             {"at most five minutes", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
+		"DELETE: 400, 409 and other statuses/400":           {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusBadRequest}, interval},
+		"DELETE: 401, 403/401":                              {"an operator can correct the address", simulator.Fault{Status: http.StatusUnauthorized}, interval},
+		"DELETE: 401, 403/403":                              {"an operator can correct the address", simulator.Fault{Status: http.StatusForbidden}, interval},
+		"DELETE: 408, 500 and above/408":                    {"a gateway may have lost the request", simulator.Fault{Status: http.StatusRequestTimeout}, interval},
+		"DELETE: 400, 409 and other statuses/409":           {"whatever its error, a removal is repeated", simulator.Fault{Status: http.StatusConflict}, interval},
+		"DELETE: 408, 500 and above/500":                    {"the Reconciler may recover", simulator.Fault{Status: http.StatusInternalServerError}, interval},
+		"DELETE: 408, 500 and above/503":                    {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, interval},
 	}
 
 	for name, c := range cases {
@@ -161,10 +161,10 @@ func TestDeregistrationStatuses(t *testing.T) {
 		"deleted, or 404/late":       {reason: "the limit does not matter any more", status: reconciler.Deleted, elapsed: limit},
 		"delete_error, error/delete": {reason: "the Reconciler has given up", status: reconciler.DeleteError, want: environment.OutsideLeftOver},
 		"delete_error, error/error":  {reason: "the Reconciler has given up", status: reconciler.Error, want: environment.OutsideLeftOver},
-		"reading the status: away, or the response is lost/unreachable": {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed, want: environment.OutsideRemoving},
+		"reading the status: unreachable, or the response is lost/unreachable": {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: slow":                                      {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: no JSON":                                   {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
-		"reading the status: away, or the response is lost/lost":        {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed, want: environment.OutsideRemoving},
+		"reading the status: unreachable, or the response is lost/lost": {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: 400, 409 and other statuses/400":           {reason: "it may pass", fault: simulator.Fault{Status: http.StatusBadRequest}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: 401, 403/401":                              {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: 401, 403/403":                              {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, wantWait: failed, want: environment.OutsideRemoving},

@@ -343,19 +343,19 @@ func TestUnreadable(t *testing.T) {
 		wantWait time.Duration // zero: the step returns the error
 		wantKind failure.Kind
 	}{
-		"unreadable: away, or the response is lost/unreachable": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"unreadable: slow":                               {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
-		"unreadable: no JSON":                            {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
-		"unreadable: away, or the response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"unreadable: 401, 403/401":                       {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},
-		"unreadable: 401, 403/403":                       {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403" + credentials, 0, failure.Transient},
-		"unreadable: 408, 429, 500 and above/408":        {simulator.Fault{Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", 0, failure.Transient},
-		"unreadable: 408, 429, 500 and above/429":        {simulator.Fault{Status: http.StatusTooManyRequests}, could + "returned HTTP status 429 Too Many Requests", 0, failure.Transient},
-		"unreadable: 408, 429, 500 and above/500":        {simulator.Fault{Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", 0, failure.Transient},
-		"unreadable: 429, 503 with Retry-After/429":      {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
-		"unreadable: 429, 503 with Retry-After/503":      {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
-		"unreadable: 400, 409 and other statuses/400":    {simulator.Fault{Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent},
-		"unreadable: 400, 409 and other statuses/409":    {simulator.Fault{Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", 0, failure.Conflict},
+		"unreadable: unreachable, or the response is lost/unreachable": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"unreadable: no JSON": {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
+		"unreadable: unreachable, or the response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
+		"unreadable: 401, 403/401":                              {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},
+		"unreadable: 401, 403/403":                              {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403" + credentials, 0, failure.Transient},
+		"unreadable: 408, 429, 500 and above/408":               {simulator.Fault{Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", 0, failure.Transient},
+		"unreadable: 408, 429, 500 and above/429":               {simulator.Fault{Status: http.StatusTooManyRequests}, could + "returned HTTP status 429 Too Many Requests", 0, failure.Transient},
+		"unreadable: 408, 429, 500 and above/500":               {simulator.Fault{Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", 0, failure.Transient},
+		"unreadable: 429, 503 with Retry-After/429":             {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
+		"unreadable: 429, 503 with Retry-After/503":             {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
+		"unreadable: 400, 409 and other statuses/400":           {simulator.Fault{Status: http.StatusBadRequest}, could + "rejects the request with HTTP status 400 Bad Request", 0, failure.Permanent},
+		"unreadable: 400, 409 and other statuses/409":           {simulator.Fault{Status: http.StatusConflict}, could + "rejects the request with HTTP status 409 Conflict", 0, failure.Conflict},
 	}
 
 	for name, c := range cases {
