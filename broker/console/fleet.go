@@ -29,7 +29,7 @@ const targetsLength = 100
 
 // orchestrations shows a page of orchestrations. Its URL has the parameters of GET /orchestrations.
 func (c *console) orchestrations(r *http.Request) (result, error) {
-	live := c.address(r.Context(), "", "")
+	live := c.address(r, "", "")
 
 	query, values, err := c.readQuery(r, orchestrationsEndpoint)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *console) orchestration(r *http.Request) (result, error) {
 
 // showOrchestration shows an orchestration. refused says why the last change was rejected, or is empty.
 func (c *console) showOrchestration(r *http.Request, id, refused string) (result, error) {
-	live := c.address(r.Context(), "", "")
+	live := c.address(r, "", "")
 
 	found, err := c.API.OrchestrationDetails(r.Context(), id)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *console) changeOrchestration(r *http.Request, change func(ctx context.C
 
 // systems shows the systems that the broker calls, as this replica sees them.
 func (c *console) systems(r *http.Request) (result, error) {
-	live := c.address(r.Context(), "", "")
+	live := c.address(r, "", "")
 
 	return result{page: views.Page{
 		Title: "Systems", Section: "/console/systems", Live: live, Body: views.SystemsPage(c.API.StatusReport(), c.API.Clock.Now()),

@@ -23,7 +23,7 @@ const (
 
 // instances shows a page of instances. Its URL has the parameters of GET /runtimes.
 func (c *console) instances(r *http.Request) (result, error) {
-	live := c.address(r.Context(), "", "")
+	live := c.address(r, "", "")
 
 	query, values, err := c.readQuery(r, instancesEndpoint)
 
@@ -61,7 +61,7 @@ func (c *console) instance(r *http.Request) (result, error) {
 
 	httpserver.Note(r.Context(), logging.InstanceID, id)
 
-	live := c.address(r.Context(), "instance", id)
+	live := c.address(r, "instance", id)
 
 	runtime, err := c.API.RuntimeDetails(r.Context(), id)
 	if err != nil {

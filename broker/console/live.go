@@ -49,10 +49,10 @@ type Live struct {
 const shownParameter = "shown"
 
 // address returns the URL of the stream that refreshes a page: the stream of an instance or an operation, or the stream of all if topic is
-// empty. It returns an empty string if live updates are off. Call it before reading the data of the page: the URL contains the digest of the
+// empty. It returns an empty string if live updates are off, or if a page refreshes itself and thus has its stream. Call it before reading the data of the page: the URL contains the digest of the
 // current state, so that the stream also reports changes that happen before it is connected.
-func (c *console) address(ctx context.Context, topic, id string) string {
-	if c.Live.Position == nil {
+func (c *console) address(r *http.Request, topic, id string) string {
+	if c.Live.Position == nil || r.Header.Get(liveHeader) != "" {
 		return ""
 	}
 
@@ -61,7 +61,7 @@ func (c *console) address(ctx context.Context, topic, id string) string {
 		query.Set(topic, id)
 	}
 
-	if state, err := c.stateOf(query)(ctx); err == nil {
+	if state, err := c.stateOf(query)(r.Context()); err == nil {
 		query.Set(shownParameter, digest(state))
 	}
 

@@ -23,7 +23,7 @@ const (
 
 // operations shows a page of operations. Its URL has the parameters of GET /operations.
 func (c *console) operations(r *http.Request) (result, error) {
-	live := c.address(r.Context(), "", "")
+	live := c.address(r, "", "")
 
 	query, values, err := c.readQuery(r, operationsEndpoint)
 
@@ -59,7 +59,7 @@ func (c *console) operation(r *http.Request) (result, error) {
 
 // showOperation shows an operation. shown contains the result of a rejected intervention, if any.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
-	live := c.address(r.Context(), "operation", id)
+	live := c.address(r, "operation", id)
 
 	httpserver.Note(r.Context(), logging.OperationID, id)
 

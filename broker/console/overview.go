@@ -57,7 +57,7 @@ func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (
 
 // overview shows the state of all instances and operations.
 func (c *console) overview(r *http.Request) (result, error) {
-	live := c.address(r.Context(), "", "")
+	live := c.address(r, "", "")
 
 	now := c.API.Clock.Now()
 
