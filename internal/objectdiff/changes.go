@@ -35,26 +35,19 @@ func (c Change) String() string {
 // merges objects by their fields and lists of objects by the name or type of the items: fields and items that only the present object has
 // do not change. Fields for whose paths opaque returns true are replaced as a whole. Both objects must be convertible to JSON.
 func Changes(present, wanted any, opaque func(path string) bool) ([]Change, error) {
-	had, err := tree(present)
-	if err != nil {
-		return nil, err
-	}
-
-	wants, err := tree(wanted)
-	if err != nil {
-		return nil, err
-	}
-
-	comparison := comparison{opaque: opaque}
-	comparison.compare("", had, wants, false)
-	slices.SortFunc(comparison.found, func(one, other Change) int { return strings.Compare(one.Path, other.Path) })
-
-	return comparison.found, nil
+	return compare(present, wanted, comparison{opaque: opaque})
 }
 
 // Missing returns the paths of the fields of the wanted object that the present one does not have, or has with another value, sorted. An
 // object that is missing as a whole is one path. Both objects must be convertible to JSON.
 func Missing(present, wanted any) ([]string, error) {
+	changes, err := compare(present, wanted, comparison{opaque: func(string) bool { return false }, brief: true})
+
+	return Paths(changes), err
+}
+
+// compare returns the changes that a comparison of the JSON forms finds, in the order of their paths.
+func compare(present, wanted any, comparison comparison) ([]Change, error) {
 	had, err := tree(present)
 	if err != nil {
 		return nil, err
@@ -65,10 +58,10 @@ func Missing(present, wanted any) ([]string, error) {
 		return nil, err
 	}
 
-	comparison := comparison{opaque: func(string) bool { return false }, brief: true}
 	comparison.compare("", had, wants, false)
+	slices.SortFunc(comparison.found, func(one, other Change) int { return strings.Compare(one.Path, other.Path) })
 
-	return Paths(comparison.found), nil
+	return comparison.found, nil
 }
 
 // tree returns the JSON form of a value as maps, lists and plain values.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -162,7 +162,7 @@ func (c *Client) client() (*rest.RESTClient, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	config.Wrap(upstream.Bounded(maxBytes))
 
 	if c.Wrap != nil {
 		config.Wrap(c.Wrap)
@@ -186,12 +186,14 @@ func explain(err error) error {
 		return found
 	}
 
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+
 	transient := func(format string, args ...any) error {
 		return failure.Wrap(failure.Transient, err, format, args...).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles)
 	}
 
 	switch status, _ := errors.AsType[*apierrors.StatusError](err); {
-	case errors.Is(err, errTooLarge):
+	case tooLarge:
 		return transient("The response of the API server with the Bundles has more than %d bytes.", maxBytes)
 	case status == nil:
 		return transient("The API server with the Bundles does not respond.")
@@ -207,37 +209,4 @@ func explain(err error) error {
 	default:
 		return transient("The API server with the Bundles responds with status %d.", status.ErrStatus.Code)
 	}
-}
-
-var errTooLarge = errors.New("the response is too large")
-
-// bounded bounds the size of responses.
-type bounded struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(request)
-	if err == nil {
-		response.Body = &boundedBody{ReadCloser: response.Body, left: maxBytes}
-	}
-
-	return response, err //nolint:wrapcheck // client-go inspects the errors of the transport
-}
-
-type boundedBody struct {
-	io.ReadCloser
-
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(into []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLarge
-	}
-
-	count, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
-	b.left -= int64(count)
-
-	return count, err //nolint:wrapcheck // io.EOF must be unchanged
 }
