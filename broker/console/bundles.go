@@ -6,9 +6,8 @@ import (
 	"net/http"
 	"net/url"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/broker/console/views"
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
@@ -208,7 +207,7 @@ func sourceText(source v1alpha1.BundleSource) string {
 func withoutUser(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
-		return "of an address that is no URL"
+		return "of an address that is not a URL"
 	}
 
 	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explain returns sentences for operators: what the orchestration is doing, why it waits, when it continues, and what operators
-// can do. waves contains the numbers of targets by wave and current state.
+// Explain describes an orchestration to operators: its current activity, the reason of a wait and its end, and the possible interventions.
+// waves contains the numbers of targets by wave and current state.
 func Explain(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
 	strategy, id := orchestration.Parameters.Strategy, orchestration.ID
 

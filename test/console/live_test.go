@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestLivePages changes instances while the pages of an operator are open. The pages show the changes without a reload, and keep what the user has
-// opened.
+// TestLivePages changes instances while the pages of an operator are open. The pages show the changes without a reload, and sections that
+// the user has opened stay open.
 func TestLivePages(t *testing.T) {
 	t.Parallel()
 

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// shortest and longest bound the interval at which the page of an instance refreshes itself while an operation runs, in seconds.
+	// shortest and longest limit the interval at which the page of an instance refreshes itself while an operation runs, in seconds.
 	shortest, longest = 2, 60
 	// refreshBudget is the number of refreshes that a replica serves in a second. With more open pages, each of them refreshes less often.
 	refreshBudget = 20
@@ -18,7 +18,7 @@ const (
 // pace spreads the refreshes of open pages. It is safe for concurrent use.
 type pace struct {
 	mutex sync.Mutex
-	// began is the begin of the current window, and count the number of refreshes in it.
+	// began is the start of the current window, and count is the number of refreshes in it.
 	began time.Time
 	count int
 	// seconds is the interval that pages have been given, or 0 before the first window has ended.
