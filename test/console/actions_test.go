@@ -23,10 +23,10 @@ func (b browser) do(action string) {
 	eval[bool](b, fmt.Sprintf(`document.querySelector(%q).closest("details").open = true`, form))
 
 	if eval[bool](b, fmt.Sprintf("document.querySelector(%q) !== null", form+" [name=reason]")) {
-		b.run(chromedp.SendKeys(form+" [name=reason]", "because of "+action, chromedp.ByQuery))
+		b.act(chromedp.SendKeys(form+" [name=reason]", "because of "+action, chromedp.ByQuery))
 	}
 
-	b.run(chromedp.Click(form+" button", chromedp.ByQuery))
+	b.act(chromedp.Click(form+" button", chromedp.ByQuery))
 }
 
 // waitState waits until the badge of the page shows a state. The page refreshes itself.
@@ -134,7 +134,7 @@ func TestOrchestrationOfConsole(t *testing.T) {
 	b := open(t, f.base)
 	b.logIn(operator)
 	b.visit("/console/orchestrations")
-	b.run(chromedp.Click(fmt.Sprintf("a[href=%q]", "/console/orchestrations/"+planned), chromedp.ByQuery))
+	b.act(chromedp.Click(fmt.Sprintf("a[href=%q]", "/console/orchestrations/"+planned), chromedp.ByQuery))
 	b.waitState("planned")
 	b.accessible("planned orchestration")
 

@@ -172,6 +172,25 @@ func (b browser) run(actions ...chromedp.Action) {
 	}
 }
 
+// act runs an action on an element, again if the live page replaces the element before the browser has found its place. No input was sent then.
+func (b browser) act(action chromedp.Action) {
+	b.Helper()
+
+	ctx, cancel := context.WithTimeout(b.ctx, harness.Patience)
+	defer cancel()
+
+	for {
+		err := chromedp.Run(ctx, action)
+		if err == nil {
+			return
+		}
+
+		if !strings.Contains(err.Error(), "Could not find node with given id") {
+			b.Fatalf("%v\nthe page is %s", err, b.text())
+		}
+	}
+}
+
 // text returns the visible text of the page, for messages.
 func (b browser) text() string {
 	var text string

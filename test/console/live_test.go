@@ -157,7 +157,7 @@ func TestListsInAddress(t *testing.T) {
 		t.Fatalf("the first page has %s", got)
 	}
 
-	b.run(chromedp.Click("a[rel=next]", chromedp.ByQuery))
+	b.act(chromedp.Click("a[rel=next]", chromedp.ByQuery))
 	b.wait("the second page", "location.search.includes('cursor=') && location.search.includes('page_size=2')")
 	b.wait("its rows", `document.querySelector("#results tbody th a")?.textContent === "name-alpha"`)
 	b.run(chromedp.NavigateBack())
