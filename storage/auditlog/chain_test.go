@@ -281,7 +281,7 @@ func TestDatabaseProtectsTheChain(t *testing.T) {
 		statements := []string{
 			`DELETE FROM audit_chain`, `DELETE FROM audit_chain_head`, `UPDATE audit_chain SET salt = '' WHERE id = 'e06'`,
 			`UPDATE audit_chain SET salt = '', hash = '' WHERE id = 'e05'`, `UPDATE audit_chain SET number = 100 WHERE id = 'e06'`,
-			`UPDATE audit_chain SET salt = 'x' WHERE id = 'e05'`,
+			`UPDATE audit_chain SET salt = 'x' WHERE id = 'e05'`, `UPDATE audit_chain SET salt = '', number = NULL WHERE id = 'e05'`,
 		}
 		if b.db.Driver() == storage.DriverPostgres {
 			statements = append(statements, `TRUNCATE audit_chain`, `TRUNCATE audit_chain_head`)

@@ -1,8 +1,10 @@
 package auditlog_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,7 +135,8 @@ func TestErase(t *testing.T) {
 	})
 }
 
-// TestDatabasePermitsOnlyErasures checks that the triggers permit the statements of an erasure and no similar ones.
+// TestDatabasePermitsOnlyErasures checks that the triggers permit the statements of an erasure and no similar ones. TestErasureChangesNoOtherColumn
+// checks the columns.
 func TestDatabasePermitsOnlyErasures(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		alice := auditlog.Actor{User: "alice"}
@@ -158,18 +161,11 @@ func TestDatabasePermitsOnlyErasures(t *testing.T) {
 			"the entry of an erasure":               entry + `'e07' WHERE id = 'e07'`,
 			"another text":                          `UPDATE audit SET ordered_by = '', entry = '{"by":{}}', erased_by = 'e07' WHERE id = 'e06'`,
 			"a user that stays":                     `UPDATE audit SET entry = '{}', erased_by = 'e07' WHERE id = 'e06'`,
-			"another action":                        `UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e07', action = 'x' WHERE id = 'e06'`,
-			"another time":                          `UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e07', at = keep_until WHERE id = 'e06'`,
-			"another status":                        `UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e07', status = 200 WHERE id = 'e06'`,
-			"another account":                       `UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e07', account = 'x' WHERE id = 'e06'`,
-			"another retention":                     `UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e07', keep_until = at WHERE id = 'e06'`,
 			"an operation of another account":       operation + `'e07' WHERE id = 'o04'`,
 			"an unfinished operation":               operation + `'e07' WHERE id = 'o03'`,
 			"an operation without an erasure":       operation + `'none' WHERE id = 'o01'`,
 			"an operation with a rejected erasure":  operation + `'e08' WHERE id = 'o01'`,
 			"an operation that loses its entry":     `UPDATE operations SET ordered_by = '', audit = '', erased_by = 'e07' WHERE id = 'o01'`,
-			"an operation that moves":               `UPDATE operations SET ordered_by = '', audit = '{}', erased_by = 'e07', tenant = 'a2' WHERE id = 'o01'`,
-			"an operation of another kind":          `UPDATE operations SET ordered_by = '', audit = '{}', erased_by = 'e07', kind = 'x' WHERE id = 'o01'`,
 			"another account without an erasure":    `UPDATE operations SET tenant = 'a2' WHERE id = 'o01'`,
 			"an operation marked but not emptied":   `UPDATE operations SET erased_by = 'e07' WHERE id = 'o01'`,
 			"an entry that is marked but not empty": `UPDATE audit SET erased_by = 'e07' WHERE id = 'e06'`,
@@ -196,4 +192,98 @@ func TestDatabasePermitsOnlyErasures(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestErasureChangesNoOtherColumn combines the statements of an erasure with a change of each other column, one at a time. The rows have the
+// end of a retention period, or none.
+func TestErasureChangesNoOtherColumn(t *testing.T) {
+	erased := map[string]string{"audit": "entry", "operations": "audit"}
+	ids := map[string]string{"audit": "e03", "operations": "o01"}
+	// The entry of an operation consists of these columns, and its retention period. The engine changes others.
+	ofEntry := map[string][]string{"operations": {"id", "kind", "instance_id", "predecessor_id", "created_at", "tenant", "keep_until"}}
+
+	for _, keep := range []time.Duration{0, day} {
+		onEach(t, keep, func(b fixture) {
+			alice := auditlog.Actor{User: "alice"}
+
+			b.finish(2, b.accept(1, process.New{Kind: "provision", InstanceID: "i1", Tenant: "a1"}, auditlog.Entry{By: alice}))
+			b.add(3, auditlog.Entry{Action: auditlog.ActionBind, InstanceID: "i1", By: alice, Status: http.StatusConflict})
+			b.erasure(4, "a1")
+
+			for table, entry := range erased {
+				columns := ofEntry[table]
+				if columns == nil {
+					columns = b.columns(table, "ordered_by", "erased_by", entry)
+				}
+
+				erasure := `UPDATE ` + table + ` SET ordered_by = '', ` + entry + ` = '{}', erased_by = 'e04'`
+
+				for _, column := range columns {
+					for _, value := range []string{`NULL`, otherValue(column)} {
+						if keep == 0 && column == "keep_until" && value == `NULL` {
+							continue // no change
+						}
+
+						statement := erasure + `, ` + column + ` = ` + value + ` WHERE id = '` + ids[table] + `'`
+
+						err := b.undone(statement)
+						if err == nil || value != `NULL` && !strings.Contains(err.Error(), "append-only") {
+							b.Errorf("keep %s: want the trigger to reject the statement, got %v: %s", keep, err, statement)
+						}
+					}
+				}
+
+				if err := b.undone(erasure + ` WHERE id = '` + ids[table] + `'`); err != nil {
+					b.Errorf("keep %s: the erasure alone: %v", keep, err)
+				}
+			}
+		})
+	}
+}
+
+// undone runs the statement in a transaction that it rolls back, and returns the error of the statement.
+func (b fixture) undone(statement string) error {
+	var failed error
+
+	_ = b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		_, failed = storage.Exec(b.Context(), tx, statement)
+
+		return errors.Join(failed, errors.New("rolled back"))
+	})
+
+	return failed
+}
+
+// columns returns the columns of the table, without the given ones.
+func (b fixture) columns(table string, without ...string) []string {
+	b.Helper()
+
+	query := `SELECT name FROM pragma_table_info(?)`
+	if b.db.Driver() == storage.DriverPostgres {
+		query = `SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?`
+	}
+
+	columns, err := storage.Select[string](b.Context(), b.db.Reader(), query, table)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	columns = slices.DeleteFunc(columns, func(column string) bool { return slices.Contains(without, column) })
+	if len(columns) < 6 {
+		b.Fatalf("the table %s has the columns %v", table, columns)
+	}
+
+	return columns
+}
+
+// otherValue is a value in SQL of the type of the column that differs from the value in the rows of the tests.
+func otherValue(column string) string {
+	switch column {
+	case "at", "created_at", "keep_until":
+		return `'2019-01-02T03:04:05.000000Z'`
+	case "status":
+		return `299`
+	default:
+		return `'other'`
+	}
 }
