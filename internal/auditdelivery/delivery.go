@@ -25,7 +25,7 @@ const (
 
 // Config configures the collector.
 type Config struct {
-	URL     string        `env:"URL"     help:"collector that receives the audit log: syslog://host:514 (TCP), syslog+tls://host:6514, or the URL of an HTTP server that accepts JSON Lines; empty turns the delivery off"`
+	URL     string        `env:"URL"     help:"collector that receives the audit log: syslog://host:514 (TCP; UDP is not supported), syslog+tls://host:6514, or the URL of an HTTP server that accepts JSON Lines; empty turns the delivery off"`
 	Token   secret.String `env:"TOKEN"   help:"bearer token for the HTTP server; empty for none"`
 	CAFile  string        `env:"CA_FILE" help:"file with the CA certificates that sign the certificate of the collector; if empty, the system's CA certificates are used"`
 	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of the delivery of a batch of up to 100 entries"`
@@ -59,6 +59,9 @@ func (c Config) Check() error {
 		}
 
 		return nil
+	case "udp", "syslog+udp":
+		return errors.New("syslog over UDP is not supported, because no server confirms a datagram, and entries could be lost: " +
+			"use syslog with TCP or syslog+tls, or a relay on this host that receives TCP")
 	default:
 		return errors.New("the URL must begin with syslog, syslog+tls, http or https")
 	}

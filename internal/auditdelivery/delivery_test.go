@@ -272,6 +272,37 @@ func TestSilentCollectors(t *testing.T) {
 	}
 }
 
+// TestSyslogOverUDPIsRejected checks that a service with such a URL does not start, and that the error names the alternatives. Nothing
+// confirms a datagram, so entries could get lost although they count as delivered.
+func TestSyslogOverUDPIsRejected(t *testing.T) {
+	for _, url := range []string{"udp://host:514", "syslog+udp://host:514"} {
+		config := auditdelivery.Config{URL: url, Timeout: time.Minute}
+
+		made, err := auditdelivery.New(config, "broker", nil)
+		if err == nil || made != nil {
+			t.Fatalf("%s: want an error, got %v", url, made)
+		}
+
+		for _, part := range []string{"UDP is not supported", "TCP", "syslog+tls", "relay"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: want %q in the error, got %v", url, part, err)
+			}
+		}
+	}
+
+	// A collector with the scheme syslog sends nothing over UDP, although 514 is the port of both protocols.
+	datagrams, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer datagrams.Close()
+
+	config := auditdelivery.Config{URL: "syslog://" + datagrams.LocalAddr().String(), Timeout: time.Minute}
+	if err := collector(t, config).Send(t.Context(), records()); err == nil {
+		t.Error("a server that receives only UDP confirms a batch")
+	}
+}
+
 func TestHTTP(t *testing.T) {
 	const token = "m4rk3d"
 
