@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/broker/console/views"
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
@@ -26,10 +26,10 @@ func (c *console) verification(r *http.Request) (result, error) {
 	defer c.verifying.Unlock()
 
 	begun := c.API.Clock.Now()
-	verifier := auditchain.NewVerifier(auditchain.Options{Now: begun, MaxUnchained: auditchain.DefaultMaxUnchained})
+	verifier := chain.NewVerifier(chain.Options{Now: begun, MaxUnchained: chain.DefaultMaxUnchained})
 	shown := views.Verification{}
 
-	var head *auditchain.Head
+	var head *chain.Head
 
 	for position := ""; !shown.Complete && c.API.Clock.Since(begun) < verifyLimit; {
 		page, err := c.API.Entries.ChainPage(r.Context(), position, verifyPage)

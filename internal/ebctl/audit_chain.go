@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
 // brokenError reports that the audit log was changed.
-type brokenError struct{ problem auditchain.Problem }
+type brokenError struct{ problem chain.Problem }
 
 func (e *brokenError) Error() string {
 	return "the audit log is broken: " + e.problem.Text()
@@ -70,7 +70,7 @@ func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
 		return err
 	}
 
-	writer, err := auditchain.NewWriter(to, s.service(), s.Clock.Now(), auditchain.Head{})
+	writer, err := chain.NewWriter(to, s.service(), s.Clock.Now(), chain.Head{})
 	if err != nil {
 		return fmt.Errorf("exporting the audit log: %w", err)
 	}
@@ -88,15 +88,15 @@ func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
 }
 
 // readChain reads all pages of the chain. It returns the head of the chain at the time of the first page.
-func readChain(ctx context.Context, client *brokerclient.Client, record func(auditchain.Record) error,
-	unchained func(auditchain.Unchained) error,
-) (auditchain.Head, error) {
-	var first *auditchain.Head
+func readChain(ctx context.Context, client *brokerclient.Client, record func(chain.Record) error,
+	unchained func(chain.Unchained) error,
+) (chain.Head, error) {
+	var first *chain.Head
 
 	for position := ""; ; {
 		page, err := client.GetAuditChain(ctx, operatorapi.GetAuditChainParams{Position: position})
 		if err != nil {
-			return auditchain.Head{}, err
+			return chain.Head{}, err
 		}
 
 		if first == nil {
@@ -131,7 +131,7 @@ func readChain(ctx context.Context, client *brokerclient.Client, record func(aud
 func newAuditVerifyCommand(session *session) *cobra.Command {
 	var (
 		files   []string
-		options auditchain.Options
+		options chain.Options
 	)
 
 	command := &cobra.Command{
@@ -150,7 +150,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			var (
-				report auditchain.Report
+				report chain.Report
 				err    error
 			)
 
@@ -179,7 +179,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&files, "file", nil, "verify a file of 'audit export' or of an archive instead of the service; repeat the flag for the next file")
 	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
-	flags.DurationVar(&options.MaxUnchained, "max-unchained", auditchain.DefaultMaxUnchained, "how long a row may have no record in the chain")
+	flags.DurationVar(&options.MaxUnchained, "max-unchained", chain.DefaultMaxUnchained, "how long a row may have no record in the chain")
 
 	return command
 }
@@ -189,21 +189,21 @@ const verifyAttempts = 3
 
 // verifyChain verifies the chain of the service. If it finds a problem and the chain has grown during the verification, it reads
 // the chain again: if the entry of an erasure gets its record between two requests, no page contains it.
-func (s *session) verifyChain(ctx context.Context, options auditchain.Options) (auditchain.Report, error) {
+func (s *session) verifyChain(ctx context.Context, options chain.Options) (chain.Report, error) {
 	client, err := s.client()
 	if err != nil {
-		return auditchain.Report{}, err
+		return chain.Report{}, err
 	}
 
 	for attempt := 1; ; attempt++ {
 		options.Now = s.Clock.Now()
-		verifier := auditchain.NewVerifier(options)
+		verifier := chain.NewVerifier(options)
 
 		head, err := readChain(ctx, client,
-			func(record auditchain.Record) error { verifier.Add(record); return nil },
-			func(row auditchain.Unchained) error { verifier.AddUnchained(row); return nil })
+			func(record chain.Record) error { verifier.Add(record); return nil },
+			func(row chain.Unchained) error { verifier.AddUnchained(row); return nil })
 		if err != nil {
-			return auditchain.Report{}, err
+			return chain.Report{}, err
 		}
 
 		report := verifier.Finish(head)
@@ -219,19 +219,19 @@ func (s *session) verifyChain(ctx context.Context, options auditchain.Options) (
 }
 
 // verifyFiles verifies files in the given order. Their end counts as the time of the verification.
-func verifyFiles(paths []string, options auditchain.Options) (auditchain.Report, error) {
-	verifier := auditchain.NewFileVerifier(options)
+func verifyFiles(paths []string, options chain.Options) (chain.Report, error) {
+	verifier := chain.NewFileVerifier(options)
 
 	for _, path := range paths {
 		if err := verifyFile(verifier, path); err != nil {
-			return auditchain.Report{}, err
+			return chain.Report{}, err
 		}
 	}
 
 	return verifier.Finish(), nil
 }
 
-func verifyFile(verifier *auditchain.FileVerifier, path string) error {
+func verifyFile(verifier *chain.FileVerifier, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func verifyFile(verifier *auditchain.FileVerifier, path string) error {
 }
 
 // reportFields returns a report as lines with a name and a value.
-func reportFields(report auditchain.Report) output.Fields {
+func reportFields(report chain.Report) output.Fields {
 	result := "valid"
 	if !report.Valid {
 		result = fmt.Sprintf("BROKEN, problems: %d", report.ProblemCount)

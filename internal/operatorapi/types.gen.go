@@ -5,7 +5,7 @@ package operatorapi
 import (
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
@@ -209,7 +209,7 @@ type AppliedPlan struct {
 }
 
 // AuditChainHead The last record of the chain.
-type AuditChainHead = auditchain.Head
+type AuditChainHead = chain.Head
 
 // AuditChainPage A page of the hash chain of the audit log.
 type AuditChainPage struct {
@@ -271,13 +271,13 @@ type AuditList struct {
 }
 
 // AuditRecord A record of the chain. Times are in UTC with microseconds. The page on the audit log defines the digests.
-type AuditRecord = auditchain.Record
+type AuditRecord = chain.Record
 
 // AuditRow The columns of the covered row, as strings. Absent if the row was removed.
-type AuditRow = auditchain.Row
+type AuditRow = chain.Row
 
 // AuditUnchained A row without a record.
-type AuditUnchained = auditchain.Unchained
+type AuditUnchained = chain.Unchained
 
 // Binding Temporary access to a runtime, without its credentials.
 type Binding struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditdelivery"
+	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
@@ -34,7 +34,7 @@ type Config struct {
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required if other machines can reach the service, unless another kind of authentication is set"`
 	Access         auth.Config   `envPrefix:""`
 
-	AuditDelivery  auditdelivery.Config `envPrefix:"AUDIT_DELIVERY_"`
+	AuditDelivery  delivery.Config `envPrefix:"AUDIT_DELIVERY_"`
 	AuditArchive   string               `env:"AUDIT_ARCHIVE_DIR"     help:"folder to which segments of the audit log are written before retention removes entries; with several replicas, a folder that all of them share; empty removes entries without an archive"`
 	AuditRetention time.Duration        `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log and new operations are kept; 0 keeps them forever. Operations that a service needs stay longer"`
 }
@@ -67,7 +67,7 @@ func DefaultConfig(name, driver string) Config {
 			PendingTimeout: engine.PendingLimit, TimelineRetention: defaultTimelineRetention,
 		},
 		Tracing: tracing.DefaultConfig(), Access: auth.Default(), AuditRetention: defaultAuditRetention,
-		AuditDelivery: auditdelivery.DefaultConfig(),
+		AuditDelivery: delivery.DefaultConfig(),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/environment-broker/environment-broker/internal/auditdelivery"
+	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 
 	err := replica.Config{
 		Engine: replica.Engine{Workers: -1, TimelineRetention: -1}, ShutdownDelay: -1, AuditRetention: -1,
-		AuditDelivery: auditdelivery.Config{URL: "m4rk3d"},
+		AuditDelivery: delivery.Config{URL: "m4rk3d"},
 	}.Check()
 	for _, variable := range []string{
 		"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT", "APP_PENDING_TIMEOUT", "APP_TIMELINE_RETENTION",

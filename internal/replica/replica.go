@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auditdelivery"
+	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -112,13 +112,13 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 // entries and operations with the configured archive. service is the name of the service, and removal contains its rules for operations.
 // busy becomes auditlog.ChainOptions.Busy and may be nil.
 func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal operations.Removal, busy func() bool) ([]lifecycle.Part, error) {
-	collector, err := auditdelivery.New(r.config.AuditDelivery, service, r.Access.Files)
+	collector, err := delivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {
 		return nil, fmt.Errorf("%sAUDIT_DELIVERY_URL: %w", program.Prefix, err)
 	}
 
 	chainer := entries.Chain(auditlog.ChainOptions{Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics(), Busy: busy})
-	delivery := entries.Delivery(auditlog.DeliveryOptions{
+	deliverer := entries.Delivery(auditlog.DeliveryOptions{
 		Collector: collector, Chainer: chainer, Clock: clock.RealClock{}, Log: r.Log, Metrics: r.Metrics(),
 	})
 
@@ -127,7 +127,7 @@ func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal op
 	}
 
 	return []lifecycle.Part{
-		chainer.Part(), delivery.Part(), entries.Retention(clock.RealClock{}, r.Log).Part(),
+		chainer.Part(), deliverer.Part(), entries.Retention(clock.RealClock{}, r.Log).Part(),
 		entries.OperationRetention(removal, clock.RealClock{}, r.Log).Part(),
 	}, nil
 }

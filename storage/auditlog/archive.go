@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -60,17 +60,17 @@ func (s *Store) archiveDue(ctx context.Context, source, query string, now time.T
 }
 
 // archived returns the last archived record.
-func (s *Store) archived(ctx context.Context) (auditchain.Head, error) {
+func (s *Store) archived(ctx context.Context) (chain.Head, error) {
 	last, err := storage.Get[chainHead](ctx, s.db.Reader(), `SELECT archived AS number,
 			COALESCE((SELECT hash FROM audit_chain WHERE audit_chain.number = audit_chain_head.archived), '') AS hash
 		FROM audit_chain_head WHERE id = 1`)
 
-	return auditchain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
+	return chain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
 }
 
 // archiveSegment verifies the records that follow after, up to number to, writes them to a file, and stores the last one as archived. It
 // replaces a file of the same name that a crash left behind.
-func (s *Store) archiveSegment(ctx context.Context, after auditchain.Head, to int64, now time.Time) (err error) {
+func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, now time.Time) (err error) {
 	if err := os.MkdirAll(s.archive.Dir, folderMode); err != nil {
 		return err
 	}
@@ -111,10 +111,10 @@ func (s *Store) archiveSegment(ctx context.Context, after auditchain.Head, to in
 }
 
 // writeSegment writes and verifies the records that follow after, up to number to.
-func (s *Store) writeSegment(ctx context.Context, file *os.File, after auditchain.Head, to int64, now time.Time) error {
-	verifier := auditchain.NewVerifier(auditchain.Options{Now: now, After: after})
+func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Head, to int64, now time.Time) error {
+	verifier := chain.NewVerifier(chain.Options{Now: now, After: after})
 
-	writer, err := auditchain.NewWriter(file, s.archive.Service, now, after)
+	writer, err := chain.NewWriter(file, s.archive.Service, now, after)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *Store) writeSegment(ctx context.Context, file *os.File, after auditchai
 		last = records[len(records)-1].Number
 	}
 
-	report := verifier.Finish(auditchain.Head{Number: to})
+	report := verifier.Finish(chain.Head{Number: to})
 	if !report.Valid {
 		problem := report.Problems[0]
 

@@ -11,13 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // archived verifies the files of an archive and returns their names.
-func archived(t *testing.T, dir string) ([]string, auditchain.Report) {
+func archived(t *testing.T, dir string) ([]string, chain.Report) {
 	t.Helper()
 
 	paths, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -25,7 +25,7 @@ func archived(t *testing.T, dir string) ([]string, auditchain.Report) {
 		t.Fatal(err)
 	}
 
-	verifier, names := auditchain.NewFileVerifier(auditchain.Options{}), []string{}
+	verifier, names := chain.NewFileVerifier(chain.Options{}), []string{}
 
 	for _, path := range paths {
 		file, err := os.Open(path)

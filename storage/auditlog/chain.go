@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -60,7 +60,7 @@ type chainHead struct {
 
 // newest returns the newest time of a chained row of the source.
 func (h *chainHead) newest(source string) *storage.Time {
-	if source == auditchain.SourceOperation {
+	if source == chain.SourceOperation {
 		return &h.OperationsAt
 	}
 
@@ -68,9 +68,9 @@ func (h *chainHead) newest(source string) *storage.Time {
 }
 
 // add makes a record of the row and makes this record the head. The returned record does not contain the row.
-func (h *chainHead) add(row chainRow, now time.Time) auditchain.Record {
-	record := auditchain.Record{
-		Number: h.Number + 1, ChainedAt: auditchain.TimeText(storage.At(now).Time), Source: row.source, ID: row.ID,
+func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
+	record := chain.Record{
+		Number: h.Number + 1, ChainedAt: chain.TimeText(storage.At(now).Time), Source: row.source, ID: row.ID,
 		KeepUntil: string(row.KeepUntil), Row: row.row(),
 	}
 	record.Seal(h.Hash)
@@ -98,7 +98,7 @@ type ChainOptions struct {
 	Busy func() bool
 }
 
-// Chainer adds the committed rows of the audit log to its hash chain, see package auditchain. Of all replicas, the one with the lease
+// Chainer adds the committed rows of the audit log to its hash chain, see package chain. Of all replicas, the one with the lease
 // does this. The lease only saves work; correctness does not depend on it, because each transaction compares the head.
 type Chainer struct {
 	ChainOptions
@@ -181,7 +181,7 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 		delay, c.wideAt, c.recheckFrom = longestDelay, now.Add(wideEvery), head.Number
 	}
 
-	scans := []*scan{newScan(auditchain.SourceEntry, head, delay), newScan(auditchain.SourceOperation, head, delay)}
+	scans := []*scan{newScan(chain.SourceEntry, head, delay), newScan(chain.SourceOperation, head, delay)}
 
 	for {
 		batch, err := c.next(ctx, scans)
@@ -256,7 +256,7 @@ type scan struct {
 func newScan(source string, head chainHead, delay time.Duration) *scan {
 	scan := &scan{source: source}
 	if newest := head.newest(source); !newest.IsZero() {
-		scan.after.at = auditchain.TimeText(newest.Add(-delay))
+		scan.after.at = chain.TimeText(newest.Add(-delay))
 	}
 
 	return scan
@@ -303,7 +303,7 @@ func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKe
 	for _, key := range batch {
 		taken[key.source+key.id] = true
 
-		if key.source == auditchain.SourceEntry {
+		if key.source == chain.SourceEntry {
 			entries = append(entries, key.id)
 		}
 	}
@@ -332,7 +332,7 @@ func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKe
 // append adds records for the rows after the head, and returns the new head. It fails with errLeaseLost if the head has changed.
 func (c *Chainer) append(ctx context.Context, head chainHead, keys []rowKey) (chainHead, error) {
 	now := c.Clock.Now()
-	next, records := head, make([]auditchain.Record, 0, len(keys))
+	next, records := head, make([]chain.Record, 0, len(keys))
 
 	for group := range slices.Chunk(keys, chainGroup) {
 		rows, err := contents(ctx, c.store.db.Reader(), group)
@@ -364,7 +364,7 @@ func (c *Chainer) append(ctx context.Context, head chainHead, keys []rowKey) (ch
 }
 
 // insertRecords adds the records. An incomplete group is inserted record by record, so that each connection prepares only two statements.
-func insertRecords(ctx context.Context, tx storage.Tx, records []auditchain.Record) error {
+func insertRecords(ctx context.Context, tx storage.Tx, records []chain.Record) error {
 	const columns = 9
 
 	for len(records) > 0 {
@@ -389,7 +389,7 @@ func insertRecords(ctx context.Context, tx storage.Tx, records []auditchain.Reco
 	return nil
 }
 
-// timeArgument converts a time in the form of auditchain.TimeText to the value of a column.
+// timeArgument converts a time in the form of chain.TimeText to the value of a column.
 func timeArgument(text string) any {
 	if text == "" {
 		return nil
@@ -402,8 +402,8 @@ func timeArgument(text string) any {
 // because the records did not exist yet. It checks the records that were added since the last call.
 func (c *Chainer) removeSalts(ctx context.Context, head chainHead) error {
 	numbers, err := storage.Select[int64](ctx, c.store.db.Reader(), `SELECT audit_chain.number FROM audit_chain
-		LEFT JOIN audit ON audit_chain.source = '`+auditchain.SourceEntry+`' AND audit.id = audit_chain.id
-		LEFT JOIN operations ON audit_chain.source = '`+auditchain.SourceOperation+`' AND operations.id = audit_chain.id
+		LEFT JOIN audit ON audit_chain.source = '`+chain.SourceEntry+`' AND audit.id = audit_chain.id
+		LEFT JOIN operations ON audit_chain.source = '`+chain.SourceOperation+`' AND operations.id = audit_chain.id
 		WHERE audit_chain.number > ? AND audit_chain.number <= ? AND audit_chain.salt <> ''
 			AND COALESCE(audit.erased_by, operations.erased_by, 'removed') <> ''`, c.recheckFrom, head.Number)
 	if err != nil {

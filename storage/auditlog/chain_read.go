@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -18,10 +18,10 @@ var ErrChainCursor = errors.New("the cursor is invalid")
 
 // ChainPage is a part of the chain: first all records in numerical order, and then the rows without a record.
 type ChainPage struct {
-	Records   []auditchain.Record
-	Unchained []auditchain.Unchained
+	Records   []chain.Record
+	Unchained []chain.Unchained
 	// Head is the head of the chain when the page was read.
-	Head auditchain.Head
+	Head chain.Head
 	// Next selects the next page. It is empty on the last page.
 	Next string
 }
@@ -44,8 +44,8 @@ type chainedRow struct {
 	Present   bool     `db:"present"`
 }
 
-func (r chainedRow) record() auditchain.Record {
-	record := auditchain.Record{
+func (r chainedRow) record() chain.Record {
+	record := chain.Record{
 		Number: r.Number, ChainedAt: string(r.ChainedAt), Source: r.Source, ID: r.ID, KeepUntil: string(r.Limit),
 		Salt: r.Salt, Personal: r.Personal, Content: r.Content, Hash: r.Hash,
 	}
@@ -69,7 +69,7 @@ func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainP
 		return ChainPage{}, ErrChainCursor
 	}
 
-	page := ChainPage{Records: []auditchain.Record{}, Unchained: []auditchain.Unchained{}}
+	page := ChainPage{Records: []chain.Record{}, Unchained: []chain.Unchained{}}
 
 	if page.Head, err = s.ChainHead(ctx); err != nil {
 		return page, err
@@ -83,7 +83,7 @@ func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainP
 			return page, err
 		}
 
-		page.Next = chainCursor(auditchain.SourceEntry, position{})
+		page.Next = chainCursor(chain.SourceEntry, position{})
 		if len(page.Records) > 0 {
 			page.Next = chainCursor("", position{id: strconv.FormatInt(page.Records[len(page.Records)-1].Number, 10)})
 		}
@@ -97,30 +97,30 @@ func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainP
 	}
 
 	for _, row := range rows {
-		page.Unchained = append(page.Unchained, auditchain.Unchained{Source: source, ID: row.id, At: row.at})
+		page.Unchained = append(page.Unchained, chain.Unchained{Source: source, ID: row.id, At: row.at})
 	}
 
 	switch {
 	case more:
 		page.Next = chainCursor(source, last)
-	case source == auditchain.SourceEntry:
-		page.Next = chainCursor(auditchain.SourceOperation, position{})
+	case source == chain.SourceEntry:
+		page.Next = chainCursor(chain.SourceOperation, position{})
 	}
 
 	return page, nil
 }
 
 // ChainHead returns the head of the chain.
-func (s *Store) ChainHead(ctx context.Context) (auditchain.Head, error) {
+func (s *Store) ChainHead(ctx context.Context) (chain.Head, error) {
 	head, err := storage.Get[chainHead](ctx, s.db.Reader(), `SELECT number, hash FROM audit_chain_head WHERE id = 1`)
 
-	return auditchain.Head{Number: head.Number, Hash: head.Hash}, failure.While(err, "reading the head of the chain")
+	return chain.Head{Number: head.Number, Hash: head.Hash}, failure.While(err, "reading the head of the chain")
 }
 
 // ChainRecords returns at most limit records after a number, with their rows. It returns fewer if their entries are large. It reads them in
 // small groups, because entries of earlier releases can be large.
-func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]auditchain.Record, error) {
-	records, size := []auditchain.Record{}, 0
+func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]chain.Record, error) {
+	records, size := []chain.Record{}, 0
 
 	for len(records) < limit {
 		group, err := s.chainGroup(ctx, after, min(chainGroup, limit-len(records)))
@@ -150,7 +150,7 @@ func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]aud
 }
 
 // chainGroup returns at most limit records after a number, with their rows.
-func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]auditchain.Record, error) {
+func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain.Record, error) {
 	rows, err := storage.Select[chainedRow](ctx, s.db.Reader(), `SELECT c.number, c.chained_at, c.source, c.id,
 			c.keep_until AS record_keep_until, c.salt, c.personal, c.content, c.hash,
 			a.id IS NOT NULL OR o.id IS NOT NULL AS present, COALESCE(a.at, o.created_at) AS at, COALESCE(a.action, o.kind, '') AS action,
@@ -159,14 +159,14 @@ func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]audit
 			COALESCE(a.account, o.tenant, '') AS account, COALESCE(a.keep_until, o.keep_until) AS keep_until, COALESCE(a.ordered_by, o.ordered_by, '') AS ordered_by,
 			COALESCE(a.entry, o.audit, '') AS entry, COALESCE(a.erased_by, o.erased_by, '') AS erased_by
 		FROM (SELECT * FROM audit_chain WHERE number > ? ORDER BY number `+storage.Page(limit, 0)+`) AS c
-		LEFT JOIN audit AS a ON c.source = '`+auditchain.SourceEntry+`' AND a.id = c.id
-		LEFT JOIN operations AS o ON c.source = '`+auditchain.SourceOperation+`' AND o.id = c.id
+		LEFT JOIN audit AS a ON c.source = '`+chain.SourceEntry+`' AND a.id = c.id
+		LEFT JOIN operations AS o ON c.source = '`+chain.SourceOperation+`' AND o.id = c.id
 		ORDER BY c.number`, after)
 	if err != nil {
 		return nil, failure.While(err, "reading the chain of the audit log")
 	}
 
-	records := make([]auditchain.Record, 0, len(rows))
+	records := make([]chain.Record, 0, len(rows))
 
 	for _, row := range rows {
 		records = append(records, row.record())
@@ -200,7 +200,7 @@ func parseChainCursor(cursor string) (source string, after position, err error) 
 		if _, err := strconv.ParseInt(after.id, 10, 64); err != nil {
 			return "", position{}, ErrChainCursor
 		}
-	case auditchain.SourceEntry, auditchain.SourceOperation:
+	case chain.SourceEntry, chain.SourceOperation:
 	default:
 		return "", position{}, ErrChainCursor
 	}

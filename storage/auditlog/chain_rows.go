@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// timeText is a time column in the form of auditchain.TimeText. A value that is not a time stays as it is, so that a verification detects
+// timeText is a time column in the form of chain.TimeText. A value that is not a time stays as it is, so that a verification detects
 // the change.
 type timeText string
 
@@ -19,7 +19,7 @@ func (t *timeText) Scan(source any) error {
 	case nil:
 		*t = ""
 	case time.Time:
-		*t = timeText(auditchain.TimeText(value))
+		*t = timeText(chain.TimeText(value))
 	case string:
 		*t = timeText(value)
 	case []byte:
@@ -33,7 +33,7 @@ func (t *timeText) Scan(source any) error {
 
 // coveredColumns lists, for each source of the chain, the expressions for the columns of chainRow, with the alias t for the table.
 func coveredColumns(source string) string {
-	if source == auditchain.SourceOperation {
+	if source == chain.SourceOperation {
 		return `t.id AS id, t.created_at AS at, t.kind AS action, t.instance_id AS instance_id, '' AS operation_id,
 			t.predecessor_id AS predecessor_id, '' AS status, t.tenant AS account, t.keep_until AS keep_until, t.ordered_by AS ordered_by,
 			t.audit AS entry, t.erased_by AS erased_by`
@@ -46,7 +46,7 @@ func coveredColumns(source string) string {
 
 // chainTable returns the table of a source and its time column.
 func chainTable(source string) (table, at string) {
-	if source == auditchain.SourceOperation {
+	if source == chain.SourceOperation {
 		return "operations", "created_at"
 	}
 
@@ -72,8 +72,8 @@ type chainRow struct {
 }
 
 // row returns the columns that the digests cover.
-func (r chainRow) row() *auditchain.Row {
-	return &auditchain.Row{
+func (r chainRow) row() *chain.Row {
+	return &chain.Row{
 		At: string(r.At), Action: r.Action, InstanceID: r.InstanceID, OperationID: r.OperationID, PredecessorID: r.PredecessorID,
 		Status: r.Status, Account: r.Account, OrderedBy: r.OrderedBy, Entry: r.Entry, ErasedBy: r.ErasedBy, KeepUntil: string(r.KeepUntil),
 	}
@@ -132,7 +132,7 @@ func unchained(ctx context.Context, tx storage.Tx, source string, after position
 func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, error) {
 	found := map[string]chainRow{}
 
-	for _, source := range []string{auditchain.SourceEntry, auditchain.SourceOperation} {
+	for _, source := range []string{chain.SourceEntry, chain.SourceOperation} {
 		var ids []string
 
 		for _, key := range keys {
@@ -175,12 +175,12 @@ func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, e
 		WHERE operations.instance_id IN (
 			SELECT instance_id FROM audit WHERE id IN (?) AND action IN ('`+ActionRestore+`', '`+ActionAdopt+`') AND instance_id <> '')
 		AND NOT EXISTS (SELECT 1 FROM audit_chain
-			WHERE audit_chain.id = operations.id AND audit_chain.source = '`+auditchain.SourceOperation+`')
+			WHERE audit_chain.id = operations.id AND audit_chain.source = '`+chain.SourceOperation+`')
 		ORDER BY operations.instance_id, operations.position`, padded(entries))
 
 	keys := make([]rowKey, 0, len(ids))
 	for _, id := range ids {
-		keys = append(keys, rowKey{position{id: id}, auditchain.SourceOperation})
+		keys = append(keys, rowKey{position{id: id}, chain.SourceOperation})
 	}
 
 	return keys, err

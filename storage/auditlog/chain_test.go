@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -32,10 +32,10 @@ func (b fixture) pass(chainer *auditlog.Chainer) {
 }
 
 // verify reads all pages of the chain and verifies them as of a time.
-func (b fixture) verify(now time.Time, sinceHead string) auditchain.Report {
+func (b fixture) verify(now time.Time, sinceHead string) chain.Report {
 	b.Helper()
 
-	verifier := auditchain.NewVerifier(auditchain.Options{Now: now, MaxUnchained: 10 * time.Minute, SinceHead: sinceHead})
+	verifier := chain.NewVerifier(chain.Options{Now: now, MaxUnchained: 10 * time.Minute, SinceHead: sinceHead})
 
 	for cursor := ""; ; {
 		page, err := b.entries.ChainPage(b.Context(), cursor, 3)
@@ -139,10 +139,10 @@ func TestChainCoversEntriesAndOperationsAndSurvivesErasures(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		report := b.verify(b.fillChain(), "")
 
-		want := auditchain.Report{
-			Valid: true, Problems: []auditchain.Problem{}, Records: 7, ChainedSince: "2020-01-02T03:24:05.000000Z", Older: 6,
+		want := chain.Report{
+			Valid: true, Problems: []chain.Problem{}, Records: 7, ChainedSince: "2020-01-02T03:24:05.000000Z", Older: 6,
 			Head: report.Head, Erased: 2,
-			Erasures: []auditchain.Erasure{{
+			Erasures: []chain.Erasure{{
 				EntryID: "e21", At: "2020-01-02T03:25:05.000000Z", By: "root", Account: "a1", Operations: 1, Entries: 1,
 			}},
 		}
@@ -165,53 +165,53 @@ func TestTampering(t *testing.T) {
 		statements  []string
 		id, problem string
 	}{
-		"id of an entry":              {[]string{`UPDATE audit SET id = 'x' WHERE id = 'e06'`}, "e06", auditchain.Missing},
-		"time of an entry":            {[]string{`UPDATE audit SET at = '2020-01-02T03:10:06.000000Z' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"action of an entry":          {[]string{`UPDATE audit SET action = 'x' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"instance of an entry":        {[]string{`UPDATE audit SET instance_id = 'x' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"operation of an entry":       {[]string{`UPDATE audit SET operation_id = 'x' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"user of an entry":            {[]string{`UPDATE audit SET ordered_by = 'x' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"status of an entry":          {[]string{`UPDATE audit SET status = 1 WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"fields of an entry":          {[]string{`UPDATE audit SET entry = '{}' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"retention of an entry":       {[]string{`UPDATE audit SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"account of an entry":         {[]string{`UPDATE audit SET account = 'x' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"moved bytes":                 {[]string{`UPDATE audit SET instance_id = operation_id, operation_id = '' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"fields of an erased entry":   {[]string{`UPDATE audit SET entry = '{"by":{}}' WHERE id = 'e05'`}, "e05", auditchain.Changed},
-		"user of an erased entry":     {[]string{`UPDATE audit SET ordered_by = 'x' WHERE id = 'e05'`}, "e05", auditchain.Changed},
-		"status of an erased entry":   {[]string{`UPDATE audit SET status = 1 WHERE id = 'e05'`}, "e05", auditchain.Changed},
-		"erasure of an erased entry":  {[]string{`UPDATE audit SET erased_by = '' WHERE id = 'e05'`}, "e05", auditchain.Changed},
-		"unknown erasure":             {[]string{`UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'x' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"erased without an erasure":   {[]string{`UPDATE audit SET ordered_by = '', entry = '{}' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"one more than was erased":    {[]string{`UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e21' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"erasure of another account":  {[]string{`UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e21' WHERE id = 'e07'`}, "e07", auditchain.Changed},
-		"number of an erasure":        {[]string{`UPDATE audit SET entry = '{"after":{"operations":9,"auditEntries":9}}' WHERE id = 'e21'`}, "e21", auditchain.Changed},
-		"id of an operation":          {[]string{`UPDATE operations SET id = 'x' WHERE id = 'o03'`}, "o03", auditchain.Missing},
-		"kind of an operation":        {[]string{`UPDATE operations SET kind = 'x' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"instance of an operation":    {[]string{`UPDATE operations SET instance_id = 'x' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"predecessor of an operation": {[]string{`UPDATE operations SET predecessor_id = 'x' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"time of an operation":        {[]string{`UPDATE operations SET created_at = '2020-01-02T03:10:06.000000Z' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"tenant of an operation":      {[]string{`UPDATE operations SET tenant = 'x' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"user of an operation":        {[]string{`UPDATE operations SET ordered_by = 'x' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"entry of an operation":       {[]string{`UPDATE operations SET audit = '' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"erasure of an operation":     {[]string{`UPDATE operations SET ordered_by = '', audit = '{}', erased_by = 'e21' WHERE id = 'o03'`}, "o03", auditchain.Changed},
-		"deleted entry":               {[]string{`DELETE FROM audit WHERE id = 'e06'`}, "e06", auditchain.Missing},
-		"deleted operation":           {[]string{`DELETE FROM operations WHERE id = 'o03'`}, "o03", auditchain.Missing},
-		"deleted entry with record":   {[]string{`DELETE FROM audit WHERE id = 'e06'`, `DELETE FROM audit_chain WHERE id = 'e06'`}, "e07", auditchain.Missing},
-		"deleted entries":             {[]string{`DELETE FROM audit`}, "e05", auditchain.Missing},
-		"inserted entry":              {[]string{`INSERT INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry) VALUES ('new', '2020-01-02T03:10:05.000000Z', 'x', '', '', '', 1, '{}')`}, "new", auditchain.NotChained},
-		"swapped entries":             {[]string{`UPDATE audit SET id = 'x' WHERE id = 'e06'`, `UPDATE audit SET id = 'e06' WHERE id = 'e07'`, `UPDATE audit SET id = 'e07' WHERE id = 'x'`}, "e06", auditchain.Changed},
-		"swapped records":             {[]string{`UPDATE audit_chain SET number = number + 100 WHERE number IN (3, 4)`, swap}, "e05", auditchain.Reordered},
-		"truncated entries":           {[]string{`DELETE FROM audit WHERE id = 'e21'`, `DELETE FROM audit_chain WHERE id = 'e21'`}, "", auditchain.Truncated},
-		"truncated chain":             {[]string{`DELETE FROM audit_chain`}, "", auditchain.Truncated},
-		"number of a record":          {[]string{`UPDATE audit_chain SET number = 50 WHERE id = 'e21'`}, "e21", auditchain.Missing},
-		"time of a record":            {[]string{`UPDATE audit_chain SET chained_at = '2020-01-02T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"source of a record":          {[]string{`UPDATE audit_chain SET source = 'operation' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"id of a record":              {[]string{`UPDATE audit_chain SET id = 'x' WHERE id = 'e06'`}, "x", auditchain.Changed},
-		"retention of a record":       {[]string{`UPDATE audit_chain SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"salt of a record":            {[]string{`UPDATE audit_chain SET salt = '' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"digest of a user":            {[]string{`UPDATE audit_chain SET personal = '' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"digest of a row":             {[]string{`UPDATE audit_chain SET content = '' WHERE id = 'e06'`}, "e06", auditchain.Changed},
-		"hash of a record":            {[]string{`UPDATE audit_chain SET hash = '' WHERE id = 'e06'`}, "e06", auditchain.Changed},
+		"id of an entry":              {[]string{`UPDATE audit SET id = 'x' WHERE id = 'e06'`}, "e06", chain.Missing},
+		"time of an entry":            {[]string{`UPDATE audit SET at = '2020-01-02T03:10:06.000000Z' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"action of an entry":          {[]string{`UPDATE audit SET action = 'x' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"instance of an entry":        {[]string{`UPDATE audit SET instance_id = 'x' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"operation of an entry":       {[]string{`UPDATE audit SET operation_id = 'x' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"user of an entry":            {[]string{`UPDATE audit SET ordered_by = 'x' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"status of an entry":          {[]string{`UPDATE audit SET status = 1 WHERE id = 'e06'`}, "e06", chain.Changed},
+		"fields of an entry":          {[]string{`UPDATE audit SET entry = '{}' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"retention of an entry":       {[]string{`UPDATE audit SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"account of an entry":         {[]string{`UPDATE audit SET account = 'x' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"moved bytes":                 {[]string{`UPDATE audit SET instance_id = operation_id, operation_id = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"fields of an erased entry":   {[]string{`UPDATE audit SET entry = '{"by":{}}' WHERE id = 'e05'`}, "e05", chain.Changed},
+		"user of an erased entry":     {[]string{`UPDATE audit SET ordered_by = 'x' WHERE id = 'e05'`}, "e05", chain.Changed},
+		"status of an erased entry":   {[]string{`UPDATE audit SET status = 1 WHERE id = 'e05'`}, "e05", chain.Changed},
+		"erasure of an erased entry":  {[]string{`UPDATE audit SET erased_by = '' WHERE id = 'e05'`}, "e05", chain.Changed},
+		"unknown erasure":             {[]string{`UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'x' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"erased without an erasure":   {[]string{`UPDATE audit SET ordered_by = '', entry = '{}' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"one more than was erased":    {[]string{`UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e21' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"erasure of another account":  {[]string{`UPDATE audit SET ordered_by = '', entry = '{}', erased_by = 'e21' WHERE id = 'e07'`}, "e07", chain.Changed},
+		"number of an erasure":        {[]string{`UPDATE audit SET entry = '{"after":{"operations":9,"auditEntries":9}}' WHERE id = 'e21'`}, "e21", chain.Changed},
+		"id of an operation":          {[]string{`UPDATE operations SET id = 'x' WHERE id = 'o03'`}, "o03", chain.Missing},
+		"kind of an operation":        {[]string{`UPDATE operations SET kind = 'x' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"instance of an operation":    {[]string{`UPDATE operations SET instance_id = 'x' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"predecessor of an operation": {[]string{`UPDATE operations SET predecessor_id = 'x' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"time of an operation":        {[]string{`UPDATE operations SET created_at = '2020-01-02T03:10:06.000000Z' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"tenant of an operation":      {[]string{`UPDATE operations SET tenant = 'x' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"user of an operation":        {[]string{`UPDATE operations SET ordered_by = 'x' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"entry of an operation":       {[]string{`UPDATE operations SET audit = '' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"erasure of an operation":     {[]string{`UPDATE operations SET ordered_by = '', audit = '{}', erased_by = 'e21' WHERE id = 'o03'`}, "o03", chain.Changed},
+		"deleted entry":               {[]string{`DELETE FROM audit WHERE id = 'e06'`}, "e06", chain.Missing},
+		"deleted operation":           {[]string{`DELETE FROM operations WHERE id = 'o03'`}, "o03", chain.Missing},
+		"deleted entry with record":   {[]string{`DELETE FROM audit WHERE id = 'e06'`, `DELETE FROM audit_chain WHERE id = 'e06'`}, "e07", chain.Missing},
+		"deleted entries":             {[]string{`DELETE FROM audit`}, "e05", chain.Missing},
+		"inserted entry":              {[]string{`INSERT INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry) VALUES ('new', '2020-01-02T03:10:05.000000Z', 'x', '', '', '', 1, '{}')`}, "new", chain.NotChained},
+		"swapped entries":             {[]string{`UPDATE audit SET id = 'x' WHERE id = 'e06'`, `UPDATE audit SET id = 'e06' WHERE id = 'e07'`, `UPDATE audit SET id = 'e07' WHERE id = 'x'`}, "e06", chain.Changed},
+		"swapped records":             {[]string{`UPDATE audit_chain SET number = number + 100 WHERE number IN (3, 4)`, swap}, "e05", chain.Reordered},
+		"truncated entries":           {[]string{`DELETE FROM audit WHERE id = 'e21'`, `DELETE FROM audit_chain WHERE id = 'e21'`}, "", chain.Truncated},
+		"truncated chain":             {[]string{`DELETE FROM audit_chain`}, "", chain.Truncated},
+		"number of a record":          {[]string{`UPDATE audit_chain SET number = 50 WHERE id = 'e21'`}, "e21", chain.Missing},
+		"time of a record":            {[]string{`UPDATE audit_chain SET chained_at = '2020-01-02T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"source of a record":          {[]string{`UPDATE audit_chain SET source = 'operation' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"id of a record":              {[]string{`UPDATE audit_chain SET id = 'x' WHERE id = 'e06'`}, "x", chain.Changed},
+		"retention of a record":       {[]string{`UPDATE audit_chain SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"salt of a record":            {[]string{`UPDATE audit_chain SET salt = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"digest of a user":            {[]string{`UPDATE audit_chain SET personal = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"digest of a row":             {[]string{`UPDATE audit_chain SET content = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"hash of a record":            {[]string{`UPDATE audit_chain SET hash = '' WHERE id = 'e06'`}, "e06", chain.Changed},
 	}
 
 	onEach(t, 0, func(b fixture) {
@@ -268,7 +268,7 @@ func TestTruncationIsDetectedByTheAnchor(t *testing.T) {
 		}
 
 		report := b.verify(now, anchor)
-		if report.Valid || report.Problems[0].Problem != auditchain.Truncated {
+		if report.Valid || report.Problems[0].Problem != chain.Truncated {
 			b.Errorf("want a truncated chain, got %+v", report.Problems)
 		}
 	})
@@ -425,7 +425,7 @@ func TestRestoredOperationsAreChained(t *testing.T) {
 		b.pass(chainer)
 
 		report := b.verify(clock.Now(), "")
-		if report.ProblemCount != 1 || report.Problems[0].ID != "o02" || report.Problems[0].Problem != auditchain.NotChained || report.Records != 16 {
+		if report.ProblemCount != 1 || report.Problems[0].ID != "o02" || report.Problems[0].Problem != chain.NotChained || report.Records != 16 {
 			b.Errorf("want the restored operations in the chain, and the forged one not: got %+v", report)
 		}
 	})
@@ -486,7 +486,7 @@ func TestRemovedEntriesStayVerifiable(t *testing.T) {
 			b.Errorf("want a valid chain with a removed row, got %+v", report)
 		}
 
-		if report := b.verify(began.Add(time.Hour), ""); report.Valid || report.Problems[0].Problem != auditchain.Missing {
+		if report := b.verify(began.Add(time.Hour), ""); report.Valid || report.Problems[0].Problem != chain.Missing {
 			b.Errorf("before the end of its retention period, the row must not be missing: got %+v", report)
 		}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/storage"
@@ -23,9 +23,9 @@ const (
 	deliveryBatch = 100
 )
 
-// Collector receives records, see package auditdelivery.
+// Collector receives records, see package delivery.
 type Collector interface {
-	Send(ctx context.Context, records []auditchain.Record) error
+	Send(ctx context.Context, records []chain.Record) error
 }
 
 // DeliveryOptions are the dependencies of a Delivery.
@@ -135,7 +135,7 @@ func (d *Delivery) deliverAll(ctx context.Context) error {
 }
 
 // observe sets the metric for the lag to the age of the record.
-func (d *Delivery) observe(oldest auditchain.Record) {
+func (d *Delivery) observe(oldest chain.Record) {
 	if at, err := time.Parse(time.RFC3339Nano, oldest.ChainedAt); err == nil {
 		d.lag.Set(max(d.Clock.Since(at).Seconds(), 0))
 	}

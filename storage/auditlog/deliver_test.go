@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
@@ -25,7 +25,7 @@ type collector struct {
 	largest  int
 }
 
-func (c *collector) Send(_ context.Context, records []auditchain.Record) error {
+func (c *collector) Send(_ context.Context, records []chain.Record) error {
 	c.largest = max(c.largest, len(records))
 
 	for _, record := range records {

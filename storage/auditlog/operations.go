@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -51,7 +51,7 @@ func (s *Store) RemoveOperations(ctx context.Context, removal operations.Removal
 			return 0, 0, nil
 		}
 
-		last, err = s.archiveDue(ctx, auditchain.SourceOperation, `SELECT id `+dueOperations+storage.Page(limit, 0), now)
+		last, err = s.archiveDue(ctx, chain.SourceOperation, `SELECT id `+dueOperations+storage.Page(limit, 0), now)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -181,7 +181,7 @@ func (s operationSweep) blocked(ctx context.Context, ids []string) ([]string, er
 	}
 
 	others, err := storage.Select[string](ctx, s.tx, `SELECT o.id FROM operations AS o WHERE o.id IN (?) AND (
-		NOT EXISTS (SELECT 1 FROM audit_chain AS c WHERE c.id = o.id AND c.source = '`+auditchain.SourceOperation+`'
+		NOT EXISTS (SELECT 1 FROM audit_chain AS c WHERE c.id = o.id AND c.source = '`+chain.SourceOperation+`'
 			AND c.keep_until = o.keep_until AND c.number <= ?)
 		OR EXISTS (SELECT 1 FROM audit AS a WHERE a.instance_id = o.instance_id AND a.at >= o.created_at AND a.account = '' AND a.erased_by = ''
 			AND NOT EXISTS (SELECT 1 FROM operations AS n

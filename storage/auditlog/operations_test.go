@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -137,7 +137,7 @@ func TestOperationsAreRemovedAfterTheirRetentionPeriod(t *testing.T) {
 
 		// As of the day of the orders, the same rows were removed too early.
 		report = b.verify(clock.Now(), "")
-		if report.Valid || report.ProblemCount != 5 || report.Problems[0].ID != "o01" || report.Problems[0].Problem != auditchain.Missing {
+		if report.Valid || report.ProblemCount != 5 || report.Problems[0].ID != "o01" || report.Problems[0].Problem != chain.Missing {
 			b.Errorf("want five missing rows, the first of o01, got %+v", report)
 		}
 	})

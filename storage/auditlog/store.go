@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -87,13 +87,13 @@ func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, erro
 			return 0, nil
 		}
 
-		last, err := s.archiveDue(ctx, auditchain.SourceEntry, `SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0), now)
+		last, err := s.archiveDue(ctx, chain.SourceEntry, `SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0), now)
 		if err != nil {
 			return 0, err
 		}
 
 		archived = ` AND EXISTS (SELECT 1 FROM audit_chain
-			WHERE audit_chain.id = audit.id AND audit_chain.source = '` + auditchain.SourceEntry + `' AND audit_chain.number <= ?)`
+			WHERE audit_chain.id = audit.id AND audit_chain.source = '` + chain.SourceEntry + `' AND audit_chain.number <= ?)`
 
 		args = append(args, last)
 	}

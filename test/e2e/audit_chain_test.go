@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/auditdelivery"
+	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -77,7 +77,7 @@ type auditCollector struct {
 	url string
 
 	mutex    sync.Mutex
-	messages []auditdelivery.Message
+	messages []delivery.Message
 }
 
 func startCollector(t *testing.T) *auditCollector {
@@ -91,7 +91,7 @@ func startCollector(t *testing.T) *auditCollector {
 		decoder := json.NewDecoder(r.Body)
 
 		for {
-			var message auditdelivery.Message
+			var message delivery.Message
 			if decoder.Decode(&message) != nil {
 				break
 			}

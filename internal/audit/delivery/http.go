@@ -1,4 +1,4 @@
-package auditdelivery
+package delivery
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -34,7 +34,7 @@ func newHTTP(config Config, service string, transport *reload.Transport) *httpCo
 }
 
 // Send implements Collector.
-func (c *httpCollector) Send(ctx context.Context, records []auditchain.Record) error {
+func (c *httpCollector) Send(ctx context.Context, records []chain.Record) error {
 	var body bytes.Buffer
 
 	for _, record := range records {

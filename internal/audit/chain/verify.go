@@ -1,4 +1,4 @@
-package auditchain
+package chain
 
 import (
 	"encoding/json"

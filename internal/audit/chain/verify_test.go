@@ -1,4 +1,4 @@
-package auditchain_test
+package chain_test
 
 import (
 	"bytes"
@@ -10,19 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 )
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// chain returns a chain of records.
-func chain(length int) []auditchain.Record {
-	records, previous := []auditchain.Record{}, ""
+// recordsOf returns a chain of records.
+func recordsOf(length int) []chain.Record {
+	records, previous := []chain.Record{}, ""
 
 	for number := range length {
-		record := auditchain.Record{
-			Number: int64(number) + 1, ChainedAt: auditchain.TimeText(now), Source: auditchain.SourceEntry, ID: fmt.Sprintf("e%d", number+1),
-			Row: &auditchain.Row{At: auditchain.TimeText(now), Action: "cancel", OrderedBy: "alice", Entry: "{}"},
+		record := chain.Record{
+			Number: int64(number) + 1, ChainedAt: chain.TimeText(now), Source: chain.SourceEntry, ID: fmt.Sprintf("e%d", number+1),
+			Row: &chain.Row{At: chain.TimeText(now), Action: "cancel", OrderedBy: "alice", Entry: "{}"},
 		}
 		record.Seal(previous)
 		previous = record.Hash
@@ -33,12 +33,12 @@ func chain(length int) []auditchain.Record {
 }
 
 // export writes records to a file.
-func export(t *testing.T, records []auditchain.Record, head auditchain.Head) []byte {
+func export(t *testing.T, records []chain.Record, head chain.Head) []byte {
 	t.Helper()
 
 	var file bytes.Buffer
 
-	writer, err := auditchain.NewWriter(&file, "broker", now, auditchain.Head{})
+	writer, err := chain.NewWriter(&file, "broker", now, chain.Head{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,26 +55,26 @@ func export(t *testing.T, records []auditchain.Record, head auditchain.Head) []b
 }
 
 // verifyFile verifies a file.
-func verifyFile(file io.Reader, options auditchain.Options) (auditchain.Report, error) {
-	verifier := auditchain.NewFileVerifier(options)
+func verifyFile(file io.Reader, options chain.Options) (chain.Report, error) {
+	verifier := chain.NewFileVerifier(options)
 	if err := verifier.Add(file); err != nil {
-		return auditchain.Report{}, err
+		return chain.Report{}, err
 	}
 
 	return verifier.Finish(), nil
 }
 
-func headOf(records []auditchain.Record) auditchain.Head {
+func headOf(records []chain.Record) chain.Head {
 	last := records[len(records)-1]
 
-	return auditchain.Head{Number: last.Number, Hash: last.Hash}
+	return chain.Head{Number: last.Number, Hash: last.Hash}
 }
 
 // TestDigestsAreStable checks that the definition of the digests does not change: chains of earlier releases must stay valid.
 func TestDigestsAreStable(t *testing.T) {
-	record := auditchain.Record{
+	record := chain.Record{
 		Number: 1, ChainedAt: "2030-01-02T03:04:05.000000Z", Source: "entry", ID: "e1", KeepUntil: "2031-01-02T03:04:05.000000Z",
-		Row: &auditchain.Row{
+		Row: &chain.Row{
 			At: "2030-01-02T03:04:05.000000Z", Action: "bind", InstanceID: "i", OperationID: "o", Status: "409", Account: "a",
 			KeepUntil: "2031-01-02T03:04:05.000000Z", Entry: "{}", ErasedBy: "e0", // an erased row has no salt, which would be random
 		},
@@ -89,10 +89,10 @@ func TestDigestsAreStable(t *testing.T) {
 
 // TestFileNamesTheFirstBrokenLine damages each record of a file. The verification names it, or reports a damaged file.
 func TestFileNamesTheFirstBrokenLine(t *testing.T) {
-	records := chain(20)
+	records := recordsOf(20)
 	file := string(export(t, records, headOf(records)))
 
-	report, err := verifyFile(strings.NewReader(file), auditchain.Options{SinceHead: records[4].Hash})
+	report, err := verifyFile(strings.NewReader(file), chain.Options{SinceHead: records[4].Hash})
 	if err != nil || !report.Valid || report.Records != 20 || *report.Since != 15 {
 		t.Fatalf("want a valid file with 15 records since the head, got %+v, %v", report, err)
 	}
@@ -103,40 +103,40 @@ func TestFileNamesTheFirstBrokenLine(t *testing.T) {
 		damaged := strings.Replace(lines[number], "alice", "mallory", 1)
 		text := strings.Join(lines[:number], "") + damaged + strings.Join(lines[number+1:], "")
 
-		report, err := verifyFile(strings.NewReader(text), auditchain.Options{})
+		report, err := verifyFile(strings.NewReader(text), chain.Options{})
 		if err != nil || report.Valid || report.Problems[0].Number != int64(number) {
 			t.Errorf("record %d: got %+v, %v", number, report, err)
 		}
 
 		text = strings.Join(lines[:number], "") + strings.Join(lines[number+1:], "")
-		if _, err := verifyFile(strings.NewReader(text), auditchain.Options{}); !errors.Is(err, auditchain.ErrIncomplete) {
+		if _, err := verifyFile(strings.NewReader(text), chain.Options{}); !errors.Is(err, chain.ErrIncomplete) {
 			t.Errorf("without record %d: want an incomplete file, got %v", number, err)
 		}
 
 		text = strings.Join(lines[:number], "")
-		if _, err := verifyFile(strings.NewReader(text), auditchain.Options{}); !errors.Is(err, auditchain.ErrIncomplete) {
+		if _, err := verifyFile(strings.NewReader(text), chain.Options{}); !errors.Is(err, chain.ErrIncomplete) {
 			t.Errorf("cut before record %d: want an incomplete file, got %v", number, err)
 		}
 	}
 }
 
 func TestReportsAreBounded(t *testing.T) {
-	verifier := auditchain.NewVerifier(auditchain.Options{Now: now})
+	verifier := chain.NewVerifier(chain.Options{Now: now})
 
-	for _, record := range chain(1000) {
+	for _, record := range recordsOf(1000) {
 		record.Row.Action = "x"
 		verifier.Add(record)
 	}
 
-	if report := verifier.Finish(auditchain.Head{}); len(report.Problems) != 20 || report.ProblemCount != 1000 {
+	if report := verifier.Finish(chain.Head{}); len(report.Problems) != 20 || report.ProblemCount != 1000 {
 		t.Errorf("want 20 of 1000 problems, got %d of %d", len(report.Problems), report.ProblemCount)
 	}
 }
 
 // FuzzVerifyFile verifies arbitrary files. A file that is not valid JSON Lines is an error, and none panics.
 func FuzzVerifyFile(f *testing.F) {
-	records := chain(2)
-	encoded, err := json.Marshal(auditchain.Line{Record: &records[0]})
+	records := recordsOf(2)
+	encoded, err := json.Marshal(chain.Line{Record: &records[0]})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func FuzzVerifyFile(f *testing.F) {
 	f.Add(`{"record":{}}`)
 	f.Add("{}")
 	f.Fuzz(func(t *testing.T, text string) {
-		report, err := verifyFile(strings.NewReader(text), auditchain.Options{})
+		report, err := verifyFile(strings.NewReader(text), chain.Options{})
 		if err == nil && report.Valid && report.Records > 0 && report.Head.Hash == "" {
 			t.Errorf("a chain without hashes is valid: %q", text)
 		}

@@ -1,4 +1,4 @@
-// Package auditchain defines the hash chain over the audit log of a service, and verifies it without trusting the service.
+// Package chain defines the hash chain over the audit log of a service, and verifies it without trusting the service.
 //
 // A record of the chain covers one row: an entry of the table audit, or the audit columns of an operation. Its hash includes the
 // hash of the preceding record, so nobody can change, remove, insert or reorder rows without changing all later hashes. Personal
@@ -14,4 +14,4 @@
 //
 // Package storage/auditlog chains rows. A Verifier checks records one by one, in constant memory. An export is a file of JSON
 // Lines; see Line.
-package auditchain
+package chain

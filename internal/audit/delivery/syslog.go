@@ -1,4 +1,4 @@
-package auditdelivery
+package delivery
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
@@ -58,7 +58,7 @@ type halfCloser interface {
 
 // Send implements Collector. After the last message it closes the connection for writing, and waits until the server closes it,
 // too. By then the server has read all messages: if it stops or fails before, the connection is reset.
-func (c *syslogCollector) Send(ctx context.Context, records []auditchain.Record) error {
+func (c *syslogCollector) Send(ctx context.Context, records []chain.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 
@@ -128,7 +128,7 @@ func (c *syslogCollector) config() *tls.Config {
 }
 
 // write writes the message of a record, preceded by its length (RFC 6587, octet counting).
-func (c *syslogCollector) write(to *bufio.Writer, record auditchain.Record) error {
+func (c *syslogCollector) write(to *bufio.Writer, record chain.Record) error {
 	text, err := encode(c.service, record)
 	if err != nil {
 		return err

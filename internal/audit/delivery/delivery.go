@@ -1,4 +1,4 @@
-package auditdelivery
+package delivery
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -70,7 +70,7 @@ func (c Config) Check() error {
 // Collector receives the records of the audit log.
 type Collector interface {
 	// Send returns nil if the collector has confirmed all records. Its errors contain neither records nor credentials.
-	Send(ctx context.Context, records []auditchain.Record) error
+	Send(ctx context.Context, records []chain.Record) error
 }
 
 // New returns the collector, or nil if the delivery is turned off. service is the name of the service in messages. The watcher
@@ -110,7 +110,7 @@ type Message struct {
 	Hash   string `json:"hash"`
 	Source string `json:"source"`
 	ID     string `json:"id"`
-	// Entry is absent if the row was removed or emptied before the delivery. The other fields equal those of auditchain.Row.
+	// Entry is absent if the row was removed or emptied before the delivery. The other fields equal those of chain.Row.
 	At          string          `json:"at,omitempty"`
 	Action      string          `json:"action,omitempty"`
 	InstanceID  string          `json:"instanceID,omitempty"`
@@ -123,7 +123,7 @@ type Message struct {
 }
 
 // encode returns the message of a record as JSON, in one line.
-func encode(service string, record auditchain.Record) ([]byte, error) {
+func encode(service string, record chain.Record) ([]byte, error) {
 	message := Message{Service: service, Number: record.Number, Hash: record.Hash, Source: record.Source, ID: record.ID}
 
 	if row := record.Row; row != nil {

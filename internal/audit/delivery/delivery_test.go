@@ -1,4 +1,4 @@
-package auditdelivery_test
+package delivery_test
 
 import (
 	"bufio"
@@ -23,8 +23,8 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
-	"github.com/environment-broker/environment-broker/internal/auditdelivery"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
+	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
@@ -32,12 +32,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // records are an entry with line breaks in a text, and a record whose row was removed.
-func records() []auditchain.Record {
-	all := []auditchain.Record{
-		{Number: 1, Source: "entry", ID: "e1", Row: &auditchain.Row{
+func records() []chain.Record {
+	all := []chain.Record{
+		{Number: 1, Source: "entry", ID: "e1", Row: &chain.Row{
 			At: "2030-01-02T03:04:05.000000Z", Action: "cancel", InstanceID: "i1", Status: "202", OrderedBy: "älice\n<", Entry: `{"reason":"a\nb"}`,
 		}},
-		{Number: 2, Source: "operation", ID: "o1", Row: &auditchain.Row{At: "2030-01-02T03:04:06.000000Z", Action: "provision"}},
+		{Number: 2, Source: "operation", ID: "o1", Row: &chain.Row{At: "2030-01-02T03:04:06.000000Z", Action: "provision"}},
 	}
 
 	previous := ""
@@ -46,16 +46,16 @@ func records() []auditchain.Record {
 		previous = all[i].Hash
 	}
 
-	return append(all, auditchain.Record{Number: 3, Source: "entry", ID: "e3", Hash: "h"})
+	return append(all, chain.Record{Number: 3, Source: "entry", ID: "e3", Hash: "h"})
 }
 
 // collector returns the collector of a configuration.
-func collector(t *testing.T, config auditdelivery.Config) auditdelivery.Collector {
+func collector(t *testing.T, config delivery.Config) delivery.Collector {
 	t.Helper()
 
 	watcher := reload.NewWatcher(logging.Discard(), clock.RealClock{}, prometheus.NewRegistry())
 
-	made, err := auditdelivery.New(config, "broker", watcher)
+	made, err := delivery.New(config, "broker", watcher)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func checkMessages(t *testing.T, texts []string) {
 	t.Helper()
 
 	all := records()
-	want := []auditdelivery.Message{
+	want := []delivery.Message{
 		{Service: "broker", Number: 1, Source: "entry", ID: "e1", At: "2030-01-02T03:04:05.000000Z", Action: "cancel", InstanceID: "i1", Status: "202", OrderedBy: "älice\n<", Entry: json.RawMessage(`{"reason":"a\nb"}`)},
 		{Service: "broker", Number: 2, Source: "operation", ID: "o1", At: "2030-01-02T03:04:06.000000Z", Action: "provision"},
 		{Service: "broker", Number: 3, Source: "entry", ID: "e3", Hash: "h"},
@@ -158,7 +158,7 @@ func checkMessages(t *testing.T, texts []string) {
 			t.Errorf("a message contains a salt or a line break: %s", text)
 		}
 
-		var got auditdelivery.Message
+		var got delivery.Message
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestSyslog(t *testing.T) {
 	listener := listen(t)
 	got := serve(t, listener, readSyslog)
 
-	if err := collector(t, auditdelivery.Config{URL: "syslog://" + listener.Addr().String(), Timeout: time.Minute}).Send(t.Context(), records()); err != nil {
+	if err := collector(t, delivery.Config{URL: "syslog://" + listener.Addr().String(), Timeout: time.Minute}).Send(t.Context(), records()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -198,7 +198,7 @@ func TestSyslogOverTLS(t *testing.T) {
 		listener := tls.NewListener(listen(t), &tls.Config{Certificates: certified.TLS.Certificates})
 		got := serve(t, listener, readSyslog)
 
-		err := collector(t, auditdelivery.Config{
+		err := collector(t, delivery.Config{
 			URL: "syslog+tls://" + listener.Addr().String(), CAFile: file, Timeout: time.Minute,
 		}).Send(t.Context(), records())
 
@@ -239,12 +239,12 @@ func TestSyslogServerThatFails(t *testing.T) {
 		listener := listen(t)
 		done := serve(t, listener, handle)
 
-		many := []auditchain.Record{}
+		many := []chain.Record{}
 		for range 100 {
-			many = append(many, auditchain.Record{Number: 1, ID: strings.Repeat("x", 10_000), Row: &auditchain.Row{}})
+			many = append(many, chain.Record{Number: 1, ID: strings.Repeat("x", 10_000), Row: &chain.Row{}})
 		}
 
-		if err := collector(t, auditdelivery.Config{URL: "syslog://" + listener.Addr().String(), Timeout: time.Minute}).Send(t.Context(), many); err == nil {
+		if err := collector(t, delivery.Config{URL: "syslog://" + listener.Addr().String(), Timeout: time.Minute}).Send(t.Context(), many); err == nil {
 			t.Errorf("%s: the batch counts as delivered", name)
 		}
 
@@ -258,7 +258,7 @@ func TestSilentCollectors(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close() })
 
 	for _, scheme := range []string{"syslog://", "syslog+tls://", "http://"} {
-		err := collector(t, auditdelivery.Config{URL: scheme + listener.Addr().String(), Timeout: 50 * time.Millisecond}).Send(t.Context(), records())
+		err := collector(t, delivery.Config{URL: scheme + listener.Addr().String(), Timeout: 50 * time.Millisecond}).Send(t.Context(), records())
 		if err == nil {
 			t.Errorf("%s: a collector that does not respond confirms a batch", scheme)
 		}
@@ -266,7 +266,7 @@ func TestSilentCollectors(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 
-		if err := collector(t, auditdelivery.Config{URL: scheme + listener.Addr().String(), Timeout: time.Hour}).Send(ctx, records()); err == nil {
+		if err := collector(t, delivery.Config{URL: scheme + listener.Addr().String(), Timeout: time.Hour}).Send(ctx, records()); err == nil {
 			t.Errorf("%s: a canceled delivery is confirmed", scheme)
 		}
 	}
@@ -322,7 +322,7 @@ func TestHTTP(t *testing.T) {
 	}))
 	defer server.Close()
 
-	to := collector(t, auditdelivery.Config{URL: server.URL + "/logs?key=" + token, Token: token, Timeout: time.Minute})
+	to := collector(t, delivery.Config{URL: server.URL + "/logs?key=" + token, Token: token, Timeout: time.Minute})
 	if err := to.Send(t.Context(), records()); err != nil {
 		t.Fatal(err)
 	}
@@ -358,13 +358,13 @@ func TestCheck(t *testing.T) {
 	}
 
 	for url, valid := range cases {
-		err := auditdelivery.Config{URL: url, Timeout: time.Second}.Check()
+		err := delivery.Config{URL: url, Timeout: time.Second}.Check()
 		if (err == nil) != valid || err != nil && strings.Contains(err.Error(), "m4rk3d") {
 			t.Errorf("%q: valid: want %t, got %v", url, valid, err)
 		}
 	}
 
-	if (auditdelivery.Config{URL: "http://host"}).Check() == nil || (auditdelivery.Config{URL: "syslog://host:1", Token: "x", Timeout: 1}).Check() == nil {
+	if (delivery.Config{URL: "http://host"}).Check() == nil || (delivery.Config{URL: "syslog://host:1", Token: "x", Timeout: 1}).Check() == nil {
 		t.Error("a collector without a timeout, or a syslog server with a token, is valid")
 	}
 }
