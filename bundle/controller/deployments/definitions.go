@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/crdsafety"
+	"github.com/environment-broker/environment-broker/bundle/crdsafety"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/environment-broker/environment-broker/internal/crdsafety"
+	"github.com/environment-broker/environment-broker/bundle/crdsafety"
 )
 
 // FuzzDefinition compares arbitrary schemas, whose enums and defaults are JSON texts of the authors of bundles. A definition is always a safe

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/environment-broker/environment-broker/internal/crdsafety"
+	"github.com/environment-broker/environment-broker/bundle/crdsafety"
 )
 
 // TestObjects validates existing objects against a new schema.

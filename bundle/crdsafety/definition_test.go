@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/internal/crdsafety"
+	"github.com/environment-broker/environment-broker/bundle/crdsafety"
 )
 
 // definition returns a definition whose version v1 has the field with the schema.
