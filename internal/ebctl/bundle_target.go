@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/internal/kubeconfig"
+	"github.com/environment-broker/environment-broker/internal/upstream/kubeconfig"
 )
 
 const (

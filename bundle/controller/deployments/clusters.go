@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/kubeconfig"
 )
 
 const (

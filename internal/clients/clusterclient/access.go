@@ -13,8 +13,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream/kubeconfig"
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/environment-broker/environment-broker/internal/kubeconfig"
+	"github.com/environment-broker/environment-broker/internal/upstream/kubeconfig"
 )
 
 func TestRefersOutside(t *testing.T) {
