@@ -6,7 +6,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 )
 
 // Instances applies the rules of a landscape to instances. The steps of the broker's processes use it.

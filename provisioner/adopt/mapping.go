@@ -13,8 +13,8 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/takeover"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/spec"

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"

@@ -7,7 +7,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"k8s.io/utils/ptr"
 
-	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/orders"

@@ -3,9 +3,9 @@ package operator
 import (
 	"context"
 
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )

@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/spec"

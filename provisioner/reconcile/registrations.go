@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"

@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 

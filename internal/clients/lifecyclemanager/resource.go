@@ -15,7 +15,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 )
 
 // Labels of the Secret and the Kyma resource of a runtime. Lifecycle Manager and operators' tools select the objects by them.

@@ -12,7 +12,7 @@ import (
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 )
 
 func TestLabel(t *testing.T) {
