@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/fleet"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/timetext"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/timetext"
 )
 
 // newOrchestrationCommand returns the group of commands that upgrade many instances.

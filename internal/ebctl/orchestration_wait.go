@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/timetext"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/timetext"
 )
 
 // orchestrationTimeoutError reports that a wait ended before the orchestration did.

@@ -12,7 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/timetext"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/timetext"
 	"github.com/environment-broker/environment-broker/process"
 )
 

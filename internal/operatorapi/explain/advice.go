@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/timetext"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/timetext"
 	"github.com/environment-broker/environment-broker/process"
 )
 

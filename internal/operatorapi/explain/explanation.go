@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/timetext"
+	"github.com/environment-broker/environment-broker/internal/operatorapi/timetext"
 	"github.com/environment-broker/environment-broker/process"
 )
 
