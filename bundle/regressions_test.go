@@ -26,7 +26,7 @@ func TestRegressions(t *testing.T) {
 		{"a definition with an object of its kind, dependencies, guarded removal of definitions", []string{"bundle/controller/deployments TestDefinitionAndItsObject", "bundle/controller/deployments TestDependencies"}},
 		{"two BundleDeployments with the same object", []string{"bundle/controller/deployments TestCollision"}},
 		{"an upgrade that fails half-way", []string{"bundle/controller/deployments TestUpgradeThatFails", "bundle/controller/deployments TestUnsafeDefinition"}},
-		{"objects that are edited, deleted or lose labels; replicas of an autoscaler", []string{"bundle/controller/deployments TestRepair", "bundle/controller/deployments TestRegression12WatchedObjects", "internal/applier TestScaledReplicas"}},
+		{"objects that are edited, deleted or lose labels; replicas of an autoscaler", []string{"bundle/controller/deployments TestRepair", "bundle/controller/deployments TestRegression12WatchedObjects", "internal/clients/applier TestScaledReplicas"}},
 		{"a workload that fails later", []string{"bundle/controller/deployments TestHealth", "bundle/controller/deployments TestRegression13HealthByWatch"}},
 		{"a target cluster that is down, rejects the credentials, or is gone", []string{"bundle/controller/deployments TestTarget", "bundle/controller/deployments TestRegression14Outage", "bundle/controller/deployments TestRegression14Rejected", "bundle/controller/deployments TestDeletionTimeout"}},
 		{"access to content and uploads", []string{"bundle/requirements TestRequirement07Content", "bundle/requirements TestRequirement07Uploads"}},
