@@ -8,7 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/environment-broker/environment-broker/internal/bounds"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 // draft is the version of all schemas. Cloud Foundry supports only draft 4 and rejects catalogs with a later one.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
-	"github.com/environment-broker/environment-broker/internal/bounds"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 func TestSchemasMustBeBounded(t *testing.T) {

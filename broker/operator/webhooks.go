@@ -14,9 +14,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/events"
 	delivery "github.com/environment-broker/environment-broker/broker/webhooks"
-	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/clients/webhook"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/secret"

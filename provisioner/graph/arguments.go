@@ -8,7 +8,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"k8s.io/utils/ptr"
 
-	"github.com/environment-broker/environment-broker/internal/bounds"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 )
 

@@ -64,7 +64,7 @@ func decoders() map[string]string {
 		"internal/audit/recorder.go":                          "reads responses of the same service",
 		"internal/auth/keys.go":                               "internal/auth.FuzzKeys",
 		"internal/auth/platforms.go":                          "internal/auth.FuzzUsers",
-		"internal/bounds/json.go":                             "internal/bounds.FuzzJSON",
+		"internal/httpserver/bounds/json.go":                  "internal/httpserver/bounds.FuzzJSON",
 		"internal/clients/clusterclient/access.go":            "internal/clients/clusterclient.FuzzKubeconfig",
 		"internal/ebctl/bundle_change.go":                     "reads what it has encoded",
 		"internal/ebctl/bundle_diff.go":                       "internal/ebctl.FuzzChange",

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/environment-broker/environment-broker/broker"
-	"github.com/environment-broker/environment-broker/internal/bounds"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"unicode/utf8"
 
-	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 // clientData returns the instance in the form that the Provisioner stores with its runtime, so that the broker can restore a lost

@@ -3,7 +3,7 @@ package bounds_test
 import (
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/bounds"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 func TestVisible(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 // object returns a JSON object with the given number of fields.
