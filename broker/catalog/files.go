@@ -2,7 +2,7 @@ package catalog
 
 import (
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 // This file defines the format of the catalog's files. Unknown fields are errors. The rules for the values are in

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 // TestStatesOfTargets checks that targets of orchestrations can select each state of a runtime.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 

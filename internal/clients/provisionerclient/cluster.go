@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient/wire"
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 // Cluster is the part of a runtime's configuration that describes its location. Fields that the Provisioner does not know are

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 func TestParseTarget(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 // times returns the times of a window from a text such as "Sat,Sun 22:00-02:00 Europe/Berlin".

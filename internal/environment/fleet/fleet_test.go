@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/fleet"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
