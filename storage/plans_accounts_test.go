@@ -3,7 +3,7 @@ package storage_test
 import (
 	"context"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
 func (s stores) accountCalls() map[string]call {

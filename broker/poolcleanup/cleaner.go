@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/jobs"
-	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 	"github.com/environment-broker/environment-broker/storage/auditlog"

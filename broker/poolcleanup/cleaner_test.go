@@ -16,9 +16,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/jobs/jobstest"
 	"github.com/environment-broker/environment-broker/broker/poolcleanup"
-	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/clients/cleanuphook"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecleanup"

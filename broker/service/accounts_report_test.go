@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/reports"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/storage"
 )
 

@@ -94,7 +94,7 @@ func decoders() map[string]string {
 		"process/crashtest/expected.go":                       "reads what it has encoded, in tests only",
 		"process/run.go":                                      "internal/environment.FuzzData",
 		"provisioner/director/credentials.go":                 "provisioner/director.FuzzCredentials",
-		"internal/accountpool/rules.go":                       "internal/accountpool.FuzzRules",
+		"internal/environment/accountpool/rules.go":           "internal/environment/accountpool.FuzzRules",
 		"internal/clients/gardenclient/accounts.go":           "internal/clients/gardenclient.FuzzObjects",
 		"provisioner/director/problem.go":                     "provisioner/director.FuzzProblem",
 		"provisioner/graph/admission.go":                      "provisioner/graph.FuzzAdmission",

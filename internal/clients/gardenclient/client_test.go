@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/faulttable"
 	"github.com/environment-broker/environment-broker/internal/upstream"

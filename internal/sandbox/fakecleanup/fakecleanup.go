@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/cleanuphook"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 

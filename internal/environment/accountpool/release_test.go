@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
 // wantNothingStored checks that no claim and no use is left.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
 func euAccess(request *accountpool.Request) { request.EUAccess = true }

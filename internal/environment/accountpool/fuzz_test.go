@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
 // FuzzRules checks that each rule of an accepted file can be read again alone, and that the types of accounts are valid labels.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/accountpool"
+	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
 func parse(t *testing.T, rules ...string) (accountpool.Rules, error) {
