@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
 	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/notify"
 	"github.com/environment-broker/environment-broker/internal/clients/notification"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/upgrading"

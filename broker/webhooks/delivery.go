@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/events"
 	"github.com/environment-broker/environment-broker/internal/clients/webhook"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/eventlog"

@@ -9,9 +9,9 @@ import (
 	"os"
 
 	"github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
 func main() {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/renderer/engines"
 	"github.com/environment-broker/environment-broker/bundle/service"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
 func main() {

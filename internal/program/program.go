@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
 // exitUsage is the exit code for invalid arguments, by the convention of shells.

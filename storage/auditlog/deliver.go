@@ -11,7 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/storage"
 )
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
 // concurrency is the number of concurrent calls for the objects of one owner. It limits the load on the API server of a small cluster.

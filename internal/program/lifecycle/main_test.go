@@ -14,7 +14,7 @@ import (
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
 // stuck is an environment variable of the child process. It makes the test binary run ignoreSignal instead of the tests.

@@ -11,7 +11,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
 func TestPeriodicWorkStartsAtOnceAndSurvivesErrors(t *testing.T) {
