@@ -7,7 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/quota"
-	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/program/reload"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 

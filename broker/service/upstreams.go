@@ -24,7 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/webhook"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/program/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process/maintenance"
 	"github.com/environment-broker/environment-broker/process/upgrading"

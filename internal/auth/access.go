@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/program/reload"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 

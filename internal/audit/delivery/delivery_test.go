@@ -26,7 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/program/reload"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

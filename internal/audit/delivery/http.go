@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
-	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/program/reload"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 

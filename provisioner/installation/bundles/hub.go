@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/program/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
