@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 )
 

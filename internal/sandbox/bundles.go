@@ -21,8 +21,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakehub"
 )

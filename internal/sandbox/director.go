@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"

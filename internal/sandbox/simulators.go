@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakecis"

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 )
 
 const (

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"

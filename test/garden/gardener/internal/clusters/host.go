@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"

@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
