@@ -23,7 +23,7 @@ const (
 	idleLimit   = "5000"
 )
 
-// Config configures the connection to a database. Package internal/replica reads it from the environment variables of a service.
+// Config configures the connection to a database. Package internal/program/replica reads it from the environment variables of a service.
 type Config struct {
 	// Driver is DriverPostgres or DriverSQLite.
 	Driver string

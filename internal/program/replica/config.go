@@ -35,8 +35,8 @@ type Config struct {
 	Access         auth.Config   `envPrefix:""`
 
 	AuditDelivery  delivery.Config `envPrefix:"AUDIT_DELIVERY_"`
-	AuditArchive   string               `env:"AUDIT_ARCHIVE_DIR"     help:"folder to which segments of the audit log are written before retention removes entries; with several replicas, a folder that all of them share; empty removes entries without an archive"`
-	AuditRetention time.Duration        `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log and new operations are kept; 0 keeps them forever. Operations that a service needs stay longer"`
+	AuditArchive   string          `env:"AUDIT_ARCHIVE_DIR"     help:"folder to which segments of the audit log are written before retention removes entries; with several replicas, a folder that all of them share; empty removes entries without an archive"`
+	AuditRetention time.Duration   `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log and new operations are kept; 0 keeps them forever. Operations that a service needs stay longer"`
 }
 
 const (
