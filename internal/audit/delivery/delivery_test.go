@@ -276,9 +276,9 @@ func TestSilentCollectors(t *testing.T) {
 // confirms a datagram, so entries could get lost although they count as delivered.
 func TestSyslogOverUDPIsRejected(t *testing.T) {
 	for _, url := range []string{"udp://host:514", "syslog+udp://host:514"} {
-		config := auditdelivery.Config{URL: url, Timeout: time.Minute}
+		config := delivery.Config{URL: url, Timeout: time.Minute}
 
-		made, err := auditdelivery.New(config, "broker", nil)
+		made, err := delivery.New(config, "broker", nil)
 		if err == nil || made != nil {
 			t.Fatalf("%s: want an error, got %v", url, made)
 		}
@@ -297,7 +297,7 @@ func TestSyslogOverUDPIsRejected(t *testing.T) {
 	}
 	defer datagrams.Close()
 
-	config := auditdelivery.Config{URL: "syslog://" + datagrams.LocalAddr().String(), Timeout: time.Minute}
+	config := delivery.Config{URL: "syslog://" + datagrams.LocalAddr().String(), Timeout: time.Minute}
 	if err := collector(t, config).Send(t.Context(), records()); err == nil {
 		t.Error("a server that receives only UDP confirms a batch")
 	}
