@@ -60,66 +60,71 @@ type exit struct {
 	applies func(error) bool
 	code    int
 	hint    string
+	// lists reports that the error is about an object: the lists of such objects replace the hint, see listsOf.
+	lists bool
 }
 
 // exits returns the exit codes and hints of all errors. The first match wins, so specific errors come before the HTTP statuses
 // that they wrap.
 func exits() []exit {
 	return []exit{
-		{is[*usageError], ExitUsage, "See '{command} --help'."},
+		{applies: is[*usageError], code: ExitUsage, hint: "See '{command} --help'."},
 		{
-			is[*follow.TimedOutError], ExitTimedOut,
-			"Continue to wait with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
+			applies: is[*follow.TimedOutError], code: ExitTimedOut,
+			hint: "Continue to wait with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
 		},
 		{
-			is[*follow.EndedError], ExitOperationFailed,
-			"See 'ebctl operation explain {operation}' for the cause and the next steps.",
+			applies: is[*follow.EndedError], code: ExitOperationFailed,
+			hint: "See 'ebctl operation explain {operation}' for the cause and the next steps.",
 		},
-		{is[*orchestrationTimeoutError], ExitTimedOut, "The orchestration continues. See 'ebctl orchestration explain ID'."},
-		{is[*orchestrationEndedError], ExitOperationFailed, "See 'ebctl orchestration explain ID' for the cause and the next steps."},
-		{isInterrupted, ExitError, ""},
-		{is[*bundleTimeoutError], ExitTimedOut, "The installation continues. See 'ebctl bundle get NAME' for its progress."},
-		{is[*bundleFailedError], ExitOperationFailed, "See docs/operator/bundles.md for the conditions and what to do."},
+		{applies: is[*orchestrationTimeoutError], code: ExitTimedOut, hint: "The orchestration continues. See 'ebctl orchestration explain ID'."},
+		{applies: is[*orchestrationEndedError], code: ExitOperationFailed, hint: "See 'ebctl orchestration explain ID' for the cause and the next steps."},
+		{applies: isInterrupted, code: ExitError},
+		{applies: is[*bundleTimeoutError], code: ExitTimedOut, hint: "The installation continues. See 'ebctl bundle get NAME' for its progress."},
+		{applies: is[*bundleFailedError], code: ExitOperationFailed, hint: "See docs/operator/bundles.md for the conditions and what to do."},
 		{
-			apierrors.IsNotFound, ExitNotFound,
-			"See 'ebctl bundle list'. If that fails too, the cluster lacks the CustomResourceDefinitions: see docs/operator/bundles.md.",
+			applies: apierrors.IsNotFound, code: ExitNotFound,
+			hint: "See 'ebctl bundle list'. If that fails too, the cluster lacks the CustomResourceDefinitions: see docs/operator/bundles.md.",
 		},
-		{contentStatus(http.StatusNotFound), ExitNotFound, "See 'ebctl bundle list -o json' for the names and phases of Bundles."},
-		{contentStatus(http.StatusConflict), ExitConflict, "Uploads need a Bundle with the source upload. The content of an unpacked Bundle cannot change: create another one."},
+		{applies: contentStatus(http.StatusNotFound), code: ExitNotFound, hint: "See 'ebctl bundle list -o json' for the names and phases of Bundles."},
+		{applies: contentStatus(http.StatusConflict), code: ExitConflict, hint: "Uploads need a Bundle with the source upload. The content of an unpacked Bundle cannot change: create another one."},
 		{
-			contentStatus(http.StatusUnauthorized, http.StatusForbidden), ExitError,
-			"The token needs the ClusterRole bundle-reader for content, and bundle-uploader for uploads: see docs/operator/bundles.md.",
+			applies: contentStatus(http.StatusUnauthorized, http.StatusForbidden), code: ExitError,
+			hint: "The token needs the ClusterRole bundle-reader for content, and bundle-uploader for uploads: see docs/operator/bundles.md.",
 		},
-		{apierrors.IsAlreadyExists, ExitConflict, "See 'ebctl bundle list', or use another name."},
-		{apierrors.IsUnauthorized, ExitError, "The API server rejects the credentials of the kubeconfig. Set another one with --kubeconfig or KUBECONFIG."},
-		{apierrors.IsForbidden, ExitError, "The user of the kubeconfig lacks a role for bundles and bundledeployments of core.rukpak.io."},
-		{is[*differentError], ExitDifferent, ""},
-		{is[*brokenError], ExitAuditBroken, "See docs/operator/audit.md for what to do."},
-		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list', 'ebctl operation list' and 'ebctl catalog'."},
+		{applies: apierrors.IsAlreadyExists, code: ExitConflict, hint: "See 'ebctl bundle list', or use another name."},
+		{applies: apierrors.IsUnauthorized, code: ExitError, hint: "The API server rejects the credentials of the kubeconfig. Set another one with --kubeconfig or KUBECONFIG."},
+		{applies: apierrors.IsForbidden, code: ExitError, hint: "The user of the kubeconfig lacks a role for bundles and bundledeployments of core.rukpak.io."},
+		{applies: is[*differentError], code: ExitDifferent},
+		{applies: is[*brokenError], code: ExitAuditBroken, hint: "See docs/operator/audit.md for what to do."},
 		{
-			answered(http.StatusNotFound, http.StatusGone), ExitNotFound,
-			"See 'ebctl instance list' and 'ebctl operation list'.",
-		},
-		{
-			isConcurrency, ExitConflict,
-			"Another operation of the instance is in progress. See 'ebctl operation list --instance ID'.",
+			applies: is[*notFoundError], code: ExitNotFound, lists: true,
+			hint: "See 'ebctl instance list', 'ebctl operation list' and 'ebctl catalog'.",
 		},
 		{
-			isRefusedIntervention, ExitConflict,
-			"See 'ebctl operation explain {operation}' for its state and the next steps.",
-		},
-		{answered(http.StatusConflict), ExitConflict, "See 'ebctl instance list'."},
-		{
-			answered(http.StatusUnauthorized), ExitError,
-			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password. The credentials in the configuration file apply only to the address stored with them.",
+			applies: answered(http.StatusNotFound, http.StatusGone), code: ExitNotFound, lists: true,
+			hint: "See 'ebctl instance list' and 'ebctl operation list'.",
 		},
 		{
-			answered(http.StatusForbidden), ExitError,
-			"The user lacks a role. APP_AUTH_BASIC_USERS or the token issuer grants roles: see docs/operator/access.md. To act as another user, set --username or EBCTL_USERNAME.",
+			applies: isConcurrency, code: ExitConflict,
+			hint: "Another operation of the instance is in progress. See 'ebctl operation list --instance ID'.",
 		},
 		{
-			is[*brokerclient.UnreachableError], ExitError,
-			"Is the broker running? Set a different address with --address or EBCTL_ADDRESS.",
+			applies: isRefusedIntervention, code: ExitConflict,
+			hint: "See 'ebctl operation explain {operation}' for its state and the next steps.",
+		},
+		{applies: answered(http.StatusConflict), code: ExitConflict, lists: true, hint: "See 'ebctl instance list'."},
+		{
+			applies: answered(http.StatusUnauthorized), code: ExitError,
+			hint: "Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password. The credentials in the configuration file apply only to the address stored with them.",
+		},
+		{
+			applies: answered(http.StatusForbidden), code: ExitError,
+			hint: "The user lacks a role. APP_AUTH_BASIC_USERS or the token issuer grants roles: see docs/operator/access.md. To act as another user, set --username or EBCTL_USERNAME.",
+		},
+		{
+			applies: is[*brokerclient.UnreachableError], code: ExitError,
+			hint: "Is the broker running? Set a different address with --address or EBCTL_ADDRESS.",
 		},
 	}
 }
@@ -138,8 +143,8 @@ func exitFor(err error) exit {
 // hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation in the error. It
 // returns an empty string if there is no hint.
 func (e exit) hintFor(command *cobra.Command, err error) string {
-	if command.HasParent() && command.Parent().Name() == accountsGroup && (e.code == ExitNotFound || e.code == ExitConflict) {
-		return "See 'ebctl accounts list', and docs/operator/account-pool.md."
+	if lists := listsOf(command); e.lists && len(lists) > 0 {
+		return "See " + strings.Join(lists, " and ") + "."
 	}
 
 	var operation string
