@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
@@ -138,6 +139,22 @@ func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reas
 	}
 
 	return result.accepted, err
+}
+
+// Protected reports whether the instance exists and is protected from deletion now.
+func Protected(ctx context.Context, options Options, instanceID string) (bool, error) {
+	instance, err := options.Instances.Get(ctx, options.DB.Reader(), instanceID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+
+	if err != nil {
+		return false, err
+	}
+
+	newest, _, err := (&api{Options: options}).latest(ctx, options.DB.Reader(), instanceID, lifecycleKinds()...)
+
+	return protected(instance, newest), err
 }
 
 // acceptDeprovision accepts the deletion of an instance, and cancels its other operations except upgrades. If the subaccount was deleted, the

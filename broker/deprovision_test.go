@@ -236,10 +236,21 @@ func TestDeleteWithSubaccount(t *testing.T) {
 			}
 		}
 
+		wantProtected := func(reason, id string, want bool) {
+			b.Helper()
+
+			if protected, err := broker.Protected(b.Context(), b.options, id); err != nil || protected != want {
+				b.Errorf("%s: protected %t, %v", reason, protected, err)
+			}
+		}
+
 		accept("an unknown instance", "unknown", false)
+		wantProtected("an unknown instance", "unknown", false)
 
 		b.provisioned(instanceID)
+		wantProtected("an instance without protection", instanceID, false)
 		b.edit(instanceID, func(instance *environment.Instance) { instance.DeletionProtection = true })
+		wantProtected("a protected instance", instanceID, true)
 
 		if accepted, err := broker.DeleteWithSubaccount(b.Context(), b.options, instanceID, why); accepted || !failure.Is(err, failure.Conflict) {
 			b.Errorf("a protected instance: accepted %t, %v", accepted, err)

@@ -163,6 +163,7 @@ func ExpiryOfBindings(options Options, limit int) jobs.Job {
 	return jobs.Job{
 		Name: "bindings", Description: "Remove the bindings that have expired or could not be created.",
 		Items: "bindings", Every: expireEvery, Limit: limit, Reason: "the binding has expired", Due: options.expiredBindings,
+		Protection: "Deletion protection has no effect: bindings are removed, and the instances and their clusters are kept.",
 	}
 }
 
@@ -178,7 +179,7 @@ func (o Options) expiredBindings(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 
 	for _, binding := range expired {
-		due.Items = append(due.Items, jobs.Item{ID: binding.ID, Do: func(ctx context.Context, _ string) (bool, error) {
+		due.Items = append(due.Items, jobs.Item{ID: binding.ID, InstanceID: binding.InstanceID, Do: func(ctx context.Context, _ string) (bool, error) {
 			return o.expireBinding(ctx, binding)
 		}})
 	}

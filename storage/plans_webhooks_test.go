@@ -100,12 +100,17 @@ func (s stores) webhookCalls() map[string]call {
 			return err
 		},
 		"webhooks.Replay": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.webhooks.Replay(ctx, tx, "w7", 0, filledAt)
+			_, err := s.webhooks.Replay(ctx, tx, "w7", webhooks.Replayed{}, filledAt)
+
+			return err
+		}),
+		"webhooks.Replay of pending deliveries": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.webhooks.Replay(ctx, tx, "w7", webhooks.Replayed{Pending: true}, filledAt)
 
 			return err
 		}),
 		"webhooks.Replay of one": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.webhooks.Replay(ctx, tx, "w7", 10, filledAt)
+			_, err := s.webhooks.Replay(ctx, tx, "w7", webhooks.Replayed{Position: 10}, filledAt)
 
 			return err
 		}),

@@ -54,6 +54,7 @@ func (c Cleaner) Job(limit int) jobs.Job {
 	return jobs.Job{
 		Name: "leftovers", Description: "Repeat the steps that a deletion or suspension did not complete, once a day.",
 		Items: "leftovers", Every: checkEvery, Limit: limit, Reason: reasonDue, Due: c.due,
+		Protection: "Deletion protection has no effect: the deletion or suspension has already happened.",
 	}
 }
 

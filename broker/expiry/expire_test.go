@@ -286,6 +286,11 @@ func TestDueInstancesExpire(t *testing.T) {
 
 		b.clock.SetTime(began.Add(14 * day))
 
+		due, err := b.Job(0).Due(t.Context())
+		if err != nil || len(due.Items) != many || due.Items[0].InstanceID != due.Items[0].ID {
+			t.Errorf("%d items are due, %v, want each to name its instance, so that a dry run finds protected ones", len(due.Items), err)
+		}
+
 		var replicas sync.WaitGroup
 		for range 3 {
 			replicas.Go(func() { _ = jobstest.Run(t.Context(), b.Job(0)) }) // a replica can lose a race; the next search finds the rest

@@ -236,6 +236,7 @@ func (e Expirer) Job(limit int) jobs.Job {
 	return jobs.Job{
 		Name: "expiry", Description: "Expire the instances whose lifetime has ended: remove their clusters, and keep the instances.",
 		Items: "instances", Every: checkEvery, Limit: limit, Reason: reasonDue, Due: e.due,
+		Protection: "Deletion protection has no effect: the clusters are removed, and the instances are kept.",
 	}
 }
 
@@ -257,7 +258,7 @@ func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 			}
 
 			if !failedSince(past, e.Clock.Now().Add(-retryAfter)) && e.expires(past) {
-				due.Items = append(due.Items, jobs.Item{ID: id, Do: func(ctx context.Context, reason string) (bool, error) {
+				due.Items = append(due.Items, jobs.Item{ID: id, InstanceID: id, Do: func(ctx context.Context, reason string) (bool, error) {
 					return e.expireDue(ctx, id, reason)
 				}})
 			}

@@ -21,6 +21,8 @@ type Job struct {
 	Limit int
 	// Reason is the reason in timelines and the audit log for changes by background runs.
 	Reason string
+	// Protection states, in one sentence for operators, what a run does with items of instances that are protected from deletion.
+	Protection string
 	// Due returns the items that are due now. It changes nothing.
 	Due func(ctx context.Context) (Due, error)
 }
@@ -35,6 +37,8 @@ type Due struct {
 // Item is one item that a run changes. If several replicas process it concurrently, it changes only once.
 type Item struct {
 	ID string
+	// InstanceID is the instance that the change affects, or empty.
+	InstanceID string
 	// Do changes the item. It reports whether it has changed anything, because a concurrent request may have been faster.
 	Do func(ctx context.Context, reason string) (changed bool, err error)
 }
@@ -64,6 +68,11 @@ type Result struct {
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`
+	// Protected is the number of due items whose instances are protected from deletion, and ProtectedIDs are the first of them.
+	// Protection states what a run does with them. Only dry runs have these fields. They are not stored.
+	Protected    int      `json:"-"`
+	ProtectedIDs []string `json:"-"`
+	Protection   string   `json:"-"`
 }
 
 // Left is the number of due items that the run has not processed.

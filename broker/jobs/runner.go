@@ -42,8 +42,10 @@ type Runner struct {
 	Reports Reports
 	// Metrics counts the items of this replica. Nil disables counting.
 	Metrics *Metrics
-	Clock   clock.WithTicker
-	Log     logrus.FieldLogger
+	// Protected reports whether the instance is protected from deletion.
+	Protected func(ctx context.Context, instanceID string) (bool, error)
+	Clock     clock.WithTicker
+	Log       logrus.FieldLogger
 }
 
 // Order is an operator's request to run a job.
@@ -86,7 +88,7 @@ func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	return r.Reports.Save(ctx, reportID(job), result, r.Clock.Now())
 }
 
-// Run runs a job for an operator. A dry run only returns the due items. The error is of kind NotFound if there is no such job,
+// Run runs a job for an operator. A dry run only returns the due items, and those of protected instances. The error is of kind NotFound if there is no such job,
 // and of kind Conflict if more items than the limit are due and the order does not confirm them. Errors of items are in the
 // result.
 func (r Runner) Run(ctx context.Context, order Order) (Result, error) {
@@ -151,6 +153,7 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 	}
 
 	if order.DryRun {
+		r.findProtected(ctx, job, due, &result)
 		result.FinishedAt = r.Clock.Now()
 
 		return result
@@ -166,6 +169,32 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 	r.Metrics.ran(job, result)
 
 	return result
+}
+
+// findProtected adds the due items of protected instances to the result of a dry run. It stops at the first error.
+func (r Runner) findProtected(ctx context.Context, job Job, due Due, result *Result) {
+	result.Protection = job.Protection
+
+	for _, item := range due.Items {
+		if item.InstanceID == "" {
+			continue
+		}
+
+		protected, err := r.Protected(ctx, item.InstanceID)
+		if err != nil {
+			result.Errors = append(result.Errors, failure.Of(err).Text)
+			r.Log.WithError(err).WithField("job", job.Name).Warn("job: looking for protected instances failed")
+
+			return
+		}
+
+		if protected {
+			result.Protected++
+			if len(result.ProtectedIDs) < shownIDs {
+				result.ProtectedIDs = append(result.ProtectedIDs, item.ID)
+			}
+		}
+	}
 }
 
 // do processes the items, and calls Complete if all of them succeed.

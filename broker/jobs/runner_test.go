@@ -42,7 +42,7 @@ type work struct {
 
 func (w *work) job(limit int) jobs.Job {
 	return jobs.Job{
-		Name: "test", Description: "Test.", Items: "things", Every: time.Hour, Limit: limit, Reason: "due",
+		Name: "test", Description: "Test.", Items: "things", Every: time.Hour, Limit: limit, Reason: "due", Protection: "It has no effect.",
 		Due: func(context.Context) (jobs.Due, error) {
 			due := jobs.Due{Complete: func(context.Context) error {
 				w.completed++
@@ -51,7 +51,7 @@ func (w *work) job(limit int) jobs.Job {
 			}}
 
 			for _, id := range w.due {
-				due.Items = append(due.Items, jobs.Item{ID: id, Do: func(_ context.Context, reason string) (bool, error) {
+				due.Items = append(due.Items, jobs.Item{ID: id, InstanceID: strings.TrimPrefix(id, "none"), Do: func(_ context.Context, reason string) (bool, error) {
 					w.done = append(w.done, id+": "+reason)
 					if w.each != nil {
 						w.each()
@@ -76,7 +76,42 @@ func newRunner(t *testing.T, db *storage.DB, limit int) (*work, jobs.Runner, *cl
 
 	work, clock := &work{}, clocktesting.NewFakeClock(began)
 
-	return work, jobs.Runner{Jobs: []jobs.Job{work.job(limit)}, Reports: store, Clock: clock, Log: logging.Discard()}, clock
+	return work, jobs.Runner{Jobs: []jobs.Job{work.job(limit)}, Reports: store, Clock: clock, Log: logging.Discard(), Protected: work.isProtected}, clock
+}
+
+// isProtected returns an error for the instance "broken".
+func (w *work) isProtected(_ context.Context, instanceID string) (bool, error) {
+	if instanceID == "broken" {
+		return false, failure.New(failure.Transient, "the database is unreachable")
+	}
+
+	return strings.HasPrefix(instanceID, "p"), nil
+}
+
+// TestDryRunNamesProtectedInstances checks what a dry run says about the due items of protected instances.
+func TestDryRunNamesProtectedInstances(t *testing.T) {
+	work, runner, _ := newRunner(t, storagetest.SQLite(t), 1)
+
+	for range 150 {
+		work.due = append(work.due, "p")
+	}
+
+	work.due = append(work.due, "a", "none", "p-last")
+
+	result, err := runner.Run(t.Context(), jobs.Order{Name: "test", DryRun: true})
+	if err != nil || result.Protected != 151 || len(result.ProtectedIDs) != 100 || result.Protection != "It has no effect." || len(result.Errors) > 0 {
+		t.Errorf("got %+v, %v, want 151 protected items, the first 100 of them, and what a run does", result, err)
+	}
+
+	work.due = []string{"p", "broken", "p"}
+
+	if result, err = runner.Run(t.Context(), jobs.Order{Name: "test", DryRun: true}); err != nil || !slices.Equal(result.Errors, []string{"the database is unreachable"}) {
+		t.Errorf("got %+v, %v, want the error of the database", result, err)
+	}
+
+	if result, err = runner.Run(t.Context(), jobs.Order{Name: "test", Confirm: 9}); err != nil || result.Protection != "" || len(work.done) != 3 {
+		t.Errorf("got %+v, %v, want a run without a look at the protection", result, err)
+	}
 }
 
 // last returns the stored result of the newest run.
@@ -180,7 +215,7 @@ func TestOrders(t *testing.T) {
 		stored bool
 	}{
 		"Unknown":   {reason: "there is no such job", order: jobs.Order{Name: "x"}, kind: failure.NotFound},
-		"DryRun":    {reason: "a dry run shows the due items", order: order(0, true), result: jobs.Result{By: "jane", Due: 3, Held: true, IDs: []string{"a", "b", "c"}}},
+		"DryRun":    {reason: "a dry run shows the due items", order: order(0, true), result: jobs.Result{By: "jane", Due: 3, Held: true, IDs: []string{"a", "b", "c"}, Protection: "It has no effect."}},
 		"Held":      {reason: "the limit holds for operators", order: order(0, false), kind: failure.Conflict, result: jobs.Result{By: "jane", Due: 3, Held: true, IDs: []string{"a", "b", "c"}}},
 		"Outdated":  {reason: "more is due than the operator has seen", order: order(2, false), kind: failure.Conflict, result: jobs.Result{By: "jane", Due: 3, Held: true, IDs: []string{"a", "b", "c"}}},
 		"Confirmed": {reason: "the operator has confirmed the number", order: order(3, false), want: []string{"a: by jane: because", "b: by jane: because", "c: by jane: because"}, result: jobs.Result{By: "jane", Due: 3, Changed: 3, IDs: []string{"a", "b", "c"}}, stored: true},

@@ -86,5 +86,6 @@ func jobRun(result jobs.Result) operatorapi.JobRun {
 	return operatorapi.JobRun{
 		StartedAt: result.StartedAt, FinishedAt: result.FinishedAt, By: result.By, Due: result.Due, Changed: result.Changed,
 		Unchanged: result.Unchanged, Failed: result.Failed, Left: result.Left(), Held: result.Held, Errors: result.Errors, Items: result.IDs,
+		Protected: result.Protected, ProtectedItems: result.ProtectedIDs, Protection: result.Protection,
 	}
 }

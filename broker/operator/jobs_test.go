@@ -29,7 +29,7 @@ func TestJobs(t *testing.T) {
 		}
 
 		options.Jobs = jobs.Runner{Reports: store, Clock: clocktesting.NewFakeClock(options.Clock.Now()), Log: logging.Discard(), Jobs: []jobs.Job{{
-			Name: "expiry", Description: "Expire.", Items: "instances", Every: time.Hour, Limit: 1,
+			Name: "expiry", Description: "Expire.", Items: "instances", Every: time.Hour, Limit: 1, Protection: "They are kept.",
 			Due: func(context.Context) (jobs.Due, error) {
 				do := func(_ context.Context, reason string) (bool, error) {
 					reasons = append(reasons, reason)
@@ -37,9 +37,9 @@ func TestJobs(t *testing.T) {
 					return true, nil
 				}
 
-				return jobs.Due{Items: []jobs.Item{{ID: "a", Do: do}, {ID: "b", Do: do}}}, nil
+				return jobs.Due{Items: []jobs.Item{{ID: "a", Do: do}, {ID: "b", InstanceID: "protected", Do: do}}}, nil
 			},
-		}}}
+		}}, Protected: func(_ context.Context, instanceID string) (bool, error) { return instanceID == "protected", nil }}
 	})
 
 	times := cmpopts.IgnoreFields(operatorapi.JobRun{}, "StartedAt", "FinishedAt")
@@ -57,7 +57,7 @@ func TestJobs(t *testing.T) {
 		return got
 	}
 
-	due := operatorapi.JobRun{By: "operator", Due: 2, Left: 2, Held: true, Items: []string{"a", "b"}}
+	due := operatorapi.JobRun{By: "operator", Due: 2, Left: 2, Held: true, Items: []string{"a", "b"}, Protected: 1, ProtectedItems: []string{"b"}, Protection: "They are kept."}
 	if diff := cmp.Diff(due, run(`{"dryRun": true}`, 200), times); diff != "" {
 		t.Errorf("a dry run -want +got\n%s", diff)
 	}

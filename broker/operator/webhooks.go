@@ -36,7 +36,7 @@ const (
 
 	textWebhook   = `The body is invalid. Send {"url": "https://…", "types": ["operation.failed"], "account": "…"} as JSON.`
 	textRotation  = `The body is invalid. Send {"overlapHours": 24} as JSON, with 0 to 168 hours.`
-	textReplay    = `The body is invalid. Send {} or {"position": 42} as JSON.`
+	textReplay    = `The body is invalid. Send {}, {"pending": true} or {"position": 42} as JSON.`
 	textNoWebhook = "The webhook does not exist."
 )
 
@@ -265,25 +265,25 @@ func (a *API) ListWebhookDeliveries(r *http.Request, query operatorserver.Query)
 	return httpserver.OK(list), nil
 }
 
-// ReplayWebhook makes dead letters due again.
+// ReplayWebhook makes dead letters or pending events due now.
 func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookReplay
 	if err := operatorserver.ReadStrictly(r.Body, &order, textReplay); err != nil {
 		return httpserver.Response{}, err
 	}
 
-	if order.Position < 0 {
+	if order.Position < 0 || order.Position > 0 && order.Pending {
 		return httpserver.Response{}, operatorserver.Invalid(textReplay)
 	}
 
 	replayed := 0
 
-	_, err := a.changeWebhook(r, auditlog.Fields{"change": "replayed", "position": order.Position}, func(tx storage.Tx, found webhooks.Webhook) error {
+	_, err := a.changeWebhook(r, auditlog.Fields{"change": "replayed", "position": order.Position, "pending": order.Pending}, func(tx storage.Tx, found webhooks.Webhook) error {
 		var err error
 
-		replayed, err = a.Webhooks.Replay(r.Context(), tx, found.ID, order.Position, a.Clock.Now())
+		replayed, err = a.Webhooks.Replay(r.Context(), tx, found.ID, webhooks.Replayed{Position: order.Position, Pending: order.Pending}, a.Clock.Now())
 		if err == nil && replayed == 0 && order.Position > 0 {
-			err = operatorserver.NotFound("The webhook has no dead letter at this position.")
+			err = operatorserver.NotFound("The webhook has received the event at this position, or does not get it.")
 		}
 
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ func TestWebhooks(t *testing.T) {
 		}
 
 		b.want("a second deletion", b.do("admin", http.MethodDelete, "/webhooks/"+id), http.StatusNotFound)
-		b.wantWebhookEntries("deleted", "replayed", "replayed", "enabled", "tested", "tested", "rotated", "created")
+		b.wantWebhookEntries("deleted", "replayed", "replayed", "replayed", "replayed", "enabled", "tested", "tested", "rotated", "created")
 	})
 }
 
@@ -148,6 +149,13 @@ func (b *bench) undelivered(id string) {
 	}
 
 	b.want("no dead letter", b.order("/webhooks/"+id+"/replay", `{"position": 999}`), http.StatusNotFound)
+
+	pending := read[operatorapi.WebhookDeliveryList](b, b.want("a list", b.do("operator", http.MethodGet, "/webhooks/"+id+"/deliveries"), http.StatusOK))
+	for _, body := range []string{`{"pending": true}`, `{"position": ` + strconv.FormatInt(pending.Data[0].Position, 10) + `}`} {
+		if got := read[operatorapi.WebhookReplayed](b, b.want(body, b.order("/webhooks/"+id+"/replay", body), http.StatusOK)); got.Replayed != 1 {
+			b.Errorf("%s: replayed %d, want the pending event", body, got.Replayed)
+		}
+	}
 
 	for _, want := range []int{1, 0} {
 		if got := read[operatorapi.WebhookReplayed](b, b.want("a replay", b.order("/webhooks/"+id+"/replay", `{}`), http.StatusOK)); got.Replayed != want {
@@ -208,7 +216,9 @@ func TestInvalidWebhooks(t *testing.T) {
 
 	b.want("too many", b.order("/webhooks", `{"url": "https://example.com"}`), http.StatusConflict)
 
-	for path, body := range map[string]string{"rotate": `{"overlapHours": 169}`, "replay": `{"position": -1}`} {
-		b.want(path, b.send("admin", http.MethodPost, "/webhooks/x/"+path, io.NopCloser(strings.NewReader(body))), http.StatusBadRequest)
+	for body, path := range map[string]string{
+		`{"overlapHours": 169}`: "rotate", `{"position": -1}`: "replay", `{"position": 1, "pending": true}`: "replay", `{"pending": "all"}`: "replay",
+	} {
+		b.want(body, b.send("admin", http.MethodPost, "/webhooks/x/"+path, io.NopCloser(strings.NewReader(body))), http.StatusBadRequest)
 	}
 }

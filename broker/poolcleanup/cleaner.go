@@ -55,6 +55,7 @@ func (c Cleaner) Job(limit int) jobs.Job {
 	return jobs.Job{
 		Name: "accounts", Description: "Ask the cleanup hook to empty dirty cloud accounts, and free those that it confirms to be empty.",
 		Items: "accounts", Every: checkEvery, Limit: limit, Reason: reasonConfirmed, Due: c.due,
+		Protection: "Deletion protection has no effect: no instance uses a dirty account.",
 	}
 }
 

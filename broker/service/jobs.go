@@ -29,6 +29,10 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 		broker.ExpiryOfBindings(osb, limits["bindings"]),
 	}}
 
+	runner.Protected = func(ctx context.Context, instanceID string) (bool, error) {
+		return broker.Protected(ctx, osb, instanceID)
+	}
+
 	if connected.pool != nil {
 		runner.Jobs = append(runner.Jobs, connected.pool.cleaner.Job(limits["accounts"]))
 	}

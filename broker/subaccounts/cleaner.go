@@ -62,6 +62,7 @@ func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
 	return jobs.Job{
 		Name: Name, Description: "Delete the instances of subaccounts that were deleted in SAP Cloud Management.",
 		Items: "instances", Every: every, Limit: limit, Reason: "the subaccount was deleted", Due: c.due,
+		Protection: "Protected instances are kept: each is an error of the run until an operator ends its protection.",
 	}
 }
 
@@ -102,7 +103,7 @@ func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 			}
 
 			if deletable {
-				due.Items = append(due.Items, jobs.Item{ID: id, Do: func(ctx context.Context, reason string) (bool, error) {
+				due.Items = append(due.Items, jobs.Item{ID: id, InstanceID: id, Do: func(ctx context.Context, reason string) (bool, error) {
 					changed, err := c.Delete(ctx, id, reason)
 
 					return changed, failure.While(err, "deleting instance %s", id)

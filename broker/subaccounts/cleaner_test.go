@@ -201,6 +201,10 @@ func TestErrorsKeepTheCursor(t *testing.T) {
 	f.cis.Delete("sub-2", began.Add(30*day))
 	f.protected["one"] = true
 
+	if due, err := f.Job(time.Hour, 0).Due(t.Context()); err != nil || len(due.Items) != 2 || due.Items[0].InstanceID != due.Items[0].ID {
+		t.Errorf("due: %+v, %v, want each item to name its instance, so that a dry run finds protected ones", due.Items, err)
+	}
+
 	if got, err := f.run(); !failure.Is(err, failure.Conflict) || !slices.Equal([]string{"two"}, got) {
 		t.Errorf("a protected instance: deleted %v, %v", got, err)
 	}

@@ -109,7 +109,7 @@ func TestRepetitions(t *testing.T) {
 		want     int
 	}{{99, 0}, {1, 1}, {0, 0}} {
 		if err := f.db.InTx(t.Context(), func(tx storage.Tx) error {
-			replayed, err := f.store.Replay(t.Context(), tx, "hook", c.position, f.clock.Now())
+			replayed, err := f.store.Replay(t.Context(), tx, "hook", webhooks.Replayed{Position: c.position}, f.clock.Now())
 			if replayed != c.want {
 				t.Errorf("replayed %d, want %d", replayed, c.want)
 			}

@@ -89,11 +89,15 @@ func newJobRunCommand(session *session) *cobra.Command {
 			fields := output.Fields{
 				{Name: "Job", Value: args[0]},
 				{Name: "Result", Value: resultText("items", run)},
-				{Name: "Items", Value: itemsText(run)},
+				{Name: "Items", Value: idsText("", run.Items, run.Due)},
 				{Name: "Errors", Value: strings.Join(run.Errors, "; ")},
 			}
 			if order.DryRun {
 				fields[1] = output.Field{Name: "Due", Value: strconv.Itoa(run.Due)}
+				fields = append(fields,
+					output.Field{Name: "Protected", Value: strconv.Itoa(run.Protected) + " of them" + idsText(": ", run.ProtectedItems, run.Protected)},
+					output.Field{Name: "Protection", Value: run.Protection},
+				)
 			}
 
 			if err := session.print(run, fields); err != nil {
@@ -108,7 +112,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 		},
 	}
 
-	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items")
+	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items, and which belong to protected instances")
 	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more than the limit of the job are due")
 	command.Flags().StringVar(&order.Reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
 
@@ -140,10 +144,14 @@ func resultText(items string, run operatorapi.JobRun) string {
 	return text
 }
 
-// itemsText lists the items of a run. The response contains only the first ones.
-func itemsText(run operatorapi.JobRun) string {
-	text := strings.Join(run.Items, ", ")
-	if more := run.Due - len(run.Items); more > 0 && len(run.Items) > 0 {
+// idsText lists IDs, with a prefix. The response contains only the first ones of all. Without IDs, the text is empty.
+func idsText(prefix string, ids []string, all int) string {
+	if len(ids) == 0 {
+		return ""
+	}
+
+	text := prefix + strings.Join(ids, ", ")
+	if more := all - len(ids); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 

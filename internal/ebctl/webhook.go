@@ -291,16 +291,20 @@ func newWebhookEnableCommand(session *session) *cobra.Command {
 	})
 }
 
-// newWebhookReplayCommand returns the command that sends dead letters again.
+// newWebhookReplayCommand returns the command that sends dead letters again, or pending events at once.
 func newWebhookReplayCommand(session *session) *cobra.Command {
-	var position int64
+	var order operatorapi.WebhookReplay
 
-	command := onWebhook(session, "replay", "Send dead letters again, by default all of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
-		if position < 0 {
+	command := onWebhook(session, "replay", "Send dead letters again, or pending events at once", func(ctx context.Context, client *brokerclient.Client, id string) error {
+		if order.Position < 0 {
 			return usage("--position must not be negative")
 		}
 
-		replayed, err := client.ReplayWebhook(ctx, id, operatorapi.WebhookReplay{Position: position})
+		if order.Position > 0 && order.Pending {
+			return usage("--position and --pending cannot be combined")
+		}
+
+		replayed, err := client.ReplayWebhook(ctx, id, order)
 		if err != nil {
 			return err
 		}
@@ -308,7 +312,12 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 		return session.print(replayed, output.Fields{{Name: "Replayed", Value: strconv.Itoa(replayed.Replayed)}})
 	})
 
-	command.Flags().Int64Var(&position, "position", 0, "only the event at this position")
+	command.Long = command.Short + ".\n\nBy default, the command sends all dead letters, with the full number of attempts. Pending events do not wait for their " +
+		"next attempt, but for the earlier events of their subject. 'ebctl webhook get' lists both with their positions." + needsOperator
+	command.Example = "  ebctl webhook replay WEBHOOK\n  ebctl webhook replay WEBHOOK --pending\n  ebctl webhook replay WEBHOOK --position 42"
+
+	command.Flags().Int64Var(&order.Position, "position", 0, "only the event at this position, pending or a dead letter")
+	command.Flags().BoolVar(&order.Pending, "pending", false, "all pending events instead of the dead letters")
 
 	return command
 }

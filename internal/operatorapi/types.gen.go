@@ -754,8 +754,17 @@ type JobRun struct {
 	Items []string `json:"items,omitempty,omitzero"`
 
 	// Left Items that the run has not done.
-	Left      int       `json:"left"`
-	StartedAt time.Time `json:"startedAt"`
+	Left int `json:"left"`
+
+	// Protected How many due items belong to instances that are protected from deletion. Only in the response to a dry run.
+	Protected int `json:"protected,omitempty,omitzero"`
+
+	// ProtectedItems The IDs of the first of these items.
+	ProtectedItems []string `json:"protectedItems,omitempty,omitzero"`
+
+	// Protection What a run does with these items. Only in the response to a dry run.
+	Protection string    `json:"protection,omitempty,omitzero"`
+	StartedAt  time.Time `json:"startedAt"`
 
 	// Unchanged Items for which there was nothing to do any more.
 	Unchanged int `json:"unchanged"`
@@ -1597,7 +1606,10 @@ type WebhookOrder struct {
 
 // WebhookReplay defines model for WebhookReplay.
 type WebhookReplay struct {
-	// Position The position of an event. Without it, all dead letters are replayed.
+	// Pending Send all pending events at once, instead of the dead letters. Cannot be combined with position.
+	Pending bool `json:"pending,omitempty,omitzero"`
+
+	// Position The position of an event, pending or a dead letter. Without it, all dead letters are replayed.
 	Position int64 `json:"position,omitempty,omitzero"`
 }
 

@@ -172,17 +172,26 @@ func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int
 	return deliveries(id, rows), failure.While(err, "listing deliveries of webhook %s", id)
 }
 
-// Replay makes dead letters of the webhook due again, with the full number of attempts: the one at the position, or all if position is 0.
-// It returns their number.
-func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, position int64, now time.Time) (int, error) {
+// Replayed selects the deliveries that Replay makes due.
+type Replayed struct {
+	// Position selects the delivery of one event, dead or pending. If it is 0, all dead letters are selected, or all pending deliveries
+	// if Pending is set.
+	Position int64
+	Pending  bool
+}
+
+// Replay makes deliveries of the webhook due now, and returns their number. Dead letters get the full number of attempts again. Pending
+// deliveries keep theirs, and wait for earlier events of their subject.
+func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, which Replayed, now time.Time) (int, error) {
 	var conditions storage.Conditions
 
-	conditions.Add(true, "webhook_id = ? AND dead", id)
-	conditions.Add(position > 0, "position = ?", position)
+	conditions.Add(true, "webhook_id = ?", id)
+	conditions.Add(which.Position > 0, "position = ?", which.Position)
+	conditions.Add(which.Position == 0, "dead = ?", !which.Pending)
 	where, args := conditions.Where()
 
-	replayed, err := storage.Exec(ctx, tx, `UPDATE webhook_deliveries SET dead = FALSE, attempts = 0, first_at = NULL, next_at = ?`+where,
-		append([]any{storage.At(now)}, args...)...)
+	replayed, err := storage.Exec(ctx, tx, `UPDATE webhook_deliveries SET attempts = CASE WHEN dead THEN 0 ELSE attempts END,
+		first_at = CASE WHEN dead THEN NULL ELSE first_at END, dead = FALSE, next_at = ?`+where, append([]any{storage.At(now)}, args...)...)
 
 	return int(replayed), failure.While(err, "replaying deliveries of webhook %s", id)
 }

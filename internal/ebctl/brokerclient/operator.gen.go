@@ -655,7 +655,7 @@ func (c *Client) EnableWebhook(ctx context.Context, webhookID string) (operatora
 	})
 }
 
-// ReplayWebhook calls POST /webhooks/{webhook_id}/replay: send dead letters again.
+// ReplayWebhook calls POST /webhooks/{webhook_id}/replay: send dead letters again, or pending events at once.
 func (c *Client) ReplayWebhook(ctx context.Context, webhookID string, body operatorapi.WebhookReplay) (operatorapi.WebhookReplayed, error) {
 	return callFor[operatorapi.WebhookReplayed](ctx, c, request{
 		method: http.MethodPost,
