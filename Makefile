@@ -21,6 +21,8 @@ export GOFLAGS := $(filter-out $(SHARED_FLAGS),$(GOFLAGS)) $(SHARED_FLAGS)
 # At Go's default of 100, a fifth of the compiler's CPU time is garbage collection. At 800, compiling SQLite, the largest package, takes 1.8 GB.
 GO_BUILD := GOGC=$(or $(GOGC),800) go build -ldflags '-s -w'
 
+comma := ,
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -236,8 +238,10 @@ bench-large: postgres ## Measure a broker with LARGE (1000000) instances and fiv
 release: $(GORELEASER) ## Publish the release of the current tag: archives, checksums, SBOMs, images. Needs Docker and Syft.
 	$(GORELEASER) release --clean
 
-release-snapshot: $(GORELEASER) ## Build archives and checksums of the current commit into dist/, without publishing.
-	$(GORELEASER) release --clean --snapshot --skip=docker,sbom
+# Without a remote, GoReleaser does not read the commit, so versions and times would be wrong.
+release-snapshot: $(GORELEASER) ## Build archives and checksums of the current commit into dist/, without publishing. Writes SBOMs if Syft is installed.
+	@git remote | grep -q . || { echo "GoReleaser needs a Git remote: run this in a clone" >&2; exit 1; }
+	$(GORELEASER) release --clean --snapshot --skip=docker$(if $(shell command -v syft),,$(comma)sbom)
 
 $(GORELEASER):
 	GOBIN=$(CURDIR)/.bin go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
