@@ -90,6 +90,36 @@ func TestEntriesAreArchivedBeforeTheyAreRemoved(t *testing.T) {
 	})
 }
 
+// TestSmallBatchesShareAnArchive removes entries one by one. The first removal archives the records of all that are due.
+func TestSmallBatchesShareAnArchive(t *testing.T) {
+	const keep = 24 * time.Hour
+
+	onEach(t, keep, func(b fixture) {
+		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), filepath.Join(b.TempDir(), "archive")
+		chainer := b.chainer(clock)
+		b.entries.ArchiveTo(auditlog.Archive{Dir: dir, Service: "broker", Chainer: chainer})
+
+		const count = 3
+
+		for minute := range count {
+			b.add(1+minute, auditlog.Entry{Action: auditlog.ActionAccess, By: auditlog.Actor{User: "alice"}})
+		}
+
+		b.pass(chainer)
+
+		for range count {
+			if removed, err := b.entries.Remove(b.Context(), began.Add(keep+time.Hour), 1); removed != 1 || err != nil {
+				b.Fatalf("want 1 removed entry, got %d, %v", removed, err)
+			}
+		}
+
+		names, report := archived(b.T, dir)
+		if len(names) != 1 || !report.Valid || report.Records != count {
+			b.Errorf("want one archive with %d records, got %q and %+v", count, names, report)
+		}
+	})
+}
+
 // TestBrokenSegmentIsNotArchived changes an entry in the database. It must stay there as evidence.
 func TestBrokenSegmentIsNotArchived(t *testing.T) {
 	onEach(t, 24*time.Hour, func(b fixture) {

@@ -66,8 +66,13 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	return nil
 }
 
-// retentionBatch is how many entries are removed in one transaction.
-const retentionBatch = 500
+const (
+	// retentionBatch is how many entries are removed in one transaction. A removed entry changes 12 blocks, half as many as a removed
+	// operation, so no statement of the retention changes more than 1,500 blocks.
+	retentionBatch = 100
+	// archivedAhead is the number of entries for which a batch archives the chain, so that small batches do not make small archives.
+	archivedAhead = 500
+)
 
 // Retention returns the sweep that removes entries whose retention period is over.
 func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
@@ -87,7 +92,8 @@ func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, erro
 			return 0, nil
 		}
 
-		last, err := s.archiveDue(ctx, chain.SourceEntry, `SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0), now)
+		last, err := s.archiveDue(ctx, chain.SourceEntry, `SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+
+			storage.Page(max(limit, archivedAhead), 0), now)
 		if err != nil {
 			return 0, err
 		}
