@@ -11,6 +11,7 @@ GOVULNCHECK := .bin/govulncheck
 GOVULNCHECK_VERSION := v1.9.0
 HELM     := .bin/helm
 HELM_VERSION := v3.21.4
+KUBECTL  := .bin/kubectl
 DOCS     := .bin/site
 BINARIES := broker provisioner bundler ebctl sandbox
 # One set of flags everywhere, so that builds and tests share the build cache. Without debug information, a build with an empty cache takes
@@ -59,7 +60,7 @@ TEST_PARALLEL ?= 4
 test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
-test: postgres patroni chromium garden helm ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens, the console in a browser.
+test: postgres patroni chromium garden helm kubectl ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens, the console in a browser.
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 # The slowest packages of test-unit.
@@ -131,6 +132,14 @@ helm: $(HELM) ## Build Helm into .bin/, for the tests of the chart.
 $(HELM):
 	GOBIN=$(CURDIR)/.bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 
+.PHONY: kubectl
+kubectl: $(KUBECTL) ## Build kubectl into .bin/, for the tests of the pages on installation.
+
+KUBECTL_VERSION := -X k8s.io/component-base/version.gitVersion=v1.36.2
+
+$(KUBECTL): test/garden/kubectl/main.go test/garden/kubectl/go.mod
+	cd test/garden/kubectl && go build -ldflags '-s -w $(KUBECTL_VERSION)' -o $(CURDIR)/$@ .
+
 VERSION          ?=
 CHART_DIR        ?= bin/chart
 CHART_REPOSITORY ?= oci://ghcr.io/environment-broker/charts
@@ -162,6 +171,7 @@ lint: $(LINT) $(VALE) ## Check code, prose and links.
 	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./broker/kyma ./bundle/... ./provisioner/installation/... ./internal/clients/applier/... ./internal/clients/clusterclient/... ./internal/ebctl/... ./test/bundles
 	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
+	cd test/garden/kubectl && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	$(VALE) --output=line .
 	go test -count 1 ./test/docs/links
 

@@ -18,19 +18,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 const (
 	installationPage = "../../docs/operator/install.md"
-	// helmMark is the comment before the blocks of the page that TestHelm runs.
-	helmMark = "<!-- not run: needs Helm and a cluster; TestHelm of internal/packaging runs it -->"
+	// clusterMark matches the comment before the blocks of the page that TestInstallation runs.
+	clusterMark = `<!-- not run: needs [^\n]*; TestInstallation of internal/packaging runs it -->`
 	// helmLimit is the time limit of a block. Helm takes seconds.
 	helmLimit = 5 * time.Minute
 )
 
-// TestHelm installs, upgrades and removes the release with the commands of the page, in the order of the page, on a real API server.
-func TestHelm(t *testing.T) {
-	connection := restricted(t)
+// TestInstallation runs the commands of the page for Helm and Kustomize, in the order of the page, on a real API server of its own: namespace and Secrets,
+// evaluation, upgrade to production, removal, and the kustomization.
+func TestInstallation(t *testing.T) {
+	target := bundletest.Target(t)
+	connection := bundletest.Client(t, target)
 	folder := t.TempDir()
 
 	root, err := filepath.Abs("../..")
@@ -38,8 +41,10 @@ func TestHelm(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := os.Stat(filepath.Join(root, ".bin", "helm")); err != nil {
-		t.Fatalf("%v: `make helm` builds it", err)
+	for _, program := range []string{"helm", "kubectl"} {
+		if _, err := os.Stat(filepath.Join(root, ".bin", program)); err != nil {
+			t.Fatalf("%v: `make %s` builds it", err, program)
+		}
 	}
 
 	page, err := os.ReadFile(installationPage)
@@ -52,7 +57,10 @@ func TestHelm(t *testing.T) {
 		t.Fatal("the page has no values.yaml")
 	}
 
-	for name, content := range map[string][]byte{"kubeconfig": bundletest.Kubeconfig(t, cluster), "values.yaml": values[1]} {
+	for name, content := range map[string][]byte{
+		"kubeconfig": bundletest.Kubeconfig(t, target), "values.yaml": values[1],
+		"gardener.kubeconfig": []byte("a kubeconfig"), "postgres-ca.crt": []byte("a certificate"),
+	} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -62,9 +70,9 @@ func TestHelm(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	blocks := regexp.MustCompile("(?s)"+regexp.QuoteMeta(helmMark)+"\n```sh\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) != len(helmEffects()) {
-		t.Fatalf("the page has %d blocks with Helm, want %d", len(blocks), len(helmEffects()))
+	blocks := regexp.MustCompile("(?s)"+clusterMark+"\n```sh\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != len(effects()) {
+		t.Fatalf("the page has %d blocks for a cluster, want %d", len(blocks), len(effects()))
 	}
 
 	for i, block := range blocks {
@@ -82,18 +90,31 @@ func TestHelm(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", block[1], err, output)
 		}
 
-		helmEffects()[i](t, connection, string(output))
+		effects()[i](t, connection, string(output))
 	}
 }
 
-// helmEffects returns the checks after each block: evaluation, production, removal.
-func helmEffects() []func(*testing.T, client.Client, string) {
+// effects returns the checks after each block.
+func effects() []func(*testing.T, client.Client, string) {
 	return []func(*testing.T, client.Client, string){
+		func(t *testing.T, connection client.Client, _ string) {
+			t.Helper()
+			checkSecrets(t, connection)
+		},
 		func(t *testing.T, connection client.Client, output string) {
 			t.Helper()
 
 			if driver := installed(t, connection)["APP_DATABASE_DRIVER"]; driver != "sqlite" || !strings.Contains(output, "for evaluation only") {
 				t.Errorf("the evaluation has the database %s:\n%s", driver, output)
+			}
+		},
+		func(t *testing.T, connection client.Client, _ string) {
+			t.Helper()
+
+			var certificate corev1.ConfigMap
+			if err := connection.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "postgres-ca"}, &certificate); err != nil ||
+				certificate.Data["ca.crt"] != "a certificate" {
+				t.Errorf("the certificate of PostgreSQL is %v: %v", certificate.Data, err)
 			}
 		},
 		func(t *testing.T, connection client.Client, _ string) {
@@ -111,6 +132,50 @@ func helmEffects() []func(*testing.T, client.Client, string) {
 				t.Errorf("after the removal, the Deployment is there: %v", err)
 			}
 		},
+		func(t *testing.T, connection client.Client, _ string) {
+			t.Helper()
+
+			var deployment appsv1.Deployment
+			if err := connection.Get(t.Context(), brokerKey(), &deployment); err != nil {
+				t.Fatal(err)
+			}
+
+			if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "ghcr.io/environment-broker/environment-broker:1.2.3" || *deployment.Spec.Replicas != 3 {
+				t.Errorf("the kustomization has %d replicas of %s", *deployment.Spec.Replicas, image)
+			}
+		},
+	}
+}
+
+// checkSecrets checks that the services accept the users and keys of the Secrets, and that the broker has the password of a user of the Provisioner.
+func checkSecrets(t *testing.T, connection client.Client) {
+	t.Helper()
+
+	var space corev1.Namespace
+	if err := connection.Get(t.Context(), client.ObjectKey{Name: namespace}, &space); err != nil || space.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+		t.Errorf("the namespace has the labels %v: %v", space.Labels, err)
+	}
+
+	data := map[string]map[string][]byte{}
+
+	for _, name := range []string{"broker", "provisioner", "gardener"} {
+		var stored corev1.Secret
+		if err := connection.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &stored); err != nil {
+			t.Fatal(err)
+		}
+
+		data[name] = stored.Data
+	}
+
+	for _, service := range []string{"broker", "provisioner"} {
+		if _, err := secret.ParseKeyring(secret.String(data[service]["APP_DATABASE_SECRET_KEYS"])); err != nil {
+			t.Errorf("the keys of the %s: %v", service, err)
+		}
+	}
+
+	login := string(data["broker"]["APP_PROVISIONER_USER"]) + ":" + string(data["broker"]["APP_PROVISIONER_PASSWORD"]) + ":osb+operator,"
+	if users := string(data["provisioner"]["APP_AUTH_BASIC_USERS"]); !strings.HasPrefix(users, login) || len(login) < 40 {
+		t.Errorf("the broker is not one of the %d users of the Provisioner", strings.Count(users, ",")+1)
 	}
 }
 

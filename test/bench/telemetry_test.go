@@ -12,13 +12,27 @@ import (
 
 	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/report"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
 // scrapeInterval is the interval at which the metrics are read. Prometheus usually reads them every 15 or 30 seconds.
 const scrapeInterval = time.Second
 
+// observed is a broker whose requests are traced and whose metrics are read, or neither.
+type observed struct {
+	share  string
+	least  float64
+	sample string
+}
+
+// acceptance is the rate of creates, and the CPU time of the broker for each of them in milliseconds.
+type acceptance struct{ rate, cpu float64 }
+
 // measureTelemetry measures how much tracing of all requests and scrapes of the metrics slow down a broker that accepts creates. The collector
 // discards the spans.
+//
+// Each broker has a new database, so the databases are equally large. The first one would be faster than the next ones, whose database has the creates
+// of its predecessors. In each round, the order is another one, because a measurement also pays for the checkpoints of the one before it.
 func measureTelemetry(s *scope) {
 	var received atomic.Int64
 
@@ -28,21 +42,22 @@ func measureTelemetry(s *scope) {
 	}))
 	s.Cleanup(collector.Close)
 
-	plain := s.startPaused()
-	tracing := []string{paused, "APP_TRACING_ENDPOINT=" + collector.URL}
-	all, some := s.startBroker(plain, tracing...), s.startBroker(plain, append(tracing, "APP_TRACING_SAMPLE=0.1")...)
+	arms := []observed{{}, {share: "all", least: 80, sample: "1"}, {share: "a tenth", least: 90, sample: "0.1"}}
+	round := 0
 
 	s.rounds(func(s *scope) {
-		for _, each := range []struct {
-			broker *program
-			share  string
-			least  float64
-		}{{all, "all", 80}, {some, "a tenth", 90}} {
-			without := s.rate(creates(plain.broker.url, manyTenants))
-			with := s.scraped(each.broker.status+"/metrics", func() load.Rate { return s.rate(creates(each.broker.url, manyTenants)) })
+		costs := make([]acceptance, len(arms))
 
+		for _, index := range orderOf(round, len(arms)) {
+			s.within(func(s *scope) { costs[index] = s.observe(arms[index], collector.URL) })
+		}
+
+		round++
+
+		for index, each := range arms[1:] {
 			name := "accepted creates/s, " + each.share + " traced, metrics read each second, compared to neither"
-			s.add(report.Figure{Name: name, Unit: "%", AtLeast: each.least}, 100*with.PerSecond/without.PerSecond)
+			s.add(report.Figure{Name: name, Unit: "%", AtLeast: each.least}, 100*costs[index+1].rate/costs[0].rate)
+			s.add(report.Figure{Name: name + ": CPU time of the broker per create", Unit: "%"}, 100*costs[index+1].cpu/costs[0].cpu)
 		}
 	})
 
@@ -51,8 +66,55 @@ func measureTelemetry(s *scope) {
 	}
 }
 
-// scraped returns the rate of a load during which the metrics at the URL are read.
-func (s *scope) scraped(url string, measure func() load.Rate) load.Rate {
+// orderOf returns the numbers below count in an order that depends on the round: each comes first, in the middle and last equally often.
+func orderOf(round, count int) []int {
+	order := make([]int, count)
+
+	for i := range order {
+		place := (i + round) % count
+		if round/count%2 == 1 {
+			place = count - 1 - place
+		}
+
+		order[i] = place
+	}
+
+	return order
+}
+
+// observe measures a broker with a new database. A first measurement that does not count fills caches and query plans.
+func (s *scope) observe(arm observed, collector string) (measured acceptance) {
+	s.Helper()
+
+	variables := []string{paused}
+	if arm.sample != "" {
+		variables = append(variables, "APP_TRACING_ENDPOINT="+collector, "APP_TRACING_SAMPLE="+arm.sample)
+	}
+
+	broker := s.startBroker(s.prepare(simulated.Behaviour{}), variables...)
+	measure := func() {
+		before := s.cpuOf(broker.command.Process.Pid)
+		rate := s.rate(creates(broker.url, manyTenants))
+		used := s.cpuOf(broker.command.Process.Pid) - before
+
+		// The CPU time includes the warm-up.
+		responses := float64(len(rate.Latencies)) * float64(warmUp+period) / float64(period)
+		measured = acceptance{rate: rate.PerSecond, cpu: milliseconds(used) / responses}
+	}
+
+	measure()
+
+	if arm.sample == "" {
+		measure()
+	} else {
+		s.scraped(broker.status+"/metrics", measure)
+	}
+
+	return measured
+}
+
+// scraped runs a measurement during which the metrics at the URL are read.
+func (s *scope) scraped(url string, measure func()) {
 	s.Helper()
 
 	ctx, stop := context.WithCancel(s.Context())
@@ -77,11 +139,9 @@ func (s *scope) scraped(url string, measure func() load.Rate) load.Rate {
 		}
 	})
 
-	rate := measure()
+	measure()
 
 	stop()
 	s.check(group.Wait())
 	generator.Close()
-
-	return rate
 }

@@ -58,8 +58,8 @@ func TestModulesAreListed(t *testing.T) {
 		}
 	})
 
-	if found != 3 {
-		t.Errorf("found %d files go.mod, want 3", found)
+	if found != 4 {
+		t.Errorf("found %d files go.mod, want 4", found)
 	}
 }
 
