@@ -28,9 +28,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -187,7 +187,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 		t.Fatal(err)
 	}
 
-	if all.outbox, err = outbox.Open(t.Context(), db, all.operations); err != nil {
+	if all.notifications, err = notifications.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

@@ -24,9 +24,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/webhooks"
@@ -46,9 +46,10 @@ type stores struct {
 	leftovers  *leftovers.Store
 	objects    *outsideobjects.Store
 	events     *instanceevents.Store
-	outbox     *outbox.Store
 	eventlog   *eventlog.Store
-	webhooks   *webhooks.Store
+	// notifications has the messages to the notification service.
+	notifications *notifications.Store
+	webhooks      *webhooks.Store
 	// orchestrations has the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// archive is a folder for archives of the audit log.
@@ -71,7 +72,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.eventlogCalls(), s.webhookCalls(), s.outboxCalls(), s.orchestrationCalls(), s.runtimeCalls(), s.auditlogCalls(), s.retentionCalls(), s.eraseCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.accountCalls(), s.leftoverCalls(), s.objectCalls(), s.eventCalls(), s.eventlogCalls(), s.webhookCalls(), s.notificationCalls(), s.orchestrationCalls(), s.runtimeCalls(), s.auditlogCalls(), s.retentionCalls(), s.eraseCalls()} {
 		maps.Copy(all, group)
 	}
 

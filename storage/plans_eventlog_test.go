@@ -6,6 +6,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/eventlog"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 )
 
 func (s stores) eventlogCalls() map[string]call {
@@ -39,7 +40,7 @@ func (s stores) eventlogCalls() map[string]call {
 
 	for name, filter := range map[string]eventlog.Filter{
 		"all": {}, "of an instance": {InstanceID: "i77"}, "of an account": {Account: "account-10"}, "of no account": {Account: "none"},
-		"of a type": {Types: []eventlog.Type{eventlog.OperationFailed, eventlog.OperationSucceeded}},
+		"of a kind": notifications.Selected(), "of a type": {Types: []eventlog.Type{eventlog.OperationFailed, eventlog.OperationSucceeded}},
 	} {
 		calls["eventlog.Read "+name] = func(ctx context.Context) error {
 			_, _, err := s.eventlog.Read(ctx, filter, 50_000, page)

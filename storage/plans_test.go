@@ -24,9 +24,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -107,8 +107,10 @@ func mayScan() map[string]string {
 		"orchestrations.AddShootWindows":  "it compares all instances with all stored windows, every ten minutes",
 		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
 		"orchestrations.List ready":       "its total counts all orchestrations, which are few",
-		"outbox.Hold":                     "the table notification_lease has one row",
-		"outbox.ReturnLease":              "the table notification_lease has one row",
+		"notifications.Hold":              "the table notification_lease has one row",
+		"notifications.ReturnLease":       "the table notification_lease has one row",
+		"notifications.Position":          "the table notification_lease has one row",
+		"notifications.Add":               "the table notification_lease has one row",
 		"webhooks.List":                   "there are at most 50 webhooks",
 		"webhooks.Create":                 "the table events_head has one row",
 		"webhooks.Backlog":                "it counts what is not delivered, once per scrape",
@@ -163,7 +165,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](), "accounts": reflect.TypeFor[*accounts.Store](),
 		"leftovers": reflect.TypeFor[*leftovers.Store](), "objects": reflect.TypeFor[*outsideobjects.Store](),
 		"orchestrations": reflect.TypeFor[*orchestrations.Store](),
-		"outbox":         reflect.TypeFor[*outbox.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
+		"notifications":  reflect.TypeFor[*notifications.Store](), "events": reflect.TypeFor[*instanceevents.Store](),
 		"eventlog": reflect.TypeFor[*eventlog.Store](), "webhooks": reflect.TypeFor[*webhooks.Store](),
 	})
 }

@@ -1,4 +1,4 @@
-// Package notify delivers the messages of package outbox to the notification service.
+// Package notify turns events of the log into messages, and delivers these to the notification service.
 //
 // One replica delivers, under a lease. It sends the messages of one event one after another, and those of different events
 // concurrently. It retries a failed message for five minutes and then gives up. An upgrade never waits for a delivery.

@@ -8,7 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/storage/outbox"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 )
 
 // scrapeTimeout bounds the query of a scrape.
@@ -17,7 +17,7 @@ const scrapeTimeout = 2 * time.Second
 // Metrics is a prometheus.Collector that reports the number of undelivered messages, and counts those that have ended. Each
 // scrape queries the database. While the database is down, the numbers of undelivered messages are absent.
 type Metrics struct {
-	outbox *outbox.Store
+	store  *notifications.Store
 	clock  clock.PassiveClock
 	log    logrus.FieldLogger
 	counts *prometheus.CounterVec
@@ -29,9 +29,9 @@ const (
 	resultGivenUp   = "given up"
 )
 
-// NewMetrics returns the metrics of the outbox.
-func NewMetrics(outbox *outbox.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
-	metrics := &Metrics{outbox: outbox, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+// NewMetrics returns the metrics of the messages.
+func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
+	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_notifications_total",
 		Help: "Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or because they were rejected).",
 	}, []string{"result"})}
@@ -80,7 +80,7 @@ func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 
-	count, oldest, err := m.outbox.Backlog(ctx)
+	count, oldest, err := m.store.Backlog(ctx)
 	if err != nil {
 		m.log.WithError(err).Warn("metrics: counting notifications failed")
 

@@ -15,13 +15,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
-	"github.com/environment-broker/environment-broker/storage/outbox"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 )
 
 const (
 	// checkEvery is the interval at which the replica with the lease looks for due messages.
 	checkEvery = 2 * time.Second
-	// batch is the number of messages that one query returns.
+	// batch is the number of events and of messages that one query returns.
 	batch = 100
 	// firstPause is the pause after the first failed attempt. It doubles up to maxPause.
 	firstPause = 5 * time.Second
@@ -38,19 +39,27 @@ const (
 // errLeaseLost ends a pass because another replica delivers.
 var errLeaseLost = errors.New("another replica delivers the notifications")
 
-// Outbox stores the messages. outbox.Store implements it.
-type Outbox interface {
+// Store stores the messages. notifications.Store implements it.
+type Store interface {
+	Position(ctx context.Context) (int64, error)
+	Add(ctx context.Context, owner string, events []eventlog.Event, position, last int64) (bool, error)
 	Hold(ctx context.Context, owner string, now, until time.Time) (bool, error)
 	ReturnLease(ctx context.Context, owner string) error
-	Due(ctx context.Context, now time.Time, limit int) ([]outbox.Pending, error)
-	Attempt(ctx context.Context, message outbox.Pending, now time.Time) (outbox.Pending, error)
-	Retry(ctx context.Context, message outbox.Pending, next time.Time) error
-	End(ctx context.Context, message outbox.Pending, delivered bool, now time.Time) (bool, error)
+	Due(ctx context.Context, now time.Time, limit int) ([]notifications.Pending, error)
+	Attempt(ctx context.Context, message notifications.Pending, now time.Time) (notifications.Pending, error)
+	Retry(ctx context.Context, message notifications.Pending, next time.Time) error
+	End(ctx context.Context, message notifications.Pending, delivered bool, now time.Time) (bool, error)
+}
+
+// Log reads the events. eventlog.Store implements it.
+type Log interface {
+	Read(ctx context.Context, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error)
 }
 
 // Options are the dependencies of a Delivery. All fields are required.
 type Options struct {
-	Outbox Outbox
+	Store  Store
+	Events Log
 	// Send sends a message. It takes at most Timeout. Errors of kind Transient are retried.
 	Send    func(ctx context.Context, message notification.Message) error
 	Timeout time.Duration
@@ -61,7 +70,7 @@ type Options struct {
 	Log     logrus.FieldLogger
 }
 
-// Delivery sends the messages of the outbox.
+// Delivery turns events into messages, and sends them.
 type Delivery struct {
 	Options
 
@@ -87,7 +96,7 @@ func (d *Delivery) Part() lifecycle.Part {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 
-		if lost := d.Outbox.ReturnLease(limited, d.owner); lost != nil {
+		if lost := d.Store.ReturnLease(limited, d.owner); lost != nil {
 			d.Log.WithError(lost).Debug("notifications: another replica takes the lease when it has expired")
 		}
 
@@ -95,31 +104,58 @@ func (d *Delivery) Part() lifecycle.Part {
 	}}
 }
 
-// Deliver sends all due messages, if this replica has the lease or can take it. It returns the errors of the database; the next
+// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns the errors of the database; the next
 // call continues.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	for {
-		due, err := d.next(ctx)
-		if err == nil && len(due) > 0 {
-			err = d.all(ctx, due)
+		done, err := d.pass(ctx)
+		if errors.Is(err, errLeaseLost) {
+			return nil
 		}
 
-		switch {
-		case errors.Is(err, errLeaseLost):
-			return nil
-		case err != nil || len(due) == 0:
+		if err != nil || done {
 			return err
 		}
 	}
 }
 
-// next returns due messages, or errLeaseLost.
-func (d *Delivery) next(ctx context.Context) ([]outbox.Pending, error) {
+// pass sends due messages. It reports whether there is nothing left to do now. If the lease is lost, it returns errLeaseLost.
+func (d *Delivery) pass(ctx context.Context) (done bool, err error) {
 	if err := d.hold(ctx); err != nil {
-		return nil, err
+		return false, err
 	}
 
-	return d.Outbox.Due(ctx, d.Clock.Now(), batch)
+	added, err := d.add(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	due, err := d.Store.Due(ctx, d.Clock.Now(), batch)
+	if err != nil || len(due) == 0 {
+		return !added, err
+	}
+
+	return false, d.all(ctx, due)
+}
+
+// add turns the next events of the log into messages. It reports whether the position has moved.
+func (d *Delivery) add(ctx context.Context) (bool, error) {
+	position, err := d.Store.Position(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	found, last, err := d.Events.Read(ctx, notifications.Selected(), position, batch)
+	if err != nil || last == position {
+		return false, err
+	}
+
+	added, err := d.Store.Add(ctx, d.owner, found, position, last)
+	if err == nil && !added {
+		err = errLeaseLost
+	}
+
+	return err == nil, err
 }
 
 // hold makes sure that this replica keeps the lease until the end of a call that starts now.
@@ -134,7 +170,7 @@ func (d *Delivery) hold(ctx context.Context) error {
 
 	until := now.Add(d.Timeout + leaseMargin)
 
-	held, err := d.Outbox.Hold(ctx, d.owner, now, until)
+	held, err := d.Store.Hold(ctx, d.owner, now, until)
 	if err != nil {
 		return err
 	}
@@ -151,17 +187,17 @@ func (d *Delivery) hold(ctx context.Context) error {
 }
 
 // all sends the messages, at most Calls at the same time. After an error, it starts no further message.
-func (d *Delivery) all(ctx context.Context, due []outbox.Pending) error {
-	return lifecycle.Each(d.Calls, due, func(message outbox.Pending) error { return d.one(ctx, message) })
+func (d *Delivery) all(ctx context.Context, due []notifications.Pending) error {
+	return lifecycle.Each(d.Calls, due, func(message notifications.Pending) error { return d.one(ctx, message) })
 }
 
 // one sends the message and records the result.
-func (d *Delivery) one(ctx context.Context, message outbox.Pending) error {
+func (d *Delivery) one(ctx context.Context, message notifications.Pending) error {
 	if err := d.hold(ctx); err != nil {
 		return err
 	}
 
-	message, err := d.Outbox.Attempt(ctx, message, d.Clock.Now())
+	message, err := d.Store.Attempt(ctx, message, d.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -173,10 +209,10 @@ func (d *Delivery) one(ctx context.Context, message outbox.Pending) error {
 
 	now := d.Clock.Now()
 	if end := message.FirstAt.Add(Window); failure.Is(problem, failure.Transient) && now.Before(end) {
-		return d.Outbox.Retry(ctx, message, earlier(now.Add(restclient.RetryAfter(problem, pause(message.Attempts))), end))
+		return d.Store.Retry(ctx, message, earlier(now.Add(restclient.RetryAfter(problem, pause(message.Attempts))), end))
 	}
 
-	ended, err := d.Outbox.End(ctx, message, problem == nil, now)
+	ended, err := d.Store.End(ctx, message, problem == nil, now)
 	if err != nil || !ended {
 		return err
 	}

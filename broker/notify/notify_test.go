@@ -30,8 +30,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -43,13 +44,14 @@ const (
 	upgradeID = environment.KindUpgradeKyma + " of one"
 )
 
-// fixture is an outbox with a simulated notification service.
+// fixture is an event log with a simulated notification service.
 type fixture struct {
 	*testing.T
 
 	db         *storage.DB
 	operations *operations.Store
-	outbox     *outbox.Store
+	events     *eventlog.Store
+	store      *notifications.Store
 	simulated  *fakenotification.Service
 	server     *httptest.Server
 	client     *notification.Client
@@ -67,13 +69,18 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 		t.Fatal(err)
 	}
 
-	store, err := outbox.Open(t.Context(), db, ops)
+	events, err := eventlog.Open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	store, err := notifications.Open(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	f := &fixture{
-		T: t, db: db, operations: ops, outbox: store, simulated: fakenotification.New(), clock: clocktesting.NewFakeClock(time.Now()),
+		T: t, db: db, operations: ops, events: events, store: store, simulated: fakenotification.New(), clock: clocktesting.NewFakeClock(time.Now()),
 		log: &bytes.Buffer{}, logger: logrus.New(),
 	}
 	f.logger.SetOutput(f.log)
@@ -90,10 +97,10 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// replica returns a replica that delivers through the outbox and the function.
-func (f *fixture) replica(through notify.Outbox, send func(context.Context, notification.Message) error) *notify.Delivery {
+// replica returns a replica that delivers through the store and the function.
+func (f *fixture) replica(through notify.Store, send func(context.Context, notification.Message) error) *notify.Delivery {
 	return notify.New(notify.Options{
-		Outbox: through, Send: send, Timeout: timeout, Calls: 4, Metrics: f.metrics, Clock: f.clock, Log: f.logger,
+		Store: through, Events: f.events, Send: send, Timeout: timeout, Calls: 4, Metrics: f.metrics, Clock: f.clock, Log: f.logger,
 	})
 }
 
@@ -102,11 +109,21 @@ func (f *fixture) upgrade(instanceID string) process.Record {
 	f.Helper()
 
 	record := storagetest.Hold(f.T, f.db, f.operations, environment.KindUpgradeKyma, instanceID)
-	if err := f.outbox.Begin(f.Context(), record, f.clock.Now()); err != nil {
+	if err := f.events.StartMaintenance(f.Context(), record, f.clock.Now()); err != nil {
 		f.Fatal(err)
 	}
 
+	f.publish()
+
 	return record
+}
+
+func (f *fixture) publish() {
+	f.Helper()
+
+	if _, err := f.events.Publish(f.Context(), f.clock.Now()); err != nil {
+		f.Fatal(err)
+	}
 }
 
 // end ends the upgrade.
@@ -117,6 +134,8 @@ func (f *fixture) end(upgrade process.Record, state process.State) {
 	if _, err := f.operations.Save(f.Context(), process.Progress{Record: upgrade, Release: true, Now: f.clock.Now()}); err != nil {
 		f.Fatal(err)
 	}
+
+	f.publish()
 }
 
 func (f *fixture) deliver(replica *notify.Delivery) {
@@ -161,7 +180,7 @@ environment_broker_notifications_total{result="given up"} %d
 func TestDelivery(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixture(t, db)
-		replica := f.replica(f.outbox, f.client.Send)
+		replica := f.replica(f.store, f.client.Send)
 
 		f.deliver(replica)
 
@@ -248,7 +267,7 @@ func TestFaults(t *testing.T) {
 			c.fault.Times = -1
 			f.simulated.Inject(c.fault)
 
-			replica := f.replica(f.outbox, send)
+			replica := f.replica(f.store, send)
 			f.end(f.upgrade("one"), process.Canceled)
 
 			began := f.clock.Now()
@@ -267,7 +286,7 @@ func TestFaults(t *testing.T) {
 				at   time.Duration
 				want bool
 			}{{c.retried - time.Millisecond, false}, {c.retried, true}} {
-				if due, err := f.outbox.Due(f.Context(), began.Add(step.at), 9); err != nil || (len(due) == 1) != step.want {
+				if due, err := f.store.Due(f.Context(), began.Add(step.at), 9); err != nil || (len(due) == 1) != step.want {
 					f.Errorf("%s after the first attempt %+v is due, %v", step.at, due, err)
 				}
 			}
@@ -276,7 +295,7 @@ func TestFaults(t *testing.T) {
 
 			for f.clock.Since(began) < window {
 				f.wantLogged(false, "")
-				f.clock.Step(time.Second)
+				f.clock.Step(5 * time.Second)
 				f.deliver(replica)
 			}
 
@@ -344,7 +363,7 @@ func (f *fixture) wantLogged(givenUp bool, text string) {
 // event exists.
 func TestGivenUpMessages(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
-	replica := f.replica(f.outbox, f.client.Send)
+	replica := f.replica(f.store, f.client.Send)
 	upgrade := f.upgrade("one")
 
 	f.simulated.Inject(simulator.Fault{Operation: "createEvent", Lost: true, Times: -1})
@@ -353,7 +372,7 @@ func TestGivenUpMessages(t *testing.T) {
 
 	last := f.clock.Now()
 
-	for calls := 0; f.clock.Since(last) <= notify.Window; f.clock.Step(time.Second) {
+	for calls := 0; f.clock.Since(last) <= notify.Window; f.clock.Step(5 * time.Second) {
 		f.deliver(replica)
 
 		if made := len(f.simulated.Calls()); made > calls {
@@ -383,7 +402,7 @@ func TestOtherEventsAreNotDelayed(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	first, second := f.upgrade("one"), f.upgrade("two")
 
-	replica := f.replica(f.outbox, func(ctx context.Context, message notification.Message) error {
+	replica := f.replica(f.store, func(ctx context.Context, message notification.Message) error {
 		if message.EventID == first.ID {
 			return f.client.Send(ctx, notification.Message{Action: notification.ActionCreate}) // rejected
 		}
@@ -409,7 +428,7 @@ func TestOneReplicaDelivers(t *testing.T) {
 		var group sync.WaitGroup
 
 		for range 2 {
-			replica := f.replica(f.outbox, f.client.Send)
+			replica := f.replica(f.store, f.client.Send)
 
 			group.Go(func() { f.deliver(replica) })
 		}
@@ -426,9 +445,9 @@ func TestOneReplicaDelivers(t *testing.T) {
 func TestFrozenReplica(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	upgrade := f.upgrade("one")
-	other := f.replica(f.outbox, f.client.Send)
+	other := f.replica(f.store, f.client.Send)
 
-	frozen := f.replica(f.outbox, func(ctx context.Context, message notification.Message) error {
+	frozen := f.replica(f.store, func(ctx context.Context, message notification.Message) error {
 		if err := f.client.Send(ctx, message); err != nil {
 			return err
 		}
@@ -452,7 +471,7 @@ func TestStoppedReplica(t *testing.T) {
 	upgrade := f.upgrade("one")
 
 	ctx, stop := context.WithCancel(f.Context())
-	stopping := f.replica(f.outbox, func(context.Context, notification.Message) error {
+	stopping := f.replica(f.store, func(context.Context, notification.Message) error {
 		stop()
 
 		return context.Canceled
@@ -462,7 +481,7 @@ func TestStoppedReplica(t *testing.T) {
 		f.Error(err)
 	}
 
-	f.deliver(f.replica(f.outbox, f.client.Send))
+	f.deliver(f.replica(f.store, f.client.Send))
 	f.wantReceived("the next replica continues", upgrade.ID, "create", "1")
 	f.wantLogged(false, "")
 }
@@ -472,7 +491,7 @@ var errKilled = errors.New("the replica was killed")
 
 // mortal is a replica that dies at its write or call with the number at, before or after it takes effect.
 type mortal struct {
-	notify.Outbox
+	notify.Store
 
 	send   func(context.Context, notification.Message) error
 	mutex  sync.Mutex
@@ -505,7 +524,7 @@ func (m *mortal) run(call func() error) error {
 
 func (m *mortal) Hold(ctx context.Context, owner string, now, until time.Time) (held bool, err error) {
 	err = m.run(func() error {
-		held, err = m.Outbox.Hold(ctx, owner, now, until)
+		held, err = m.Store.Hold(ctx, owner, now, until)
 
 		return err
 	})
@@ -513,9 +532,19 @@ func (m *mortal) Hold(ctx context.Context, owner string, now, until time.Time) (
 	return held, err
 }
 
-func (m *mortal) Attempt(ctx context.Context, message outbox.Pending, now time.Time) (begun outbox.Pending, err error) {
+func (m *mortal) Add(ctx context.Context, owner string, events []eventlog.Event, position, last int64) (added bool, err error) {
 	err = m.run(func() error {
-		begun, err = m.Outbox.Attempt(ctx, message, now)
+		added, err = m.Store.Add(ctx, owner, events, position, last)
+
+		return err
+	})
+
+	return added, err
+}
+
+func (m *mortal) Attempt(ctx context.Context, message notifications.Pending, now time.Time) (begun notifications.Pending, err error) {
+	err = m.run(func() error {
+		begun, err = m.Store.Attempt(ctx, message, now)
 
 		return err
 	})
@@ -523,13 +552,13 @@ func (m *mortal) Attempt(ctx context.Context, message outbox.Pending, now time.T
 	return begun, err
 }
 
-func (m *mortal) Retry(ctx context.Context, message outbox.Pending, next time.Time) error {
-	return m.run(func() error { return m.Outbox.Retry(ctx, message, next) })
+func (m *mortal) Retry(ctx context.Context, message notifications.Pending, next time.Time) error {
+	return m.run(func() error { return m.Store.Retry(ctx, message, next) })
 }
 
-func (m *mortal) End(ctx context.Context, message outbox.Pending, delivered bool, now time.Time) (ended bool, err error) {
+func (m *mortal) End(ctx context.Context, message notifications.Pending, delivered bool, now time.Time) (ended bool, err error) {
 	err = m.run(func() error {
-		ended, err = m.Outbox.End(ctx, message, delivered, now)
+		ended, err = m.Store.End(ctx, message, delivered, now)
 
 		return err
 	})
@@ -553,7 +582,7 @@ func TestKilledReplica(t *testing.T) {
 				f.end(f.upgrade("one"), process.Failed)
 				f.simulated.Inject(simulator.Fault{Operation: "updateEvent", Status: http.StatusServiceUnavailable})
 
-				victim := &mortal{Outbox: f.outbox, send: f.client.Send, at: at, after: after}
+				victim := &mortal{Store: f.store, send: f.client.Send, at: at, after: after}
 				replica := f.replica(victim, victim.Send)
 
 				for range 2 {
@@ -567,23 +596,23 @@ func TestKilledReplica(t *testing.T) {
 				reached = victim.dead
 
 				f.clock.Step(time.Minute)
-				f.deliver(f.replica(f.outbox, f.client.Send))
+				f.deliver(f.replica(f.store, f.client.Send))
 				f.clock.Step(time.Minute)
-				f.deliver(f.replica(f.outbox, f.client.Send))
+				f.deliver(f.replica(f.store, f.client.Send))
 
 				got := f.simulated.Received()[upgradeID]
 				if distinct := slices.Compact(slices.Clone(got)); !slices.Equal(distinct, []string{"create", "1", "2"}) || len(got) > len(distinct)+1 {
 					f.Errorf("received %v", got)
 				}
 
-				if count, _, err := f.outbox.Backlog(f.Context()); count != 0 || err != nil {
+				if count, _, err := f.store.Backlog(f.Context()); count != 0 || err != nil {
 					f.Errorf("%d messages are left, %v", count, err)
 				}
 			})
 		}
 
 		if !reached {
-			if at < 11 { // one lease, and three times a begin, a call and an end
+			if at < 12 { // one lease, one addition, and three times a begin, a call and an end
 				t.Errorf("only %d writes and calls", at-1)
 			}
 

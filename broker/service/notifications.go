@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/upgrading"
-	"github.com/environment-broker/environment-broker/storage/outbox"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 )
 
 const (
@@ -23,37 +23,37 @@ const (
 	notificationsSwept = time.Hour
 )
 
-// notifications implements upgrading.Notifications with the store.
-type notifications struct {
-	store *outbox.Store
-	clock clock.PassiveClock
+// announcer implements upgrading.Notifications with the event log.
+type announcer struct {
+	events *eventlog.Store
+	clock  clock.PassiveClock
 }
 
-// NewNotifications returns Notifications that are backed by the store.
-func NewNotifications(store *outbox.Store, clock clock.PassiveClock) upgrading.Notifications {
-	return notifications{store, clock}
+// NewNotifications returns Notifications that record the start of maintenances in the event log.
+func NewNotifications(events *eventlog.Store, clock clock.PassiveClock) upgrading.Notifications {
+	return announcer{events, clock}
 }
 
 // Announce implements upgrading.Notifications. A lost lease is a transient error, because another replica runs the step.
-func (n notifications) Announce(ctx context.Context, by process.Record) error {
-	err := n.store.Begin(ctx, by, n.clock.Now())
+func (n announcer) Announce(ctx context.Context, by process.Record) error {
+	err := n.events.StartMaintenance(ctx, by, n.clock.Now())
 	if errors.Is(err, process.ErrLeaseLost) {
 		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")
 	}
 
-	return explain(err, "the notifications of the operation")
+	return explain(err, "the start of the maintenance")
 }
 
 // connectNotifications connects the notification service if it is configured. Even if it is switched off, messages from before
 // are removed.
 func (s *Service) connectNotifications(connected *upstreams, config notification.Config, stores stores, wake func()) error {
-	metrics := notify.NewMetrics(stores.outbox, clock.RealClock{}, s.Log)
+	metrics := notify.NewMetrics(stores.notifications, clock.RealClock{}, s.Log)
 	s.Metrics().MustRegister(metrics)
 
 	connected.parts = append(connected.parts, lifecycle.Periodic{
 		Name: "retention of notifications", Every: notificationsSwept, Clock: clock.RealClock{}, Log: s.Log,
 		Work: func(ctx context.Context) error {
-			_, err := stores.outbox.Remove(ctx, time.Now().Add(-notificationsKept))
+			_, err := stores.notifications.Remove(ctx, time.Now().Add(-notificationsKept))
 
 			return err
 		},
@@ -73,11 +73,11 @@ func (s *Service) connectNotifications(connected *upstreams, config notification
 
 	client := notification.New(config, transport)
 	delivery := notify.New(notify.Options{
-		Outbox: stores.outbox, Send: client.Send, Timeout: config.Timeout, Calls: config.Calls, Metrics: metrics,
+		Store: stores.notifications, Events: stores.eventLog, Send: client.Send, Timeout: config.Timeout, Calls: config.Calls, Metrics: metrics,
 		Clock: clock.RealClock{}, Log: s.Log,
 	})
 
-	connected.notifications = NewNotifications(stores.outbox, clock.RealClock{})
+	connected.notifications = NewNotifications(stores.eventLog, clock.RealClock{})
 	connected.add(system, delivery.Part(), s.recovery("the notification service", system, client.Probe, stores, wake))
 
 	return nil

@@ -40,9 +40,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/webhooks"
@@ -96,9 +96,10 @@ type stores struct {
 	events     *instanceevents.Store
 	leftovers  *leftovers.Store
 	accounts   *accounts.Store
-	outbox     *outbox.Store
-	eventLog   *eventlog.Store
-	webhooks   *webhooks.Store
+	// notifications stores the messages to the notification service.
+	notifications *notifications.Store
+	eventLog      *eventlog.Store
+	webhooks      *webhooks.Store
 	// orchestrations stores the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// quotas checks how many instances tenants may have.
@@ -154,11 +155,11 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration, reque
 		return stores{}, err
 	}
 
-	if opened.outbox, err = outbox.Open(ctx, s.DB, opened.operations); err != nil {
+	if opened.eventLog, err = eventlog.Open(ctx, s.DB); err != nil {
 		return stores{}, err
 	}
 
-	if opened.eventLog, err = eventlog.Open(ctx, s.DB); err != nil {
+	if opened.notifications, err = notifications.Open(ctx, s.DB); err != nil {
 		return stores{}, err
 	}
 

@@ -1,7 +1,8 @@
-// Package eventlog stores the events of the broker: what happened to instances, operations and orchestrations.
+// Package eventlog stores the events of the broker: what happened to instances, operations and orchestrations. It is the outbox from which
+// streams, webhooks and messages to the notification service are fed.
 //
 // Database triggers add each event in the transaction of the change that it reports, so no writer can forget it and no change needs an
-// additional statement. Transactions do not commit in the order in which they write, so a reader that follows a sequence number would
+// additional statement. The start of a maintenance changes no row: StartMaintenance adds its event. Transactions do not commit in the order in which they write, so a reader that follows a sequence number would
 // miss events. Therefore Publish moves committed events to the log and numbers them there, in the order in which they were written. Only
 // one transaction at a time does this. A reader that has seen a position can be sure that no event with a lower position appears later.
 //

@@ -12,12 +12,15 @@ import (
 // Type is the type of an event.
 type Type string
 
-// The types of events. The triggers in migrations write them.
+// The types of events. The triggers in migrations write them, except MaintenanceStarted.
 const (
 	OperationAccepted  Type = "operation.accepted"
 	OperationSucceeded Type = "operation.succeeded"
 	OperationFailed    Type = "operation.failed"
 	OperationCanceled  Type = "operation.canceled"
+
+	// MaintenanceStarted is recorded by StartMaintenance. The maintenance ends with the operation.
+	MaintenanceStarted Type = "maintenance.started"
 
 	InstanceCreated   Type = "instance.created"
 	InstanceUpdated   Type = "instance.updated"
@@ -39,6 +42,7 @@ func Types() []Type {
 		OperationAccepted, OperationSucceeded, OperationFailed, OperationCanceled,
 		InstanceCreated, InstanceUpdated, InstanceSuspended, InstanceResumed, InstanceExpired, InstanceDeleted,
 		OrchestrationStarted, OrchestrationWave, OrchestrationPaused, OrchestrationResumed, OrchestrationFinished,
+		MaintenanceStarted,
 	}
 }
 

@@ -182,7 +182,9 @@ func insertRows(ctx context.Context, tx storage.Tx, events []Event, now time.Tim
 
 // Filter selects events. Empty fields select all.
 type Filter struct {
-	Types      []Type
+	Types []Type
+	// Kinds are the kinds of operations, or of the upgrades of orchestrations.
+	Kinds      []string
 	InstanceID string
 	Account    string
 }
@@ -191,7 +193,7 @@ type Filter struct {
 // positions and returns the last one, from which the caller continues. If this equals after, there are no further events.
 func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int) ([]Event, int64, error) {
 	examined := window
-	if len(filter.Types) == 0 && filter.InstanceID == "" && filter.Account == "" {
+	if len(filter.Types) == 0 && len(filter.Kinds) == 0 && filter.InstanceID == "" && filter.Account == "" {
 		examined = limit
 	}
 
@@ -205,6 +207,7 @@ func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int)
 
 	conditions.Add(true, "position > ? AND position <= ?", after, last)
 	conditions.Add(len(filter.Types) > 0, "type IN (?)", filter.Types)
+	conditions.Add(len(filter.Kinds) > 0, "kind IN (?)", filter.Kinds)
 	conditions.Add(filter.InstanceID != "", "instance_id = ?", filter.InstanceID)
 	conditions.Add(filter.Account != "", "account = ?", filter.Account)
 	where, args := conditions.Where()

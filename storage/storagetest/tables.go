@@ -23,9 +23,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -61,7 +61,7 @@ func migrate(ctx context.Context, config storage.Config) (err error) {
 		func() error { _, err := outsideobjects.Open(ctx, db, keys); return err },
 		func() error { _, err := instanceevents.Open(ctx, db); return err },
 		func() error { _, err := leftovers.Open(ctx, db); return err },
-		func() error { _, err := outbox.Open(ctx, db, ops); return err },
+		func() error { _, err := notifications.Open(ctx, db); return err },
 		func() error { _, err := orchestrations.Open(ctx, db, ops); return err },
 		func() error { _, err := eventlog.Open(ctx, db); return err },
 		func() error { _, err := webhooks.Open(ctx, db, keys); return err },

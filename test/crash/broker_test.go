@@ -210,7 +210,7 @@ func (f *brokerFixture) parts(proxy *crashtest.Proxy) service.Parts {
 		Provisioner: access.provisioner,
 		Accounts:    accounts,
 
-		Notifications: proxiedNotifications{service.NewNotifications(f.outbox, clock.RealClock{}), proxy},
+		Notifications: proxiedNotifications{service.NewNotifications(f.eventLog, clock.RealClock{}), proxy},
 
 		Orchestrations: proxiedOrchestrations{orchestration.Conductor{
 			DB: f.db, Orchestrations: f.orchestrations, Clock: clock.RealClock{},

@@ -18,12 +18,13 @@ import (
 	claims "github.com/environment-broker/environment-broker/storage/accounts"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/instanceevents"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/reports"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -93,7 +94,8 @@ type brokerRows struct {
 	objects    *outsideobjects.Store
 	events     *instanceevents.Store
 	leftovers  *leftovers.Store
-	outbox     *outbox.Store
+	eventLog   *eventlog.Store
+	messages   *notifications.Store
 	reports    *reports.Store
 
 	orchestrations *orchestrations.Store
@@ -137,7 +139,11 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 		t.Fatal(err)
 	}
 
-	if rows.outbox, err = outbox.Open(t.Context(), db, rows.operations); err != nil {
+	if rows.eventLog, err = eventlog.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.messages, err = notifications.Open(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 

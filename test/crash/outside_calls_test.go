@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/clients/avs"
@@ -22,7 +23,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/process/upgrading"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 )
 
 // edpConfig connects the broker to the simulated EDP behind the proxy.
@@ -168,6 +171,7 @@ func (f *brokerFixture) evaluations() evaluations {
 // is preempted before it begins; such a run is racy.
 func (f *brokerFixture) notifications(racy bool) []string {
 	f.Helper()
+	f.addMessages()
 
 	actions, err := storage.Select[string](f.Context(), f.db.Reader(), `SELECT action FROM notifications ORDER BY event_id, number`)
 	if err != nil {
@@ -183,6 +187,34 @@ func (f *brokerFixture) notifications(racy bool) []string {
 	}
 
 	return actions
+}
+
+// addMessages turns the events into messages.
+func (f *brokerFixture) addMessages() {
+	f.Helper()
+
+	now := time.Now()
+	if _, err := f.eventLog.Publish(f.Context(), now); err != nil {
+		f.Fatal(err)
+	}
+
+	held, err := f.messages.Hold(f.Context(), "test", now, now.Add(time.Minute))
+	if err != nil || !held {
+		f.Fatalf("held %t, %v", held, err)
+	}
+
+	for position, last := int64(-1), int64(0); position != last; {
+		position = last
+
+		var found []eventlog.Event
+		if found, last, err = f.eventLog.Read(f.Context(), notifications.Selected(), position, 100); err != nil {
+			f.Fatal(err)
+		}
+
+		if added, err := f.messages.Add(f.Context(), "test", found, position, last); err != nil || !added {
+			f.Fatalf("added %t, %v", added, err)
+		}
+	}
 }
 
 // proxiedNotifications records messages through the proxy of a replica.

@@ -2,6 +2,6 @@
 // runtimes.
 //
 // An event has an ID and tenants. It is created before the maintenance begins, and updated when the maintenance begins and ends,
-// or canceled. A Message is one of these changes to the event of an upgrade. Package outbox stores messages until they are
+// or canceled. A Message is one of these changes to the event of an upgrade. Package notifications stores messages until they are
 // delivered.
 package notification

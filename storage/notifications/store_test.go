@@ -1,4 +1,4 @@
-package outbox_test
+package notifications_test
 
 import (
 	"errors"
@@ -12,8 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+	"github.com/environment-broker/environment-broker/storage/notifications"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/outbox"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -25,7 +26,8 @@ type fixture struct {
 
 	db         *storage.DB
 	operations *operations.Store
-	store      *outbox.Store
+	events     *eventlog.Store
+	store      *notifications.Store
 }
 
 func eachDatabase(t *testing.T, test func(f fixture)) {
@@ -37,12 +39,17 @@ func eachDatabase(t *testing.T, test func(f fixture)) {
 			t.Fatal(err)
 		}
 
-		store, err := outbox.Open(t.Context(), db, ops)
+		events, err := eventlog.Open(t.Context(), db)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		test(fixture{t, db, ops, store})
+		store, err := notifications.Open(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(fixture{t, db, ops, events, store})
 	})
 }
 
@@ -56,7 +63,7 @@ func (f fixture) hold(kind, instanceID string) process.Record {
 func (f fixture) begin(by process.Record) {
 	f.Helper()
 
-	if err := f.store.Begin(f.Context(), by, now); err != nil {
+	if err := f.events.StartMaintenance(f.Context(), by, now); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -71,8 +78,41 @@ func (f fixture) end(by process.Record, state process.State) {
 	}
 }
 
+// add turns all events into messages, twice: a repetition adds nothing.
+func (f fixture) add() {
+	f.Helper()
+
+	if _, err := f.events.Publish(f.Context(), now); err != nil {
+		f.Fatal(err)
+	}
+
+	if held, err := f.store.Hold(f.Context(), "replica", now, now); err != nil || !held {
+		f.Fatalf("held %t, %v", held, err)
+	}
+
+	position, err := f.store.Position(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	for _, from := range []int64{position, 0} {
+		found, last, err := f.events.Read(f.Context(), notifications.Selected(), from, 99)
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		if position, err = f.store.Position(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+
+		if added, err := f.store.Add(f.Context(), "replica", found, position, last); err != nil || !added {
+			f.Fatalf("added %t, %v", added, err)
+		}
+	}
+}
+
 // deliver ends the message.
-func (f fixture) deliver(message outbox.Pending) {
+func (f fixture) deliver(message notifications.Pending) {
 	f.Helper()
 
 	for _, want := range []bool{true, false} {
@@ -82,8 +122,16 @@ func (f fixture) deliver(message outbox.Pending) {
 	}
 }
 
-// sent delivers all due messages one after the other and returns them as texts.
+// sent adds the messages of all events, delivers those that are due one after the other, and returns them as texts.
 func (f fixture) sent(at time.Time) []string {
+	f.Helper()
+	f.add()
+
+	return f.due(at)
+}
+
+// due delivers all due messages one after the other and returns them as texts.
+func (f fixture) due(at time.Time) []string {
 	f.Helper()
 
 	var sent []string
@@ -187,7 +235,7 @@ func TestLostLeaseOfAnUpgrade(t *testing.T) {
 		late := upgrade
 		late.Lease.Fence--
 
-		if err := f.store.Begin(f.Context(), late, now); !errors.Is(err, process.ErrLeaseLost) {
+		if err := f.events.StartMaintenance(f.Context(), late, now); !errors.Is(err, process.ErrLeaseLost) {
 			f.Errorf("got %v", err)
 		}
 
@@ -210,6 +258,7 @@ func TestOrder(t *testing.T) {
 		f.begin(first)
 		f.end(first, process.Succeeded)
 		f.begin(second)
+		f.add()
 
 		due, err := f.store.Due(f.Context(), now, 9)
 		if err != nil || len(due) != 2 {
@@ -290,6 +339,7 @@ func TestBacklogAndRemoval(t *testing.T) {
 		f.begin(running)
 		f.begin(ended)
 		f.end(ended, process.Failed)
+		f.add()
 
 		if count, oldest, err := f.store.Backlog(f.Context()); count != 5 || !oldest.Equal(now) || err != nil {
 			f.Errorf("%d messages since %s, %v", count, oldest, err)
@@ -305,6 +355,9 @@ func TestBacklogAndRemoval(t *testing.T) {
 			}
 		}
 
-		f.wantSent("the messages of an upgrade that runs stay", "upgradeKyma of one: one 1 create 03:04:05", "upgradeKyma of one: one 1 begin 03:04:05")
+		want := []string{"upgradeKyma of one: one 1 create 03:04:05", "upgradeKyma of one: one 1 begin 03:04:05"}
+		if diff := cmp.Diff(want, f.due(now.Add(2*time.Hour))); diff != "" {
+			f.Errorf("the messages of an upgrade that runs stay: -want +got\n%s", diff)
+		}
 	})
 }

@@ -1,0 +1,26 @@
+package eventlog
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// StartMaintenance adds the event that an upgrade is about to change its runtime, unless the log contains it. It is the only event that no
+// trigger writes, because no row changes with it. It returns process.ErrLeaseLost if the upgrade has lost its lease.
+func (s *Store) StartMaintenance(ctx context.Context, upgrade process.Record, now time.Time) error {
+	// One statement reads both tables, so it finds an event that is being published in one of them.
+	err := operations.Fenced(ctx, s.db, upgrade, storage.Statement{
+		Text: `INSERT INTO new_events (type, object, operation_id, kind, account, happened_at)
+			SELECT 'maintenance.started', ?, ?, ?, ?, ? FROM first
+			WHERE NOT EXISTS (SELECT 1 FROM new_events WHERE operation_id = ? AND type = 'maintenance.started')
+			AND NOT EXISTS (SELECT 1 FROM events WHERE operation_id = ? AND type = 'maintenance.started')`,
+		Args: []any{upgrade.InstanceID, upgrade.ID, upgrade.Kind, upgrade.Tenant, storage.At(now), upgrade.ID, upgrade.ID},
+	})
+
+	return failure.While(err, "recording the start of the maintenance of operation %s", upgrade.ID)
+}

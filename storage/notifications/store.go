@@ -1,0 +1,128 @@
+package notifications
+
+import (
+	"context"
+	"embed"
+	"errors"
+
+	"github.com/environment-broker/environment-broker/internal/clients/notification"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/eventlog"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// errLeaseLost rolls back a transaction of a replica that has lost the lease.
+var errLeaseLost = errors.New("another replica delivers")
+
+// The numbers of the messages of an event, in the order in which they are sent.
+const (
+	numberCreate = 1
+	numberBegin  = 2
+	numberEnd    = 3
+)
+
+// Store stores the messages.
+type Store struct{ db *storage.DB }
+
+// Open migrates the tables and returns the store.
+func Open(ctx context.Context, db *storage.DB) (*Store, error) {
+	// The name is that of an earlier release, because the database records the versions of its migrations under it.
+	if err := db.Migrate(ctx, "outbox", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db}, nil
+}
+
+// Selected returns the filter of the events that Add turns into messages.
+func Selected() eventlog.Filter {
+	return eventlog.Filter{
+		Kinds: environment.UpgradeKinds(),
+		Types: []eventlog.Type{
+			eventlog.MaintenanceStarted, eventlog.OperationSucceeded, eventlog.OperationFailed, eventlog.OperationCanceled,
+		},
+	}
+}
+
+// Position returns the position of the last event that was turned into messages, or that Selected does not select.
+func (s *Store) Position(ctx context.Context) (int64, error) {
+	position, err := storage.Get[int64](ctx, s.db.Writer(), `SELECT position FROM notification_lease WHERE id = 1`)
+
+	return position, failure.While(err, "reading the position of the notifications")
+}
+
+// Add adds the messages that report the events, unless they exist, and advances the position from its current value to last. It reports
+// false if the owner has lost the lease, or if another transaction has moved the position.
+func (s *Store) Add(ctx context.Context, owner string, events []eventlog.Event, position, last int64) (bool, error) {
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		moved, err := storage.Exec(ctx, tx, `UPDATE notification_lease SET position = ? WHERE id = 1 AND position = ? AND owner = ?`,
+			last, position, owner)
+		if err == nil && moved == 0 {
+			err = errLeaseLost
+		}
+
+		for _, event := range events {
+			if err == nil {
+				err = add(ctx, tx, event)
+			}
+		}
+
+		return err
+	})
+	if errors.Is(err, errLeaseLost) {
+		return false, nil
+	}
+
+	return err == nil, failure.While(err, "adding notifications")
+}
+
+// add adds the messages that report the event. The end of an upgrade whose maintenance has not started adds none.
+func add(ctx context.Context, tx storage.Tx, event eventlog.Event) error {
+	switch event.Type {
+	case eventlog.MaintenanceStarted:
+		if err := begin(ctx, tx, event, numberCreate, notification.ActionCreate); err != nil {
+			return err
+		}
+
+		return begin(ctx, tx, event, numberBegin, notification.ActionBegin)
+	case eventlog.OperationCanceled:
+		return end(ctx, tx, event, notification.ActionCancel)
+	default:
+		return end(ctx, tx, event, notification.ActionFinish)
+	}
+}
+
+func begin(ctx context.Context, tx storage.Tx, event eventlog.Event, number int, action notification.Action) error {
+	at := storage.At(event.At)
+
+	_, err := storage.Exec(ctx, tx, `INSERT INTO notifications
+		(event_id, number, instance_id, event_type, action, happened_at, next_run_at, attempts, delivered)
+		VALUES (?, ?, ?, ?, ?, ?, ?, 0, FALSE) ON CONFLICT (event_id, number) DO NOTHING`,
+		event.OperationID, number, event.InstanceID, string(typeOf(event.Kind)), string(action), at, at)
+
+	return err
+}
+
+func end(ctx context.Context, tx storage.Tx, event eventlog.Event, action notification.Action) error {
+	at := storage.At(event.At)
+
+	_, err := storage.Exec(ctx, tx, `INSERT INTO notifications
+		(event_id, number, instance_id, event_type, action, happened_at, next_run_at, attempts, delivered)
+		SELECT event_id, ?, instance_id, event_type, ?, ?, ?, 0, FALSE FROM notifications WHERE event_id = ? AND number = ?
+		ON CONFLICT (event_id, number) DO NOTHING`, numberEnd, string(action), at, at, event.OperationID, numberCreate)
+
+	return err
+}
+
+// typeOf returns the type of the event of an upgrade.
+func typeOf(kind string) notification.Type {
+	if kind == environment.KindUpgradeKyma {
+		return notification.Kyma
+	}
+
+	return notification.Kubernetes
+}
