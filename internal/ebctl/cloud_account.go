@@ -114,8 +114,8 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 			"The broker removes the labels dirty and tenantName. It neither looks into the account nor deletes anything there." + helpAudited,
 		Args: arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if !dryRun && strings.TrimSpace(reason) == "" {
-				return usage("--reason is missing: state the reason for other operators")
+			if err := checkReason(reason); !dryRun && err != nil {
+				return err
 			}
 
 			client, err := session.client()

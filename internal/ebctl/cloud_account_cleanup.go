@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +30,8 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 			"  ebctl accounts cleanup --reason \"the hook is back\"",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
-			if !dryRun && strings.TrimSpace(reason) == "" {
-				return usage("--reason is missing: state the reason for other operators")
+			if err := checkReason(reason); !dryRun && err != nil {
+				return err
 			}
 
 			client, err := session.client()

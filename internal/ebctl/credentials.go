@@ -3,7 +3,6 @@ package ebctl
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,8 +87,8 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 			"expires." + helpAudited,
 		Example: "  ebctl credentials renew my-runtime --dry-run\n  ebctl credentials renew my-runtime --reason 'the Reconciler has lost its database'",
 	}, func(ctx context.Context, instance target, _ []string) error {
-		if !wanted.DryRun && strings.TrimSpace(wanted.Reason) == "" {
-			return usage("--reason is missing: state the reason for other operators")
+		if err := checkReason(wanted.Reason); !wanted.DryRun && err != nil {
+			return err
 		}
 
 		renewals, err := instance.RenewCredentials(ctx, instance.InstanceID, wanted)

@@ -44,8 +44,8 @@ func newProtectionCommand(session *session,
 	var reason string
 
 	completed := session.onInstance(&command, func(ctx context.Context, instance target, _ []string) error {
-		if strings.TrimSpace(reason) == "" {
-			return usage("--reason is missing: state the reason for other operators")
+		if err := checkReason(reason); err != nil {
+			return err
 		}
 
 		changed, err := send(instance.Client, ctx, instance.InstanceID, operatorapi.Justification{Reason: reason})

@@ -68,8 +68,8 @@ func newJobRunCommand(session *session) *cobra.Command {
 			"  ebctl job run expiry --confirm 312 --reason \"the trials of the summit\"",
 		Args: arguments("JOB"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if !order.DryRun && strings.TrimSpace(order.Reason) == "" {
-				return usage("--reason is missing: state the reason for other operators")
+			if err := checkReason(order.Reason); !order.DryRun && err != nil {
+				return err
 			}
 
 			if order.Confirm < 0 {

@@ -42,8 +42,8 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 			"  ebctl leftover cleanup --reason \"EDP is back\"",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
-			if !dryRun && strings.TrimSpace(reason) == "" {
-				return usage("--reason is missing: state the reason for other operators")
+			if err := checkReason(reason); !dryRun && err != nil {
+				return err
 			}
 
 			client, err := session.client()
@@ -106,8 +106,8 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 			"The broker forgets the leftover with its objects and calls no other system." + helpAudited,
 		Args: arguments("LEFTOVER"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
-				return usage("--reason is missing: state the reason for other operators")
+			if err := checkReason(reason); err != nil {
+				return err
 			}
 
 			client, err := session.client()

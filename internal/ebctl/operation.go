@@ -225,8 +225,8 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 // intervene sends the intervention and prints the resulting operation. If the command waits, it first waits for the operation to
 // end.
 func (s *session) intervene(ctx context.Context, idOrName string, wanted intervention) error {
-	if strings.TrimSpace(wanted.Reason) == "" {
-		return usage("--reason is missing: state the reason for other operators")
+	if err := checkReason(wanted.Reason); err != nil {
+		return err
 	}
 
 	client, err := s.client()

@@ -162,8 +162,8 @@ func (e *bulkError) Unwrap() error { return e.cause }
 
 // interveneInMany lists the operations and, after a confirmation, sends an intervention for each.
 func (s *session) interveneInMany(ctx context.Context, wanted intervention, given bulkFlags) error {
-	if !given.dryRun && strings.TrimSpace(wanted.Reason) == "" {
-		return usage("--reason is missing: state the reason for other operators")
+	if err := checkReason(wanted.Reason); !given.dryRun && err != nil {
+		return err
 	}
 
 	if wanted.verb == "skip" && wanted.Step == "" {

@@ -110,8 +110,8 @@ func newPlatformChangeCommand(session *session, verb string,
 
 	command.Use = verb + " ID_OR_NAME PLATFORM"
 	completed := session.onInstance(&command, func(ctx context.Context, instance target, args []string) error {
-		if strings.TrimSpace(reason) == "" {
-			return usage("--reason is missing: state the reason for other operators")
+		if err := checkReason(reason); err != nil {
+			return err
 		}
 
 		changed, err := send(instance.Client, ctx, instance.InstanceID, operatorapi.PlatformChange{Platform: args[1], Reason: reason})

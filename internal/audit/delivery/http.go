@@ -73,9 +73,6 @@ func (c *httpCollector) Send(ctx context.Context, records []chain.Record) error 
 	return nil
 }
 
-// CloseIdle closes idle connections.
-func (c *httpCollector) CloseIdle() { c.client.CloseIdleConnections() }
-
 // withoutURL returns the cause of an error of net/http. It drops the URL, whose query may contain a key.
 func withoutURL(err error) error {
 	if detailed, is := errors.AsType[*url.Error](err); is {
