@@ -15,7 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 const (
@@ -208,7 +208,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 // bounded returns a client of the issuer that limits the size of responses.
 func (k *keys) bounded() *http.Client {
 	client := *k.client
-	client.Transport = upstream.Bounded(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))
+	client.Transport = bounds.Responses(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))
 
 	return &client
 }

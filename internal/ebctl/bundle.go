@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 const (
@@ -123,7 +122,7 @@ func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 
 	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} })
+	config.Wrap(bounds.Responses(maxAnswer))
 
 	api, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -217,35 +216,4 @@ func shownBundle(bundle v1alpha1.Bundle) v1alpha1.Bundle {
 	bundle.ManagedFields = nil
 
 	return bundle
-}
-
-// boundedTransport limits the size of responses.
-type boundedTransport struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(request)
-	if err == nil {
-		response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
-	}
-
-	return response, err //nolint:wrapcheck // client-go inspects the errors of the transport
-}
-
-type boundedBody struct {
-	io.ReadCloser
-
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(into []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the response of the API server has more than %d bytes", int64(maxAnswer))
-	}
-
-	read, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
-	b.left -= int64(read)
-
-	return read, err //nolint:wrapcheck // io.EOF must stay io.EOF
 }

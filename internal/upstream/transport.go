@@ -83,26 +83,3 @@ func (b *body) Close() error {
 
 	return b.ReadCloser.Close()
 }
-
-// Bounded returns a function that wraps a transport and limits response bodies: reading more than limit bytes fails with
-// *http.MaxBytesError.
-func Bounded(limit int64) func(next http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, limit: limit} }
-}
-
-type bounded struct {
-	next  http.RoundTripper
-	limit int64
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := b.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-
-	response.Body = http.MaxBytesReader(nil, response.Body, b.limit)
-
-	return response, nil
-}

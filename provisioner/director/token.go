@@ -10,6 +10,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
@@ -22,7 +23,7 @@ func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 // newTokens returns an empty cache of access tokens. It limits the size of responses, which the OAuth library does not.
 func newTokens(credentials Credentials, client *http.Client) *upstream.Tokens {
 	limited := *client
-	limited.Transport = upstream.Bounded(longestToken)(client.Transport)
+	limited.Transport = bounds.Responses(longestToken)(client.Transport)
 
 	request := func(ctx context.Context) (upstream.Token, error) {
 		current, err := credentials.Read(ctx)

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/takeover"
-	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/adopt"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
@@ -42,7 +42,7 @@ func AdoptCommand() program.Command[Config] {
 				return fmt.Errorf("%s%w", program.Prefix, err)
 			}
 
-			api, err := gardener.Connect(config.Gardener.KubeconfigPath, upstream.Bounded(largestAnswer))
+			api, err := gardener.Connect(config.Gardener.KubeconfigPath, bounds.Responses(largestAnswer))
 			if err != nil {
 				return err
 			}

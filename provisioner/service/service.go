@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
@@ -202,7 +203,7 @@ func (a *assembly) connectGardener(garden client.WithWatch) error {
 		a.parts.Shoots = gardener.New(garden, namespace(config.Project))
 	} else {
 		shoots, err := gardener.Follow(config.KubeconfigPath, a.Access.Files, namespace(config.Project),
-			system.Transport, upstream.Bounded(largestAnswer))
+			system.Transport, bounds.Responses(largestAnswer))
 		if err != nil {
 			return err
 		}

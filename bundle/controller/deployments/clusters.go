@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/clients/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/kubeconfig"
 )
@@ -128,7 +129,7 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 // hold back both.
 func (c *clusters) connect(config *rest.Config, secret string, own *credentials) (*applier.Cluster, error) {
 	config.QPS = -1
-	config.Wrap(upstream.Bounded(largestResponse))
+	config.Wrap(bounds.Responses(largestResponse))
 
 	calls := rest.CopyConfig(config)
 	calls.Timeout = callTimeout

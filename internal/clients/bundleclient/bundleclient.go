@@ -21,7 +21,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
 const (
@@ -162,7 +162,7 @@ func (c *Client) client() (*rest.RESTClient, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.Wrap(upstream.Bounded(maxBytes))
+	config.Wrap(bounds.Responses(maxBytes))
 
 	if c.Wrap != nil {
 		config.Wrap(c.Wrap)
@@ -186,7 +186,7 @@ func explain(err error) error {
 		return found
 	}
 
-	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	_, tooLarge := errors.AsType[*bounds.ResponseError](err)
 
 	transient := func(format string, args ...any) error {
 		return failure.Wrap(failure.Transient, err, format, args...).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
@@ -96,7 +97,7 @@ func authenticated(config *rest.Config, connections *http.Transport) (transport 
 		return nil, nil, err
 	}
 
-	transport, err = rest.HTTPWrappersForConfig(config, upstream.Bounded(maxResponseBytes)(connections))
+	transport, err = rest.HTTPWrappersForConfig(config, bounds.Responses(maxResponseBytes)(connections))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/program/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
@@ -119,7 +120,7 @@ func connect(config *rest.Config, options Options) (rest.Interface, error) {
 		config.Wrap(options.System.Transport)
 	}
 
-	config.Wrap(upstream.Bounded(maxResponseBytes))
+	config.Wrap(bounds.Responses(maxResponseBytes))
 
 	api, err := rest.RESTClientFor(config)
 

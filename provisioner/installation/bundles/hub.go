@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 	"github.com/environment-broker/environment-broker/internal/program/reload"
-	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -65,7 +65,7 @@ func Connect(config *rest.Config, wrap func(http.RoundTripper) http.RoundTripper
 func connect(given *rest.Config, wrap func(http.RoundTripper) http.RoundTripper) (connection, error) {
 	config := rest.CopyConfig(given)
 	config.Timeout, config.QPS, config.WarningHandlerWithContext = callTimeout, -1, rest.NoWarnings{}
-	config.Wrap(upstream.Bounded(largestList))
+	config.Wrap(bounds.Responses(largestList))
 	config.Wrap(wrap)
 
 	scheme := runtime.NewScheme()
