@@ -48,7 +48,7 @@ type responseBody struct {
 	left, limit int64
 }
 
-// Read implements io.Reader. It reads one byte beyond the limit to tell a body of the maximum size from a longer one.
+// Read implements io.Reader. It reads one byte beyond the limit, because only that byte shows that the body is too long.
 func (b *responseBody) Read(into []byte) (int, error) {
 	if b.left < 0 {
 		return 0, &ResponseError{Limit: b.limit}
