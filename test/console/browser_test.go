@@ -214,24 +214,61 @@ func (b browser) visit(path string) {
 	b.run(chromedp.Navigate(path), chromedp.WaitVisible("#main", chromedp.ByQuery))
 }
 
+// try returns the value of a JavaScript expression, which may be a promise, or an error, such as while the browser opens another page.
+func try[Value any](b browser, expression string) (Value, error) {
+	var value Value
+
+	ctx, cancel := context.WithTimeout(b.ctx, harness.Patience)
+	defer cancel()
+
+	err := chromedp.Run(ctx, chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+
+	return value, err
+}
+
 // eval returns the value of a JavaScript expression, which may be a promise.
 func eval[Value any](b browser, expression string) Value {
 	b.Helper()
 
-	var value Value
-
-	b.run(chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	value, err := try[Value](b, expression)
+	if err != nil {
+		b.Fatalf("%s: %v\nthe page is %s", expression, err, b.text())
+	}
 
 	return value
 }
 
-// wait waits until the expression is true, without a reload of the page.
+// wait waits until the expression is true, without a reload of the page. The expression may fail until then: the browser may be opening another page.
 func (b browser) wait(what, expression string) {
 	b.Helper()
 
-	if !harness.Within(harness.Patience, func() bool { return eval[bool](b, expression) }) {
-		b.Fatalf("waited %s for %s; the page is %s", harness.Patience, what, b.text())
+	var (
+		met bool
+		err error
+	)
+
+	if !harness.Within(harness.Patience, func() bool {
+		met, err = try[bool](b, expression)
+
+		return met && err == nil
+	}) {
+		b.Fatalf("waited %s for %s (error: %v); the page is %s", harness.Patience, what, err, b.text())
 	}
+}
+
+// click clicks an element of a live page as soon as it is visible and nothing covers it. A refresh of the page cannot come between the check
+// and the click.
+func (b browser) click(selector string) {
+	b.Helper()
+	b.wait("the click on "+selector, fmt.Sprintf(`(() => {
+		const element = document.querySelector(%q);
+		if (!element?.checkVisibility()) return false;
+		element.scrollIntoView({block: "center"});
+		const at = element.getBoundingClientRect(), top = document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2);
+		if (!element.contains(top)) return false;
+		element.click();
+		return true;
+	})()`, selector))
 }
 
 // waitText waits until the main part of the page contains the text.

@@ -79,8 +79,14 @@ func (f *fixture) order(id, name string) string {
 	return f.client.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, order, http.StatusAccepted).Text("dashboard_url")
 }
 
-// logIn opens the console as a user with a password. The name may contain any characters.
+// logIn opens the console as one of the users of the console. The name may contain any characters.
 func (b browser) logIn(user string) {
+	b.Helper()
+	b.logInWith(user, password)
+}
+
+// logInWith opens the console as a user with a password.
+func (b browser) logInWith(user, password string) {
 	b.Helper()
 	b.visit("/console/login")
 	b.run(

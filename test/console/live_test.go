@@ -77,11 +77,11 @@ func TestKeyboard(t *testing.T) {
 		"o": "/console/", "i": "/console/instances", "p": "/console/operations", "r": "/console/orchestrations", "c": "/console/catalog", "s": "/console/systems",
 		"a": "/console/audit",
 	} {
-		b.press("g", key)
+		b.press("g" + key)
 		at(path)
 	}
 
-	b.press("g", "i")
+	b.press("gi")
 	at("/console/instances")
 	b.press("j")
 
@@ -157,7 +157,7 @@ func TestListsInAddress(t *testing.T) {
 		t.Fatalf("the first page has %s", got)
 	}
 
-	b.act(chromedp.Click("a[rel=next]", chromedp.ByQuery))
+	b.click("a[rel=next]")
 	b.wait("the second page", "location.search.includes('cursor=') && location.search.includes('page_size=2')")
 	b.wait("its rows", `document.querySelector("#results tbody th a")?.textContent === "name-alpha"`)
 	b.run(chromedp.NavigateBack())

@@ -133,6 +133,12 @@
     if (button && button.id === "theme") return nextTheme();
     if (button && button.id === "keys") return toggleHelp();
     if (button && button.dataset.copy !== undefined) {
+      if (!navigator.clipboard) {
+        // Browsers have no clipboard for pages without TLS: select the text, so that the user can copy it.
+        const text = button.parentElement.querySelector("pre, code");
+        if (text) window.getSelection().selectAllChildren(text);
+        return;
+      }
       navigator.clipboard.writeText(button.dataset.copy).then(function () {
         button.dataset.copied = "true";
         window.setTimeout(function () { delete button.dataset.copied; }, 1200);
@@ -145,7 +151,7 @@
 
   // Filters: drop empty fields, so that URLs stay short.
   document.addEventListener("htmx:configRequest", function (event) {
-    if (event.detail.elt.closest("[data-live]")) event.detail.headers["X-Console-Live"] = "1";
+    if (isRefresh(event)) event.detail.headers["X-Console-Live"] = "1";
     if (!event.detail.elt.closest("form.filters")) return;
     for (const name of Array.from(event.detail.formData.keys())) {
       if (event.detail.formData.get(name) === "") event.detail.formData.delete(name);
@@ -164,12 +170,97 @@
     if (event.detail.xhr.status === 401) window.location.reload();
   });
 
-  // A refresh must not move the focus, nor close what the user has opened.
-  document.addEventListener("htmx:afterSwap", refreshTimes);
-  document.addEventListener("htmx:beforeSwap", function (event) {
-    if (event.detail.elt && event.detail.requestConfig && event.detail.requestConfig.headers["X-Console-Live"] && document.querySelector("[data-live] dialog[open]")) {
-      event.detail.shouldSwap = false;
+  // A refresh waits while the user presses a button or a link, selects text or has opened a dialog: replaced elements would lose the click or the
+  // selection. The page refreshes once when the user has finished.
+  const waiting = new Set();
+  let pressed = false;
+
+  function busy() {
+    if (pressed || document.querySelector("dialog[open]")) return true;
+    const selection = window.getSelection();
+    return selection !== null && !selection.isCollapsed && document.querySelector("[data-live]")?.contains(selection.anchorNode) === true;
+  }
+
+  // isRefresh reports whether the page has sent the request of an event of htmx by itself.
+  function isRefresh(event) {
+    const sender = (event.detail.requestConfig || event.detail).elt;
+    return sender instanceof Element && sender.matches("[data-live]");
+  }
+
+  function refreshWaiting() {
+    root.toggleAttribute("data-held", busy());
+    if (busy()) return;
+    for (const each of Array.from(waiting)) {
+      waiting.delete(each);
+      if (each.isConnected) htmx.trigger(each, "sse:change");
     }
+  }
+
+  document.addEventListener("htmx:beforeRequest", function (event) {
+    if (!isRefresh(event) || !busy()) return;
+    event.preventDefault();
+    waiting.add(event.detail.requestConfig.elt);
+  });
+  document.addEventListener("pointerdown", function (event) { pressed = event.button === 0; }, true);
+  for (const name of ["pointerup", "pointercancel", "contextmenu", "dragend", "blur"]) {
+    window.addEventListener(name, function (event) {
+      if (name === "blur" && event.target !== window) return;
+      // The click comes after the release of the button.
+      window.setTimeout(function () { pressed = false; refreshWaiting(); });
+    }, true);
+  }
+  document.addEventListener("selectionchange", refreshWaiting);
+  document.addEventListener("close", refreshWaiting, true);
+
+  // A refresh keeps the focus, and the sections that the user has opened.
+  let kept = null;
+
+  // likeness returns a selector for the element in the next version of the page, or null.
+  function likeness(element) {
+    if (element.id) return "#" + CSS.escape(element.id);
+    for (const name of ["href", "data-copy"]) {
+      if (element.hasAttribute(name)) return element.localName + "[" + name + "=" + CSS.escape(element.getAttribute(name)) + "]";
+    }
+    return element.localName === "summary" && element.parentElement.id ? "#" + CSS.escape(element.parentElement.id) + " > summary" : null;
+  }
+
+  document.addEventListener("htmx:beforeSwap", function (event) {
+    if (!isRefresh(event)) return;
+    if (busy()) {
+      event.detail.shouldSwap = false;
+      waiting.add(event.detail.requestConfig.elt);
+      return;
+    }
+    const live = event.detail.requestConfig.elt, focused = document.activeElement;
+    kept = { open: Array.from(live.querySelectorAll("details[open][id]"), function (each) { return each.id; }), focused: null };
+    if (live.contains(focused)) {
+      const text = focused.matches("input[type=text], input[type=search], textarea");
+      kept.focused = { element: focused, like: likeness(focused), range: text ? [focused.selectionStart, focused.selectionEnd] : null };
+    }
+  });
+
+  function restore() {
+    if (kept === null) return;
+    for (const id of kept.open) {
+      const section = document.getElementById(id);
+      if (section) section.open = true;
+    }
+    const focused = kept.focused;
+    if (focused === null || document.activeElement !== document.body) return;
+    const next = focused.element.isConnected ? focused.element : focused.like && document.querySelector("[data-live] " + focused.like);
+    if (!next) return;
+    next.focus({ preventScroll: true });
+    if (focused.range) next.setSelectionRange(focused.range[0], focused.range[1]);
+  }
+
+  document.addEventListener("htmx:afterSwap", function () {
+    refreshTimes();
+    restore();
+  });
+  // htmx sets the attributes of replaced elements again when it settles, so a section may close.
+  document.addEventListener("htmx:afterSettle", function () {
+    restore();
+    kept = null;
   });
 
   document.addEventListener("DOMContentLoaded", function () {

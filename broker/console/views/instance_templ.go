@@ -418,7 +418,7 @@ func parameters(i Instance) templ.Component {
 			}
 		}
 		if i.WithDefaults != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<details class=\"plain\" id=\"resolved\" hx-preserve=\"true\"><summary>With all defaults</summary><pre tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<details class=\"plain\" id=\"resolved\"><summary>With all defaults</summary><pre tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

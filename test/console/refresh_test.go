@@ -1,0 +1,128 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// refresh makes the page refresh itself as after an event, and waits for the end of the refresh.
+func (b browser) refresh() {
+	b.Helper()
+	eval[bool](b, `new Promise(done => {
+		document.addEventListener("htmx:afterSettle", () => done(true), {once: true});
+		htmx.trigger(document.querySelector("[data-live]"), "sse:change");
+	})`)
+}
+
+// wantHeld fails the test unless the page sends no request for an event until release, and refreshes itself then.
+func (b browser) wantHeld(what string, release func()) {
+	b.Helper()
+	eval[bool](b, `window.sent = 0; document.querySelector("[data-live]").dataset.former = "true"; true`)
+
+	if sent := eval[int](b, `htmx.trigger(document.querySelector("[data-live]"), "sse:change"), window.sent`); sent != 0 {
+		b.Errorf("%s: the page refreshes itself", what)
+	}
+
+	release()
+	b.wait(what+": the refresh", `document.querySelector("[data-live]") !== null && document.querySelector("[data-live][data-former]") === null`)
+}
+
+// TestRefreshKeepsInput types a reason while the page refreshes itself, in browsers that can move elements with their state and in others.
+func TestRefreshKeepsInput(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, time.Second)
+	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	f.client.Create("one", harness.PlanAWS)
+
+	operation := f.operationOf("one")
+	reason := fmt.Sprintf("form[action=%q] [name=reason]", "/console/operations/"+operation+"/cancel")
+	b := open(t, f.base)
+	b.logIn(operator)
+
+	for name, prepare := range map[string]string{
+		"with moveBefore":    "true",
+		"without moveBefore": "delete Element.prototype.moveBefore && delete DocumentFragment.prototype.moveBefore && document.body.moveBefore === undefined",
+	} {
+		b.visit("/console/operations/" + operation)
+		b.wait("the script of the page", "document.documentElement?.dataset.script === 'on'")
+
+		if !eval[bool](b, prepare) {
+			t.Fatalf("%s: the browser cannot be prepared", name)
+		}
+
+		b.wait("the form", fmt.Sprintf(`document.querySelector(%q)?.closest("details") && (document.querySelector(%[1]q).closest("details").open = true)`, reason))
+		eval[bool](b, fmt.Sprintf("document.querySelector(%q).focus(), true", reason))
+		b.press("by mistake")
+		eval[bool](b, "document.activeElement.setSelectionRange(3, 3), true")
+		b.refresh()
+		b.press("my ")
+
+		if got := eval[string](b, fmt.Sprintf("document.querySelector(%q).value", reason)); got != "by my mistake" {
+			t.Errorf("%s: the field contains %q", name, got)
+		}
+	}
+
+	b.run(chromedp.Navigate("about:blank"))
+}
+
+// TestRefreshKeepsPlace checks that a refresh keeps the focus and opened sections with their newest content, and that it waits while the user
+// presses a link, selects text or reads the help.
+func TestRefreshKeepsPlace(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, 0)
+	f.client.Create("one", harness.PlanAWS)
+	f.client.WaitForEnd("one")
+
+	b := open(t, f.base)
+	b.logIn(viewer)
+	b.visit("/console/instances/one")
+	b.wait("the script of the page", "document.documentElement?.dataset.script === 'on'")
+
+	link := fmt.Sprintf("#instance a[href=%q]", "/console/operations/"+f.operationOf("one"))
+
+	eval[bool](b, fmt.Sprintf(`document.querySelector("#resolved").open = true, document.querySelector("#resolved pre").textContent = "former", document.querySelector(%q).focus(), true`, link))
+	b.refresh()
+
+	if !eval[bool](b, `document.querySelector("#resolved").open`) {
+		t.Error("the refresh has closed a section")
+	}
+
+	if eval[bool](b, `document.querySelector("#resolved pre").textContent === "former"`) {
+		t.Error("the refresh has left the former content in an open section")
+	}
+
+	if !eval[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", link)) {
+		t.Errorf("the focus is on %s", eval[string](b, "document.activeElement.outerHTML"))
+	}
+
+	eval[bool](b, `document.addEventListener("htmx:beforeRequest", e => { if (!e.defaultPrevented) window.sent++; }), true`)
+	eval[bool](b, `window.getSelection().selectAllChildren(document.querySelector("h1")), true`)
+	b.wantHeld("selected text", func() { eval[bool](b, "window.getSelection().removeAllRanges(), true") })
+	b.press("?")
+	b.wait("the help", "document.querySelector('#help').open")
+	b.wantHeld("open help", func() { eval[bool](b, "document.querySelector('#help').close(), true") })
+
+	at := eval[[]float64](b, fmt.Sprintf(`(() => { const link = document.querySelector(%q); link.scrollIntoView({block: "center"});
+		const at = link.getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2] })()`, link))
+	mouse := func(kind input.MouseType) {
+		b.run(chromedp.MouseEvent(kind, at[0], at[1], chromedp.ButtonType(input.Left), chromedp.ClickCount(1)))
+	}
+
+	eval[bool](b, `document.addEventListener("click", e => { window.clicked = e.target.closest("a") !== null; e.preventDefault(); }), true`)
+	mouse(input.MousePressed)
+	b.wantHeld("pressed link", func() { mouse(input.MouseReleased) })
+
+	if !eval[bool](b, "window.clicked === true") {
+		t.Error("the refresh has lost the click")
+	}
+
+	b.run(chromedp.Navigate("about:blank"))
+}
