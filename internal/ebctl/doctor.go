@@ -243,7 +243,7 @@ func catalogCheck(catalog operatorapi.Catalog) check {
 }
 
 // stuckOperations counts the operations that need attention, looking only at the first page of operations in progress. It names
-// the system that delays the newest of these operations, such as the Provisioner or Gardener.
+// the cause of the newest of them.
 func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Client) check {
 	list, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{
 		State: operatorapi.OperationStateInProgress, PageSize: maxCompletions,
@@ -269,15 +269,8 @@ func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Clie
 		newest = stuck[0]
 	}
 
-	explanation := explain.Of(newest, s.Clock.Now())
-
-	detail := explanation.SystemText()
-	if detail == "" {
-		detail = explain.ProblemText(newest.Problem)
-	}
-
 	return check{
-		"operations", checkFailed, fmt.Sprintf("%d stuck: %s", len(stuck), detail),
+		"operations", checkFailed, fmt.Sprintf("%d stuck: %s", len(stuck), explain.Of(newest, s.Clock.Now()).Cause()),
 		"See 'ebctl operation list --stuck' and 'ebctl operation explain " + newest.ID + "'.",
 	}
 }

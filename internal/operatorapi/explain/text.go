@@ -69,6 +69,30 @@ func ProblemText(problem operatorapi.Problem) string {
 	return fmt.Sprintf("%s (%s)", text, strings.Join(origin, ": "))
 }
 
+// Cause describes on one line why the operation does not proceed: the failing upstream system, else the error that delays the operation, else the
+// step at which it is. An available system is no cause: its responses are.
+func (e Explanation) Cause() string {
+	switch {
+	case unavailable(e.System) || e.System.Failures > 0:
+		return e.SystemText()
+	case e.Problem.Message != "":
+		return ProblemText(e.Problem)
+	case e.Place == nil:
+		return strings.TrimSuffix(e.Summary, ".")
+	}
+
+	text := e.Place.StageText() + ", " + e.Place.StepText()
+	if !e.Place.Since.IsZero() {
+		text += ", since " + timetext.Time(e.Place.Since)
+	}
+
+	if e.Wait != nil && e.Wait.Why != "" {
+		text += ": " + e.Wait.Why
+	}
+
+	return text
+}
+
 // Values of System.State in the operator API. A half-open breaker lets a single trial call through; an open breaker rejects all
 // calls.
 const (
