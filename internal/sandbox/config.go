@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,7 +51,7 @@ type Config struct {
 	Bundles                  bool                      `env:"BUNDLES"                    help:"run the bundle provisioner"`
 	Integrations             bool                      `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
 	KymaInstaller            environment.KymaInstaller `env:"KYMA_INSTALLER"             help:"system that installs Kyma on new runtimes: provisioner, or reconciler or lifecycle-manager for the simulated ones"`
-	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"URL of the console for runtimes, with the placeholder {instance_id}; if empty, the kubeconfig is used"`
+	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"dashboard of instances, with the placeholder {instance_id}; if empty, the page of the instance in the console"`
 	TracingEndpoint          string                    `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
 
 	Log logging.Config `envPrefix:""`
@@ -139,8 +138,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"
 	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
 	config.PublicURL = "http://" + c.BrokerAddress
-	// Tenants cannot log in to the console of the sandbox, so the dashboard of an instance is its kubeconfig.
-	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
+	config.DashboardURL = c.DashboardURL
 	config.Tracing.Endpoint = c.TracingEndpoint
 	config.Catalog.Dir = c.CatalogDir
 	config.OwnClusterNetworks, config.Webhooks.Networks = loopback(), loopback()

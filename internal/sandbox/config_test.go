@@ -92,6 +92,10 @@ func TestServicesGetTheSettings(t *testing.T) {
 		t.Errorf("the addresses are %s, %s, %s, %s, %s", broker.Address, broker.PublicURL, provisioner.Address, broker.StatusAddress, broker.Provisioner.URL)
 	}
 
+	if standard := DefaultConfig().broker("", ""); standard.DashboardURL != "" || !standard.Console.Enabled || standard.PublicURL == "" {
+		t.Errorf("the dashboard of instances is %q, not the console at %q", standard.DashboardURL, standard.PublicURL)
+	}
+
 	if broker.DashboardURL != config.DashboardURL || broker.Tracing.Endpoint != config.TracingEndpoint || provisioner.Tracing.Endpoint != config.TracingEndpoint {
 		t.Errorf("dashboard %s, tracing %s and %s", broker.DashboardURL, broker.Tracing.Endpoint, provisioner.Tracing.Endpoint)
 	}
