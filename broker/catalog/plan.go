@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -47,6 +48,37 @@ func (p *Plan) Exclusive(account string) string {
 	}
 
 	return p.ID + ":" + account
+}
+
+// Skeleton returns the parameters that an order must contain, with a value of the right type for each: its default, else its first permitted value,
+// else a text in angle brackets that the user replaces. It is empty if an order needs no parameters.
+func (p *Plan) Skeleton() map[string]any {
+	values := map[string]any{}
+	properties, _ := p.create.bounds["properties"].(map[string]any)
+
+	for _, name := range p.Required {
+		schema, _ := properties[name].(map[string]any)
+		permitted, _ := schema["enum"].([]any)
+
+		switch {
+		case schema["default"] != nil:
+			values[name] = schema["default"]
+		case len(permitted) > 0:
+			values[name] = permitted[0]
+		case schema["type"] == "boolean":
+			values[name] = false
+		case schema["type"] == "integer" || schema["type"] == "number":
+			values[name] = cmp.Or(schema["minimum"], any(0))
+		case schema["type"] == "array":
+			values[name] = []any{}
+		case schema["type"] == "object":
+			values[name] = map[string]any{}
+		default:
+			values[name] = "<" + name + ">"
+		}
+	}
+
+	return values
 }
 
 // makeForms compiles the schemas of orders and updates. The plan must have passed content.check.

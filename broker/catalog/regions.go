@@ -41,5 +41,8 @@ func (p *Plan) Covers(provider, region string) bool {
 // ServiceID returns the ID of the service.
 func (c *Catalog) ServiceID() string { return c.current.Load().service.ID }
 
+// ServiceName returns the name of the service on platforms.
+func (c *Catalog) ServiceName() string { return c.current.Load().service.Name }
+
 // Plans returns all plans, in the order of the catalog.
 func (c *Catalog) Plans() []*Plan { return slices.Clone(c.current.Load().plans) }

@@ -25,6 +25,8 @@ type Options struct {
 	Live Live
 	// Bundles are the Bundles of the bundle provisioner. Nil means that the console has no page of them.
 	Bundles Bundles
+	// PublicURL is the URL of the broker for clients. If it is empty, commands on pages contain the host of the request.
+	PublicURL string
 	// CanLogOut reports whether the client of the context can log out. Nil means that no client can.
 	CanLogOut func(ctx context.Context) bool
 }
@@ -110,6 +112,7 @@ func (c *console) routes() []route {
 		{http.MethodPost, "/console/orchestrations/{orchestration_id}/resume", resumeEndpoint, c.resume},
 		{http.MethodPost, "/console/orchestrations/{orchestration_id}/cancel", stopEndpoint, c.stop},
 		{http.MethodGet, "/console/catalog", "GET /catalog", c.catalog},
+		{http.MethodGet, "/console/catalog/{plan_id}", "GET /catalog", c.order},
 		{http.MethodGet, "/console/systems", "GET /status", c.systems},
 		{http.MethodGet, "/console/audit", auditEndpoint, c.audit},
 		{http.MethodGet, "/console/audit/verification", "GET /auditchain", c.verification},

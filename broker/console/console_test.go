@@ -36,7 +36,7 @@ func TestPages(t *testing.T) {
 			"/console/operations?kind=none": {"No operation matches."},
 			"/console/":                     {">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", "No operation is stuck."},
 			"/console/orchestrations":       {"There are no orchestrations."},
-			"/console/catalog":              {"aws", "regions", "/console/instances?plan=aws"},
+			"/console/catalog":              {"aws", "regions", "/console/instances?plan=aws", "/console/catalog/361c511f-f939-4621-b228-d0fb79a1fe15"},
 			"/console/systems":              {"provisioner", "closed", "0 of 7"},
 		} {
 			html := f.page(path, http.StatusOK)
@@ -184,7 +184,7 @@ func TestRoles(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)
 
-	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a", "/console/live", "/console/orchestrations", "/console/catalog", "/console/systems", "/console/audit", "/console/bundles", "/console/bundles/none"} {
+	for _, path := range []string{"/console/", "/console/instances", "/console/instances/a", "/console/operations", "/console/operations/op-a", "/console/live", "/console/orchestrations", "/console/catalog", "/console/catalog/none", "/console/systems", "/console/audit", "/console/bundles", "/console/bundles/none"} {
 		for _, roles := range [][]auth.Role{nil, {auth.RoleOSB}} {
 			if response := f.do(http.MethodGet, path, nil, roles...); response.Code != http.StatusForbidden {
 				t.Errorf("%s with the roles %v: %d", path, roles, response.Code)

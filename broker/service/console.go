@@ -44,7 +44,7 @@ func (s *Service) console(config Config, served served) (http.Handler, error) {
 	})
 
 	options := console.Options{
-		API: operator.New(operators), CanLogOut: func(ctx context.Context) bool { return session.FromContext(ctx).CanLogOut },
+		API: operator.New(operators), PublicURL: config.PublicURL, CanLogOut: func(ctx context.Context) bool { return session.FromContext(ctx).CanLogOut },
 		Live: console.Live{
 			Position: operators.EventStreams.Publisher.Position, Read: operators.EventStreams.Reader.Read, Uncounted: operators.EventStreams.Uncounted,
 			Expires: func(ctx context.Context) time.Time { return session.FromContext(ctx).Expires }, Clock: clock.RealClock{},

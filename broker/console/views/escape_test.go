@@ -87,6 +87,7 @@ func pages() map[string]templ.Component {
 		"OrchestrationPage":  views.OrchestrationPage(filled[views.Orchestration]()),
 		"SystemsPage":        views.SystemsPage(filled[operatorapi.Status](), time.Now()),
 		"CatalogPage":        views.CatalogPage(filled[views.Catalog]()),
+		"OrderPage":          views.OrderPage(filled[views.Order]()),
 		"BundlesPage":        views.BundlesPage(filled[views.Bundles]()),
 		"BundlePage":         views.BundlePage(filled[views.Bundle]()),
 		"LoginPage":          views.LoginPage(filled[views.Login]()),
