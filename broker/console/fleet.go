@@ -61,7 +61,7 @@ func (c *console) orchestration(r *http.Request) (result, error) {
 
 // showOrchestration shows an orchestration. refused says why the last change was rejected, or is empty.
 func (c *console) showOrchestration(r *http.Request, id, refused string) (result, error) {
-	live := c.address(r, "", "")
+	live := c.address(r, "orchestration", id)
 
 	found, err := c.API.OrchestrationDetails(r.Context(), id)
 	if err != nil {

@@ -48,7 +48,7 @@ type Live struct {
 // shownParameter is the parameter of a stream's URL with the digest of the state that the page shows.
 const shownParameter = "shown"
 
-// address returns the URL of the stream that refreshes a page: the stream of an instance or an operation, or the stream of all if topic is
+// address returns the URL of the stream that refreshes a page: the stream of an instance, an operation or an orchestration, or the stream of all if topic is
 // empty. It returns an empty string if live updates are off, or if a page refreshes itself and thus has its stream. Call it before reading the data of the page: the URL contains the digest of the
 // current state, so that the stream also reports changes that happen before it is connected.
 func (c *console) address(r *http.Request, topic, id string) string {
@@ -172,6 +172,10 @@ func (c *console) stateOf(query url.Values) func(context.Context) (string, error
 	switch {
 	case query.Get("operation") != "":
 		return func(ctx context.Context) (string, error) { return c.operationState(ctx, query.Get("operation")) }
+	case query.Get("orchestration") != "":
+		return func(ctx context.Context) (string, error) {
+			return c.orchestrationState(ctx, query.Get("orchestration"))
+		}
 	case query.Get("instance") != "":
 		return func(ctx context.Context) (string, error) { return c.instanceState(ctx, query.Get("instance")) }
 	default:
@@ -184,6 +188,15 @@ func (c *console) operationState(ctx context.Context, id string) (string, error)
 	record, err := c.API.Operations.Get(ctx, c.API.DB.Reader(), id)
 
 	return fmt.Sprint(record.State, record.UpdatedAt.UnixNano(), record.Stage, record.Step, record.StepBegan.UnixNano(), record.Lease.Owner), err
+}
+
+// orchestrationState identifies the state of an orchestration and of its targets. There are events of the upgrades of targets, but none of
+// targets that are canceled or left out before they start; the description of the orchestration counts these.
+func (c *console) orchestrationState(ctx context.Context, id string) (string, error) {
+	position := c.Live.Position()
+	found, err := c.API.Orchestrations.Get(ctx, c.API.DB.Reader(), id)
+
+	return fmt.Sprint(position, found.State, found.Wave, found.UpdatedAt.UnixNano(), found.Description), err
 }
 
 // instanceState identifies the state of an instance, its newest operation and its bindings. A deleted instance has the state "gone".

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -75,6 +77,37 @@ func (f *fixture) waitForStream() {
 			f.Fatal("the test has ended")
 		case <-time.After(time.Millisecond):
 		}
+	}
+}
+
+// TestLiveOrchestration follows the page of an orchestration whose waiting targets are canceled, which is no event.
+func TestLiveOrchestration(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a", process.Succeeded)
+
+	id, err := f.orders.Create(t.Context(), environment.KindUpgradeCluster, fleet.Parameters{Targets: fleet.Targets{Include: []fleet.Target{{Target: "all"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lines := f.follow(f.serve() + "/console/live?orchestration=" + id)
+
+	if f.look(lines) {
+		t.Error("a change is reported although nothing has changed")
+	}
+
+	if err := f.orchestrations.SetState(t.Context(), f.db.Writer(), id, environment.OrchestrationPending, "1 canceled", f.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+
+	if !f.look(lines) {
+		t.Error("the change is not reported")
+	}
+
+	f.position.Add(1)
+
+	if !f.look(lines) {
+		t.Error("an event is not reported")
 	}
 }
 

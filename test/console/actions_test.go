@@ -166,3 +166,48 @@ func TestOrchestrationOfConsole(t *testing.T) {
 	f.wantAudited("cancel", operator, discarded)
 	b.run(chromedp.Navigate("about:blank"))
 }
+
+// TestCancelRunningOrchestration cancels an orchestration whose first target is being upgraded. Without a reload, the page shows that the other
+// targets are canceled.
+func TestCancelRunningOrchestration(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, 0)
+	for _, id := range []string{"one", "two", "three"} {
+		f.client.Create(id, harness.PlanAWS)
+		f.client.WaitForEnd(id)
+	}
+
+	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+
+	id := f.client.Send(http.MethodPost, "/upgrade/cluster", map[string]any{
+		"targets":    map[string]any{"include": []any{map[string]any{"target": "all"}}},
+		"strategy":   map[string]any{"type": "parallel", "schedule": "immediate", "parallel": map[string]any{"workers": 1}},
+		"kubernetes": map[string]any{"kubernetesVersion": "1.36.3"},
+	}, http.StatusAccepted).Text("orchestrationID")
+	states := func(want string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#orchestration tbody .badge")].map(e => e.textContent).sort().join() === %q`, want)
+	}
+
+	b := open(t, f.base)
+	b.logIn(operator)
+	b.visit("/console/orchestrations/" + id)
+	b.wait("the running upgrade", states("in progress,pending,pending"))
+	b.do("cancel")
+	b.waitState("canceling")
+	b.wait("the loaded page", "document.readyState === 'complete'")
+	eval[bool](b, "window.loadedOnce = true")
+	b.wait("the canceled targets", states("canceled,canceled,in progress"))
+	b.accessible("canceled orchestration with a running upgrade")
+
+	if eval[bool](b, `document.querySelector("#orchestration form") !== null`) {
+		t.Error("the page offers to change an orchestration that is being canceled")
+	}
+
+	if !eval[bool](b, "window.loadedOnce === true") {
+		t.Error("the page was reloaded")
+	}
+
+	f.wantAudited("cancel", operator, id)
+	b.run(chromedp.Navigate("about:blank"))
+}
