@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -365,7 +366,7 @@ func (a *API) RetryTargets(ctx context.Context, id string, operationIDs []string
 
 	shown := operatorapi.OrchestrationRetried{
 		OrchestrationID: id, RetryShoots: []string{}, OldOperations: append([]string{}, retried.Old...),
-		InvalidOperations: append([]string{}, retried.Invalid...), Msg: fmt.Sprintf("%d operations are retried.", len(retried.Targets)),
+		InvalidOperations: append([]string{}, retried.Invalid...), Msg: "Retrying " + english.Plural(len(retried.Targets), "operation", "") + ".",
 	}
 
 	for _, target := range retried.Targets {

@@ -192,15 +192,15 @@ func TestRetryOrchestration(t *testing.T) {
 	}{
 		"form": {
 			"the form of Kyma Environment Broker", "application/x-www-form-urlencoded", "operation-id=op-a&operation-id=op-x&immediate=true", 202,
-			operatorapi.OrchestrationRetried{RetryShoots: []string{"a"}, OldOperations: []string{}, InvalidOperations: []string{"op-x"}, Msg: "1 operations are retried."},
+			operatorapi.OrchestrationRetried{RetryShoots: []string{"a"}, OldOperations: []string{}, InvalidOperations: []string{"op-x"}, Msg: "Retrying 1 operation."},
 		},
 		"JSON": {
 			"JSON", "application/json", `{"operationIDs":["op-b"]}`, 202,
-			operatorapi.OrchestrationRetried{RetryShoots: []string{}, OldOperations: []string{}, InvalidOperations: []string{"op-b"}, Msg: "0 operations are retried."},
+			operatorapi.OrchestrationRetried{RetryShoots: []string{}, OldOperations: []string{}, InvalidOperations: []string{"op-b"}, Msg: "Retrying 0 operations."},
 		},
 		"all": {
 			"all that failed", "application/json", ``, 202,
-			operatorapi.OrchestrationRetried{RetryShoots: []string{"a"}, OldOperations: []string{}, InvalidOperations: []string{}, Msg: "1 operations are retried."},
+			operatorapi.OrchestrationRetried{RetryShoots: []string{"a"}, OldOperations: []string{}, InvalidOperations: []string{}, Msg: "Retrying 1 operation."},
 		},
 		"another type":    {"neither a form nor JSON", "text/plain", "x", 415, operatorapi.OrchestrationRetried{}},
 		"another field":   {"a misspelled field", "application/x-www-form-urlencoded", "operation_id=x", 400, operatorapi.OrchestrationRetried{}},

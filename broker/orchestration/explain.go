@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/process"
@@ -71,12 +73,13 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	case !orchestration.SoakUntil.IsZero():
 		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
 	case running == 0 && waiting > 0:
-		return []string{fmt.Sprintf("%d instances wait, and no upgrade runs: they have other operations, wait for their maintenance windows, or are about to start. "+
-			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
+		return []string{fmt.Sprintf("No upgrade is in progress. %s waiting for another operation, a maintenance window or the start. "+
+			"'ebctl orchestration targets %s --state pending' shows why.", english.Plural(waiting, "instance", ""), orchestration.ID)}
 	case waiting > 0:
-		return []string{fmt.Sprintf("%d upgrades run, and %d instances wait for them: at most %s.", running, waiting, limits(*strategy.Parallel))}
+		return []string{fmt.Sprintf("%s in progress, %s waiting: at most %s.",
+			english.Plural(running, "upgrade", ""), english.Plural(waiting, "instance", ""), limits(*strategy.Parallel))}
 	default:
-		return []string{fmt.Sprintf("%d upgrades run, and no other instance of this wave waits.", running)}
+		return []string{fmt.Sprintf("%s in progress, and no other instance of this wave is waiting.", english.Plural(running, "upgrade", ""))}
 	}
 }
 
@@ -102,9 +105,10 @@ func explainGate(strategy fleet.Strategy) []string {
 	case gate == nil:
 		return nil
 	case gate.Failures > 0 && gate.Percentage > 0:
-		return []string{fmt.Sprintf("It stops when %d upgrades, or %d %% of those of the waves that have begun, have failed.", gate.Failures, gate.Percentage)}
+		return []string{fmt.Sprintf("It stops after %s, or when %d %% of the upgrades of the waves that have begun have failed.",
+			english.Plural(gate.Failures, "failure", ""), gate.Percentage)}
 	case gate.Failures > 0:
-		return []string{fmt.Sprintf("It stops when %d upgrades have failed.", gate.Failures)}
+		return []string{fmt.Sprintf("It stops after %s.", english.Plural(gate.Failures, "failure", ""))}
 	default:
 		return []string{fmt.Sprintf("It stops when %d %% of the upgrades of the waves that have begun have failed.", gate.Percentage)}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -65,7 +67,7 @@ func describeTargets(targets []environment.Target) string {
 		}
 	}
 
-	return fmt.Sprintf("%d upgrades; %d selected instances are left out", len(targets)-left, left)
+	return fmt.Sprintf("%s; %s left out", english.Plural(len(targets)-left, "upgrade", ""), english.Plural(left, "selected instance", ""))
 }
 
 // Changed is a target that has changed since the plan was made.
@@ -197,7 +199,7 @@ func named(changed []Changed) string {
 		names = append(names, fmt.Sprintf("%s (%s)", each.InstanceID, strings.TrimSuffix(each.Why, ".")))
 	}
 
-	text := fmt.Sprintf("%d instances have changed since the plan was made: %s", len(changed), strings.Join(names, ", "))
+	text := fmt.Sprintf("%s changed since the plan was made: %s", english.Plural(len(changed), "instance", ""), strings.Join(names, ", "))
 	if more := len(changed) - len(names); more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

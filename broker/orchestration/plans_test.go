@@ -69,7 +69,7 @@ func TestPlanFirst(t *testing.T) {
 			f.Fatalf("planned %+v, %v", planned, err)
 		}
 
-		if got, _ := f.get(f.id); got.State != environment.OrchestrationPlanned || got.Description != "Planned 5 upgrades; 1 selected instances are left out" {
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationPlanned || got.Description != "Planned 5 upgrades; 1 selected instance left out" {
 			f.Errorf("got %+v", got)
 		}
 

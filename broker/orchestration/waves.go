@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
@@ -88,7 +90,7 @@ func soakTime(orchestration environment.Orchestration, counts orchestrations.Wav
 
 // describeGate describes why the failure gate has stopped an orchestration.
 func describeGate(counts orchestrations.WaveCounts, common orchestrations.CommonFailure) string {
-	text := fmt.Sprintf("Stopped by the failure gate: %d of %d upgrades have failed", counts.Failed, counts.Total)
+	text := fmt.Sprintf("Stopped by the failure gate: %d of %s failed", counts.Failed, english.Plural(counts.Total, "upgrade", ""))
 	if common.Count == 0 {
 		return text
 	}
@@ -100,8 +102,13 @@ func describeGate(counts orchestrations.WaveCounts, common orchestrations.Common
 
 	where := strings.Trim(common.Reason+", "+common.Component, ", ")
 
-	return fmt.Sprintf("%s. The most common error, in %d of them: %s (%s)",
-		text, common.Count, cmp.Or(string(message), "no message"), cmp.Or(where, "no reason"))
+	if common.Count == counts.Failed {
+		text += ": "
+	} else {
+		text += fmt.Sprintf(". The most common error, in %d of them: ", common.Count)
+	}
+
+	return fmt.Sprintf("%s%s (%s)", text, cmp.Or(string(message), "no message"), cmp.Or(where, "no reason"))
 }
 
 // describeProgress describes a running orchestration.

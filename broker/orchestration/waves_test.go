@@ -191,7 +191,7 @@ func TestFailureGate(t *testing.T) {
 		progress := f.advance(conductor)
 		got, _ := f.get(f.id)
 
-		want := "Stopped by the failure gate: 2 of 12 upgrades have failed. The most common error, in 2 of them: no capacity in zone i"
+		want := "Stopped by the failure gate: 2 of 12 upgrades failed: no capacity in zone i"
 		if got.State != environment.OrchestrationGated || !strings.HasPrefix(got.Description, want) || !strings.HasSuffix(got.Description, "(ERR_QUOTA, gardener)") ||
 			progress.Text != got.Description || progress.Done || !progress.Next.IsZero() {
 			f.Fatalf("got %+v, %+v", got, progress)
@@ -364,10 +364,10 @@ func TestExplain(t *testing.T) {
 		"full": {
 			func(*environment.Orchestration) {},
 			map[int]map[string]int{1: {"in progress": 5, "pending": 4}, 2: {"pending": 9}},
-			"5 upgrades run, and 4 instances wait for them: at most 5 run at once, 2 in a region.\nIt stops when 3 upgrades have failed.",
+			"5 upgrades in progress, 4 instances waiting: at most 5 run at once, 2 in a region.\nIt stops after 3 failures.",
 		},
-		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "4 instances wait, and no upgrade runs"},
-		"last": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"in progress": 1}}, "1 upgrades run, and no other instance of this wave waits."},
+		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. 4 instances waiting"},
+		"last": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"in progress": 1}}, "1 upgrade in progress, and no other instance of this wave is waiting."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := environment.Orchestration{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
@@ -145,7 +146,7 @@ type bulkError struct {
 
 // Error returns the numbers and the cause.
 func (e *bulkError) Error() string {
-	text := fmt.Sprintf("%s %d operations: %d failed", e.doing, e.count, e.failed)
+	text := fmt.Sprintf("%s %s: %d failed", e.doing, english.Plural(e.count, "operation", ""), e.failed)
 	if e.notSent > 0 {
 		text += fmt.Sprintf(", %d were not sent", e.notSent)
 	}
@@ -195,7 +196,7 @@ func (s *session) interveneInMany(ctx context.Context, wanted intervention, give
 		}
 	}
 
-	if err := s.confirm(ctx, "%s %d operations?", strings.ToUpper(wanted.verb[:1])+wanted.verb[1:], len(entries)); err != nil {
+	if err := s.confirm(ctx, "%s %s?", strings.ToUpper(wanted.verb[:1])+wanted.verb[1:], english.Plural(len(entries), "operation", "")); err != nil {
 		return err
 	}
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
@@ -321,7 +322,7 @@ func gateText(gate fleet.FailureGate) string {
 	var limits []string
 
 	if gate.Failures > 0 {
-		limits = append(limits, fmt.Sprintf("%d failures", gate.Failures))
+		limits = append(limits, english.Plural(gate.Failures, "failure", ""))
 	}
 
 	if gate.Percentage > 0 {

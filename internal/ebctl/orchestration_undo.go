@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -32,7 +33,7 @@ func newOrchestrationUndoCommand(session *session) *cobra.Command {
 				return fmt.Errorf("reading orchestration %s: %w", id, err)
 			}
 
-			if err := session.confirm(ctx, "Roll back %d instances?", found.OperationStats[string(environment.TargetSucceeded)]); err != nil {
+			if err := session.confirm(ctx, "Roll back %s?", english.Plural(found.OperationStats[string(environment.TargetSucceeded)], "instance", "")); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
@@ -107,7 +108,7 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 		}
 
 		if !plan.Parameters.DryRun {
-			if err := session.confirm(ctx, "Upgrade %d instances?", plan.OperationStats[string(environment.TargetPending)]); err != nil {
+			if err := session.confirm(ctx, "Upgrade %s?", english.Plural(plan.OperationStats[string(environment.TargetPending)], "instance", "")); err != nil {
 				return err
 			}
 		}
