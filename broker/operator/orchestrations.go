@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/dustin/go-humanize/english"
+	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/auth"
