@@ -87,7 +87,7 @@ func TestPlanFirst(t *testing.T) {
 		f.create("created later", environment.KindProvision, process.Succeeded, same)
 
 		_, err = f.Apply(f.Context(), f.id, true)
-		if text := failure.Of(err).Text; !failure.Is(err, failure.Conflict) || !strings.Contains(text, "3 instances have changed") ||
+		if text := failure.Of(err).Text; !failure.Is(err, failure.Conflict) || !strings.Contains(text, "3 instances changed") ||
 			!strings.Contains(text, "upgraded (The upgrade was planned from version 1.34.2 to 1.35, and would now be from version 1.36.0 to 1.36.0)") {
 			f.Errorf("strict: %v", err)
 		}
