@@ -17,6 +17,8 @@ const (
 	shootTime = "150405-0700"
 	wallTime  = "15:04:05"
 	shortTime = "15:04"
+	// maxOffset is the largest offset of a time zone from UTC, in seconds.
+	maxOffset = 14 * 60 * 60
 )
 
 // Window is a maintenance window that repeats on days of the week. Begin and End are times of day in Location, as the time since
@@ -206,7 +208,7 @@ func (t WindowTimes) days() ([]time.Weekday, error) {
 func (t WindowTimes) time(name, value string) (time.Duration, *time.Location, error) {
 	for _, format := range []string{shootTime, wallTime, shortTime} {
 		parsed, err := time.Parse(format, value)
-		if err != nil || (format == shootTime) != (t.TimeZone == "") {
+		if err != nil || (format == shootTime) != (t.TimeZone == "") || parsed.Nanosecond() != 0 { // time.Parse permits fractions
 			continue
 		}
 
@@ -237,6 +239,9 @@ func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
 	}
 
 	_, offset := of.Zone()
+	if offset < -maxOffset || offset > maxOffset { // time.Parse accepts 25 hours, but not when the window is read again
+		return nil, invalid("the offset %s is unknown; time zones have offsets from -14:00 to +14:00", of.Format("-07:00"))
+	}
 
 	return time.FixedZone(of.Format("-07:00"), offset), nil
 }
