@@ -65,7 +65,7 @@ func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainP
 	}
 
 	// PostgreSQL rejects an invalid time. SQLite compares times as strings and accepts it.
-	if _, invalid := time.Parse(time.RFC3339Nano, after.at); invalid != nil && after.at != "" && s.db.Driver() == storage.DriverPostgres {
+	if after.at != "" && s.db.Driver() == storage.DriverPostgres && !isChainTime(after.at) {
 		return ChainPage{}, ErrChainCursor
 	}
 
@@ -178,6 +178,14 @@ func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain
 // chainCursor encodes a position for clients, which must not depend on its form.
 func chainCursor(source string, after position) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(source + "\n" + after.at + "\n" + after.id))
+}
+
+// isChainTime reports whether the text is a time in UTC, as in cursors of the service. PostgreSQL does not have the year 0 of Go, and not all
+// of its offsets.
+func isChainTime(text string) bool {
+	at, err := time.Parse(time.RFC3339Nano, text)
+
+	return err == nil && at.Year() > 0 && at.Location() == time.UTC
 }
 
 // parseChainCursor decodes a cursor. An empty source selects the records after the number in the ID.
