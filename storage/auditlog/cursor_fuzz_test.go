@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/auditchain"
+	"github.com/environment-broker/environment-broker/internal/audit/chain"
 )
 
 // FuzzChainCursor decodes arbitrary cursors of clients. A valid one keeps its meaning when it is encoded again.
@@ -24,7 +24,7 @@ func FuzzChainCursor(f *testing.F) {
 			return
 		}
 
-		if source != "" && source != auditchain.SourceEntry && source != auditchain.SourceOperation {
+		if source != "" && source != chain.SourceEntry && source != chain.SourceOperation {
 			t.Errorf("%q has the source %q", cursor, source)
 		}
 

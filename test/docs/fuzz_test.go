@@ -12,8 +12,11 @@ import (
 )
 
 var (
-	decoderCall = regexp.MustCompile(`\b(?:(?:json|yaml)\.(?:Unmarshal|UnmarshalStrict|NewDecoder)|gzip\.NewReader|tar\.NewReader|clientcmd\.Load|parser\.ParseQueryWithTokenLimit|url\.ParseQuery)\(`)
-	fuzzTarget  = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
+	// Imports of packages for JSON and YAML have many names, such as kubernetesjson.
+	decoderCall = regexp.MustCompile(`\b(?:\w*(?:json|yaml)\.(?:Unmarshal|UnmarshalStrict|NewDecoder|NewYAMLOrJSONDecoder|NewYAMLToJSONDecoder|YAMLToJSON\w*)|` +
+		`gzip\.NewReader|tar\.NewReader|clientcmd\.(?:Load|RESTConfigFromKubeConfig)|parser\.ParseQueryWithTokenLimit|url\.ParseQuery|expfmt\.\w+|` +
+		`base64\.\w+(?:\.Strict\(\))?\.DecodeString|pem\.Decode|bufio\.NewScanner|env\.ParseWithOptions|time\.LoadLocation)\(`)
+	fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
 	// madeTarget is the expression with which `make fuzz` finds targets.
 	madeTarget = regexp.MustCompile(`(?m)^func Fuzz[A-Za-z]*`)
 )
@@ -21,6 +24,20 @@ var (
 // decoders maps each file that decodes a text to its fuzz target, as folder.FuzzName, or to the reason why it needs none.
 func decoders() map[string]string {
 	return map[string]string{
+		"bundle/renderer/renderer.go":                         "reads what its own process has encoded",
+		"bundle/source/signature.go":                          "bundle/source.FuzzSignature",
+		"bundle/source/signature_keys.go":                     "bundle/source.FuzzSignature",
+		"storage/cursor.go":                                   "storage.FuzzCursor",
+		"storage/auditlog/chain_read.go":                      "storage/auditlog.FuzzChainCursor",
+		"provisioner/orders/changes.go":                       "provisioner/orders.FuzzChangesCursor",
+		"provisioner/clusteraccess/access.go":                 "decodes a kubeconfig that the configured Gardener has issued",
+		"internal/packaging/render.go":                        "reads files of the repository, at the build only",
+		"internal/secret/keyring.go":                          "internal/secret.FuzzOpen",
+		"internal/program/config.go":                          "internal/program.FuzzVariable",
+		"internal/clients/applier/apply.go":                   "decodes a text with two functions of libraries, and uses only their errors",
+		"internal/takeover/cipher.go":                         "internal/takeover.FuzzDecrypt",
+		"internal/clients/webhook/sign.go":                    "reads what the service has sealed",
+		"internal/environment/fleet/window.go":                "internal/environment/fleet.FuzzWindow",
 		"broker/adopt/parameters.go":                          "broker/adopt.FuzzParameters",
 		"provisioner/adopt/mapping.go":                        "provisioner/adopt.FuzzProviderConfig",
 		"internal/objectdiff/changes.go":                      "reads what it has encoded",

@@ -11,8 +11,13 @@ import (
 // FuzzWindow parses arbitrary maintenance windows. A valid one keeps its meaning when the database stores it, and has occurrences.
 func FuzzWindow(f *testing.F) {
 	for _, seed := range [][4]string{
-		{"Sat", "220000+0100", "020000+0100", ""}, {"", "22:00", "02:00:00", "Europe/Berlin"}, {"Sun", "000000+0000", "000000-1200", ""},
-		{"Mon", "22:00:00.5", "23:00", "UTC"}, {"", "220000+2460", "020000+0100", ""}, {"", "22:00", "02:00", "+24:60"}, {"", "22:00", "02:00", "Local"},
+		{"Sat", "220000+0100", "020000+0100", ""},
+		{"", "22:00", "02:00:00", "Europe/Berlin"},
+		{"Sun", "000000+0000", "000000-1200", ""},
+		{"Mon", "22:00:00.5", "23:00", "UTC"},
+		{"", "220000+2460", "020000+0100", ""},
+		{"", "22:00", "02:00", "+24:60"},
+		{"", "22:00", "02:00", "Local"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}
