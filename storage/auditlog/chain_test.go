@@ -208,10 +208,14 @@ func TestTampering(t *testing.T) {
 		"source of a record":          {[]string{`UPDATE audit_chain SET source = 'operation' WHERE id = 'e06'`}, "e06", chain.Changed},
 		"id of a record":              {[]string{`UPDATE audit_chain SET id = 'x' WHERE id = 'e06'`}, "x", chain.Changed},
 		"retention of a record":       {[]string{`UPDATE audit_chain SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`}, "e06", chain.Changed},
-		"salt of a record":            {[]string{`UPDATE audit_chain SET salt = '' WHERE id = 'e06'`}, "e06", chain.Changed},
-		"digest of a user":            {[]string{`UPDATE audit_chain SET personal = '' WHERE id = 'e06'`}, "e06", chain.Changed},
-		"digest of a row":             {[]string{`UPDATE audit_chain SET content = '' WHERE id = 'e06'`}, "e06", chain.Changed},
-		"hash of a record":            {[]string{`UPDATE audit_chain SET hash = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"retention of both": {[]string{
+			`UPDATE audit SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`,
+			`UPDATE audit_chain SET keep_until = '2020-01-03T03:10:05.000000Z' WHERE id = 'e06'`,
+		}, "e06", chain.Changed},
+		"salt of a record": {[]string{`UPDATE audit_chain SET salt = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"digest of a user": {[]string{`UPDATE audit_chain SET personal = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"digest of a row":  {[]string{`UPDATE audit_chain SET content = '' WHERE id = 'e06'`}, "e06", chain.Changed},
+		"hash of a record": {[]string{`UPDATE audit_chain SET hash = '' WHERE id = 'e06'`}, "e06", chain.Changed},
 	}
 
 	onEach(t, 0, func(b fixture) {
