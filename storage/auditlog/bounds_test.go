@@ -1,6 +1,7 @@
 package auditlog_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,6 +25,10 @@ func TestEntriesAreBounded(t *testing.T) {
 
 		by := auditlog.Actor{User: long, Means: long, Platform: long, Originator: long, Address: long, RequestID: long}
 		fields := auditlog.Fields{"administrators": many, "name": long, long: 1, "region": "eu"}
+		for i := range 20 {
+			fields[fmt.Sprintf("zone%d", i)] = strings.Repeat("x", 30_000) // each is within its limit, but all together are not
+		}
+
 		entry := auditlog.Entry{
 			Action: long, InstanceID: long, OperationID: long, Account: long, BindingID: long, Code: long, Reason: long, By: by,
 			Before: fields, After: fields,
