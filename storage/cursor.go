@@ -2,20 +2,35 @@ package storage
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"time"
 )
 
-// Cursor is the sort key of the last entry of a page. Lists are sorted by time and then by ID, newest first, so entries that are
-// added while a client reads the pages do not shift the pages after a cursor.
+// Cursor is the sort key of the last entry of a page, so entries that are added while a client reads the pages do not shift the pages after
+// it. Most lists have one order: by time and then by ID, newest first.
 type Cursor struct {
-	At time.Time
-	ID string
+	// Sort is the order of a list that is not in the order of most lists. Key is the value by which it sorts before At and ID, or empty.
+	Sort string    `json:"sort"`
+	Key  string    `json:"key"`
+	At   time.Time `json:"at"`
+	ID   string    `json:"id"`
 }
 
-// String encodes the cursor for clients, which must not depend on its form.
+// String encodes the cursor for clients, which must not depend on its form. It returns an empty text if the year of At has more than four
+// digits.
 func (c Cursor) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(c.At.UTC().Format(time.RFC3339Nano) + " " + c.ID))
+	c.At = c.At.UTC()
+	if c.Sort == "" {
+		return base64.RawURLEncoding.EncodeToString([]byte(c.At.Format(time.RFC3339Nano) + " " + c.ID))
+	}
+
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		return ""
+	}
+
+	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
 // ParseCursor decodes a cursor of a client, and reports whether it is valid.
@@ -23,6 +38,12 @@ func ParseCursor(text string) (cursor Cursor, valid bool) {
 	decoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return Cursor{}, false
+	}
+
+	if len(decoded) > 0 && decoded[0] == '{' {
+		err = json.Unmarshal(decoded, &cursor)
+
+		return cursor, err == nil && cursor.Sort != "" && IsText(cursor.Key) && IsText(cursor.ID)
 	}
 
 	moment, id, _ := strings.Cut(string(decoded), " ")

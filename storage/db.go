@@ -243,6 +243,16 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
+// Bytewise returns the SQL fragment after a text that compares the text by its bytes. It is empty for SQLite, which compares all texts so.
+// PostgreSQL compares them by the locale of the database otherwise, which is slower and does not keep texts with the same beginning together.
+func (db *DB) Bytewise() string {
+	if db.config.Driver == DriverPostgres {
+		return ` COLLATE "C"`
+	}
+
+	return ""
+}
+
 // SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. With it, replicas
 // that claim at the same time get different rows. It is empty for SQLite, which has only one writer.
 func (db *DB) SkipLocked() string {

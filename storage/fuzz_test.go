@@ -15,6 +15,7 @@ import (
 // its ID.
 func FuzzCursor(f *testing.F) {
 	f.Add(storage.Cursor{At: time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC), ID: "an ID with spaces"}.String())
+	f.Add(storage.Cursor{Sort: "-name", Key: "a name", ID: "id"}.String())
 	f.Add("")
 	f.Add("?")
 
@@ -25,12 +26,12 @@ func FuzzCursor(f *testing.F) {
 		}
 
 		again, valid := storage.ParseCursor(cursor.String())
-		if !valid && cursor.At.UTC().Year() >= 0 && cursor.At.UTC().Year() <= 9999 || valid && (again.ID != cursor.ID || !again.At.Equal(cursor.At)) {
+		if !valid && cursor.At.UTC().Year() >= 0 && cursor.At.UTC().Year() <= 9999 || valid && (again.ID != cursor.ID || again.Sort != cursor.Sort || again.Key != cursor.Key || !again.At.Equal(cursor.At)) {
 			t.Errorf("%q is %+v, and then %+v", text, cursor, again)
 		}
 
-		if !storage.IsText(cursor.ID) {
-			t.Errorf("the ID %q cannot be stored", cursor.ID)
+		if !storage.IsText(cursor.ID) || !storage.IsText(cursor.Key) {
+			t.Errorf("the ID %q or the key %q cannot be stored", cursor.ID, cursor.Key)
 		}
 	})
 }

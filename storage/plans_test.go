@@ -39,7 +39,7 @@ func mayScan() map[string]string {
 		nearlyAll = "it counts nearly every row, and only on request"
 		few       = "there are few kinds, plans, platforms and regions: an index would slow down every acceptance, and totals are rarely requested"
 		rare      = "operators rarely filter by the column, and the list takes less than 0.1 s: an index would slow down every operation that changes it"
-		search    = "a search in names reads instances until a page is full, on request, and takes about 0.1 s: an index of parts of names would slow down every acceptance"
+		anywhere  = "such a search reads instances until a page is full, on request: an index of parts of names and IDs would slow down every acceptance"
 		changes   = "it compares instances with their newest operations until a page is full, on request, and takes less than a second: an index of the last change would slow down every step"
 		none      = "no row has the value: such a list is rare and takes less than 0.1 s"
 	)
@@ -63,7 +63,6 @@ func mayScan() map[string]string {
 		"instances.Count of no provider":  few,
 		"instances.Count of a kind":       few,
 		"instances.Count of a rare kind":  few,
-		"instances.Count of a runtime":    rare,
 		"instances.Count of a version":    rare,
 		"instances.Count shared":          rare,
 		"instances.Count expired":         rare,
@@ -80,11 +79,13 @@ func mayScan() map[string]string {
 		"instances.List of a dashboard":   rare,
 		"instances.List of a problem":     changes,
 		"instances.List of no service":    none,
-		"instances.Count of a search":     search,
-		"instances.Count of no search":    search,
-		"instances.List of a search":      search,
+		"instances.Count of all names":    nearlyAll,
+		"instances.Count found anywhere":  anywhere,
+		"instances.Count found nowhere":   anywhere,
+		"instances.List found anywhere":   anywhere,
+		"instances.List found nowhere":    anywhere,
+		"instances.Count ready, by plan":  nearlyAll,
 		"instances.List of a rare kind":   rare,
-		"instances.List of a runtime":     rare,
 		"instances.List of a version":     rare,
 		"instances.List of no provider":   none,
 		"instances.List shared":           rare,

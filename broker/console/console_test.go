@@ -78,6 +78,10 @@ func TestLists(t *testing.T) {
 		"/console/instances?plan=aws&state=":                       {"c", "b", "a"},
 		"/console/instances?search=NAME-C":                         {"c"},
 		"/console/instances?search=c-b":                            {"b"},
+		"/console/instances?search=ame-b":                          {},
+		"/console/instances?search=ame-b&anywhere=true":            {"b"},
+		"/console/instances?sort=-name&anywhere=":                  {"d", "c", "b", "a"},
+		"/console/instances?sort=plan":                             {"a", "b", "c", "d"},
 		"/console/instances?search=runtime-a&plan=aws&sort=oldest": {"a"},
 	} {
 		if diff := cmp.Diff(want, links(f.page(path, http.StatusOK))); diff != "" {
@@ -95,6 +99,47 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestSortLinks checks the links in the heads of the columns: the column of the order says its direction and links to the other one. The links
+// keep the filters and lead to the first page.
+func TestSortLinks(t *testing.T) {
+	f := newFixture(t)
+	for _, id := range []string{"a", "b", "c"} {
+		f.instance(id, process.Succeeded)
+	}
+
+	_, after, _ := strings.Cut(f.page("/console/instances?page_size=1&sort=name", http.StatusOK), `rel="next" href="`)
+	second, _, _ := strings.Cut(after, `"`)
+
+	for path, want := range map[string][]string{
+		"/console/instances": {
+			`<th scope="col" aria-sort="descending"><a id="sort-oldest" href="/console/instances?sort=oldest">Created</a></th>`,
+			`<th scope="col"><a id="sort-name" href="/console/instances?sort=name">Instance</a></th>`, `<th scope="col">State</th>`,
+		},
+		"/console/instances?sort=oldest&plan=aws": {
+			`<th scope="col" aria-sort="ascending"><a id="sort-oldest" href="/console/instances?plan=aws&amp;sort=newest">Created</a></th>`,
+		},
+		strings.ReplaceAll(second, "&amp;", "&"): {
+			`<th scope="col" aria-sort="ascending"><a id="sort-name" href="/console/instances?page_size=1&amp;sort=-name">Instance</a></th>`,
+			`<option value="name" selected>Name</option>`,
+		},
+		"/console/instances?sort=-region": {
+			`<th scope="col" aria-sort="descending"><a id="sort-region" href="/console/instances?sort=region">Region</a></th>`,
+		},
+		"/console/instances?search=nothing&sort=name": {`href="/console/instances?anywhere=true&amp;search=nothing&amp;sort=name"`},
+	} {
+		html := f.page(path, http.StatusOK)
+		for _, each := range want {
+			if !strings.Contains(html, each) {
+				t.Errorf("%s lacks %s:\n%s", path, each, html)
+			}
+		}
+
+		if strings.Count(html, "aria-sort") > 1 {
+			t.Errorf("%s is sorted by several columns", path)
+		}
+	}
+}
+
 // TestPaging follows the links to the next page, in both orders. The links keep the filters.
 func TestPaging(t *testing.T) {
 	f := newFixture(t)
@@ -103,7 +148,7 @@ func TestPaging(t *testing.T) {
 		f.instance(id, process.Succeeded)
 	}
 
-	for sort, want := range map[string][][]string{"oldest": {{"a", "b"}, {"c", "d"}, {"e"}}, "": {{"e", "d"}, {"c", "b"}, {"a"}}} {
+	for sort, want := range map[string][][]string{"oldest": {{"a", "b"}, {"c", "d"}, {"e"}}, "name": {{"a", "b"}, {"c", "d"}, {"e"}}, "-region": {{"e", "d"}, {"c", "b"}, {"a"}}, "": {{"e", "d"}, {"c", "b"}, {"a"}}} {
 		var got [][]string
 
 		for path := "/console/instances?page_size=2&plan=aws&sort=" + sort; path != ""; {

@@ -36,7 +36,7 @@ type Cleaner interface {
 
 // listLeftovers returns a page of leftovers, newest first. It has the same filters as the list of runtimes.
 func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, filter instances.Filter) (operatorapi.RuntimeList, error) {
-	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "sort") {
+	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "anywhere", "sort") {
 		if query.Get(name) != "" {
 			return operatorapi.RuntimeList{}, operatorserver.Invalid("leftovers and " + name + " exclude each other.")
 		}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 		Plan:            query.Get("plan"),
 		Before:          query.Page.Before,
 		BeforeID:        query.Page.BeforeID,
+		BeforeKey:       query.Page.BeforeKey,
 		Offset:          query.Page.Offset,
 		Limit:           query.Page.Size + 1,
 	}
@@ -62,17 +64,37 @@ func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 		return filter, operatorserver.Invalid(fmt.Sprintf("search has at most %d bytes.", bounds.ID))
 	}
 
-	switch query.Get("sort") {
-	case "", "newest":
-	case "oldest":
-		filter.Oldest = true
-	default:
-		return filter, operatorserver.Invalid("sort must be newest or oldest.")
+	if filter.Anywhere, err = query.Bool("anywhere"); err != nil {
+		return filter, err //nolint:wrapcheck // a refusal
+	}
+
+	if filter.Sort, err = sortOf(query); err != nil {
+		return filter, err
 	}
 
 	err = addColumns(query, &filter)
 
 	return filter, err
+}
+
+// sortOf returns the order of the query.
+func sortOf(query operatorserver.Query) (instances.Sort, error) {
+	wanted := instances.Sort(cmp.Or(query.Get("sort"), string(instances.Newest)))
+	if sorts := instances.Sorts(); !slices.Contains(sorts, wanted) {
+		return wanted, operatorserver.Invalid(fmt.Sprintf("The sort %q is unknown. Use one of: %s.", wanted, joined(sorts)))
+	}
+
+	return wanted, nil
+}
+
+// joined returns the orders, separated by commas.
+func joined(sorts []instances.Sort) string {
+	names := make([]string, 0, len(sorts))
+	for _, each := range sorts {
+		names = append(names, string(each))
+	}
+
+	return strings.Join(names, ", ")
 }
 
 // addState restricts the filter to the state of the query, if it has one. A list of suspended instances remains one.

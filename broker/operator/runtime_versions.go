@@ -7,7 +7,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
@@ -56,7 +55,7 @@ func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filte
 		}
 
 		for i, listed := range batch {
-			filter.Before, filter.BeforeID = listed.Instance.CreatedAt, listed.Instance.ID
+			filter = filter.After(listed.Instance)
 
 			if !fleet.IsVersion(wanted.kubernetes, shown[i].KubernetesVersion) || !fleet.IsVersion(wanted.kyma, shown[i].KymaVersion) {
 				continue
@@ -75,10 +74,10 @@ func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filte
 	return listUntil(list, filter, true), nil
 }
 
-// listUntil completes a list that ends with the instance before which the filter continues.
+// listUntil completes a list that ends with the instance after which the filter continues.
 func listUntil(list operatorapi.RuntimeList, filter instances.Filter, more bool) operatorapi.RuntimeList {
 	if list.Count = len(list.Data); more {
-		list.Cursor = storage.Cursor{At: filter.Before, ID: filter.BeforeID}.String()
+		list.Cursor = filter.Cursor().String()
 	}
 
 	return list

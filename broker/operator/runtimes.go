@@ -128,6 +128,10 @@ func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (oper
 		list.Data, list.Page, err = operatorserver.ReadList(ctx, query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
 			func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 
+		if err == nil && list.Cursor != "" {
+			list.Cursor = filter.After(listedAs(list.Data[len(list.Data)-1])).Cursor().String()
+		}
+
 		if err == nil && versions {
 			err = a.addVersions(ctx, list.Data)
 		}
@@ -142,6 +146,14 @@ func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (oper
 	}
 
 	return list, err
+}
+
+// listedAs returns the instance of a runtime in a list, with the fields by which lists are sorted.
+func listedAs(shown operatorapi.Runtime) environment.Instance {
+	return environment.Instance{
+		ID: shown.InstanceID, Name: shown.Name, PlanName: shown.ServicePlanName, Region: shown.Region, GlobalAccountID: shown.GlobalAccountID,
+		CreatedAt: shown.Status.CreatedAt,
+	}
 }
 
 // addLabels sets the labels of the runtimes.

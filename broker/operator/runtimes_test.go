@@ -436,6 +436,79 @@ func TestPagesOfRuntimes(t *testing.T) {
 	}
 }
 
+// TestSortedPagesOfRuntimes follows cursors in each order, with and without a filter by version. A cursor is valid in its own order only.
+func TestSortedPagesOfRuntimes(t *testing.T) {
+	b := newBench(t)
+
+	for i, name := range []string{"beta", "Alpha", "alpha", "gamma"} {
+		b.instance("i"+strconv.Itoa(i), process.Succeeded, func(i *environment.Instance) {
+			i.Name, i.Region, i.PlanName, i.GlobalAccountID = name, "region of "+name, "plan of "+name, "account of "+name
+			i.Request.Cluster = environment.Cluster{KubernetesVersion: "1.34.1"}
+		})
+	}
+
+	cursors := map[string]string{}
+
+	for sort, want := range map[string]string{
+		"": "i3 i2 i1 i0", "newest": "i3 i2 i1 i0", "oldest": "i0 i1 i2 i3",
+		"name": "i1 i2 i0 i3", "-name": "i3 i0 i2 i1", "plan": "i1 i2 i0 i3", "-plan": "i3 i0 i2 i1",
+		"region": "i1 i2 i0 i3", "-region": "i3 i0 i2 i1", "account": "i1 i2 i0 i3", "-account": "i3 i0 i2 i1",
+	} {
+		for _, filter := range []string{"", "&kubernetes_version=1.34"} {
+			var got []string
+
+			for cursor := ""; len(got) <= 4; {
+				page := list[operatorapi.RuntimeList](b, "/runtimes?page_size=1&sort="+url.QueryEscape(sort)+filter+"&cursor="+url.QueryEscape(cursor))
+				got = append(got, instanceIDs(page.Data)...)
+
+				if cursor = page.Cursor; cursor == "" {
+					break
+				}
+
+				cursors[sort] = cursor
+			}
+
+			if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+				b.Errorf("sort=%s%s: -want +got\n%s", sort, filter, diff)
+			}
+		}
+	}
+
+	named := func(sort string) string {
+		if sort == "" {
+			return "newest"
+		}
+
+		return sort
+	}
+
+	for _, sorts := range [][2]string{{"name", "-name"}, {"name", ""}, {"", "oldest"}, {"oldest", "newest"}, {"plan", "region"}} {
+		refused := b.want("a cursor of another order", b.do("viewer", "GET", "/runtimes?sort="+url.QueryEscape(sorts[1])+"&cursor="+cursors[sorts[0]]), http.StatusBadRequest)
+		if want := "cursor belongs to a list with sort=" + named(sorts[0]) + ", not sort=" + named(sorts[1]); !strings.Contains(refused.Raw, want) {
+			b.Errorf("the answer %s lacks %q", refused.Raw, want)
+		}
+	}
+
+	b.want("a cursor of a sorted list", b.do("viewer", "GET", "/operations?cursor="+cursors["name"]), http.StatusBadRequest)
+	b.want("the default order has a name", b.do("viewer", "GET", "/runtimes?sort=newest&cursor="+cursors[""]), http.StatusOK)
+}
+
+// TestSearchOfRuntimes finds beginnings of names and whole IDs, and parts of them on request.
+func TestSearchOfRuntimes(t *testing.T) {
+	b := newBench(t)
+	b.instance("one", process.Succeeded, func(i *environment.Instance) { i.Name = "Storefront" })
+	b.instance("two", process.Succeeded, func(i *environment.Instance) { i.Name = "backstore" })
+
+	for query, want := range map[string]string{
+		"search=store": "one", "search=+store+": "one", "search=ne": "", "search=two": "two",
+		"search=store&anywhere=true": "two one", "search=ne&anywhere=true": "one", "anywhere=true": "two one",
+	} {
+		if got := strings.Join(instanceIDs(list[operatorapi.RuntimeList](b, "/runtimes?"+query).Data), " "); got != want {
+			b.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+}
+
 func TestListsRejectInvalidQueries(t *testing.T) {
 	b := newBench(t)
 
@@ -449,6 +522,8 @@ func TestListsRejectInvalidQueries(t *testing.T) {
 		"page_size=0":                 "a page size is positive",
 		"page_size=101":               "a page size has a maximum",
 		"total=maybe":                 "total is a boolean",
+		"sort=state":                  "a list has an order that an index serves",
+		"anywhere=maybe":              "anywhere is a boolean",
 		"cursor=rubbish":              "a cursor must decode",
 		"cursor=eA":                   "a cursor contains a time",
 		"page=1&cursor=eA":            "page and cursor cannot be used together",

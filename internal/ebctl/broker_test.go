@@ -209,7 +209,8 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers", "labels", "protected", "versions",
 		"provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "expired", "expires_before", "since", "until",
-		"operation", "operation_state", "problem", "service", "dashboard_url", "suspended", "kubernetes_version", "kyma_version", "updated_since", "updated_before") {
+		"operation", "operation_state", "problem", "service", "dashboard_url", "suspended", "kubernetes_version", "kyma_version", "updated_since", "updated_before",
+		"search", "anywhere", "sort") {
 		return
 	}
 

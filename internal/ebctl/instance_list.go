@@ -54,6 +54,11 @@ func runtimeStates() []string {
 	}
 }
 
+// runtimeSorts returns the values of the flag --sort.
+func runtimeSorts() []string {
+	return []string{"newest", "oldest", "name", "-name", "plan", "-plan", "region", "-region", "account", "-account"}
+}
+
 // newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes
 // of the broker differ only in their tables. The Provisioner has no filters for plans and platform regions.
 func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
@@ -106,9 +111,11 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 		"list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed; excludes --state")
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Search, "search", "",
-		"only instances whose name contains the text, whose ID or Shoot begins with it, or that have this runtime, account or subaccount")
-	flags.StringVar((*string)(&filter.Sort), "sort", "", "which instances are first: newest (the default) or oldest")
-	complete(command, "sort", "newest", "oldest")
+		"only instances whose name begins with the text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is the text")
+	flags.BoolVar(&filter.Anywhere, "anywhere", false, "with --search: find the text anywhere in names and IDs, which takes longer, the more instances there are")
+	flags.StringVar((*string)(&filter.Sort), "sort", "",
+		"the order: newest (the default), oldest, name, plan, region or account; -name, -plan, -region and -account sort in descending order")
+	complete(command, "sort", runtimeSorts()...)
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
 	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
 	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")

@@ -66,8 +66,16 @@ const (
 
 // Defines values for ListRuntimesParamsSort.
 const (
-	ListRuntimesParamsSortNewest ListRuntimesParamsSort = "newest"
-	ListRuntimesParamsSortOldest ListRuntimesParamsSort = "oldest"
+	ListRuntimesParamsSortAccount      ListRuntimesParamsSort = "account"
+	ListRuntimesParamsSortMinusAccount ListRuntimesParamsSort = "-account"
+	ListRuntimesParamsSortMinusName    ListRuntimesParamsSort = "-name"
+	ListRuntimesParamsSortMinusPlan    ListRuntimesParamsSort = "-plan"
+	ListRuntimesParamsSortMinusRegion  ListRuntimesParamsSort = "-region"
+	ListRuntimesParamsSortName         ListRuntimesParamsSort = "name"
+	ListRuntimesParamsSortNewest       ListRuntimesParamsSort = "newest"
+	ListRuntimesParamsSortOldest       ListRuntimesParamsSort = "oldest"
+	ListRuntimesParamsSortPlan         ListRuntimesParamsSort = "plan"
+	ListRuntimesParamsSortRegion       ListRuntimesParamsSort = "region"
 )
 
 // AcceptedOrchestration The ID of an orchestration.
@@ -1856,10 +1864,13 @@ type ListRuntimesParams struct {
 	// Labels Only instances with these labels: NAME or NAME=VALUE, separated by commas.
 	Labels string `form:"labels,omitempty" json:"labels,omitempty,omitzero"`
 
-	// Search Only instances whose name contains this text, whose ID or Shoot begins with it, or that have this runtime, account or subaccount.
+	// Search Only instances whose name begins with this text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is this text.
 	Search string `form:"search,omitempty" json:"search,omitempty,omitzero"`
 
-	// Sort Which instances are first. A cursor is valid only with the same order.
+	// Anywhere Whether search finds the text anywhere in names, IDs, Shoots, runtimes, accounts and subaccounts. Such a search takes longer, the more instances there are.
+	Anywhere bool `form:"anywhere,omitempty" json:"anywhere,omitempty,omitzero"`
+
+	// Sort The order of the list. A minus sign means the descending order. Names are sorted regardless of upper and lower case. A cursor is valid only with the same order.
 	Sort ListRuntimesParamsSort `form:"sort,omitempty" json:"sort,omitempty,omitzero"`
 
 	// Protected Whether to list only instances with deletion protection.

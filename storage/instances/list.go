@@ -54,17 +54,18 @@ type Filter struct {
 	// reason or component.
 	Problem string
 
-	// Search selects instances whose name contains the text, whose ID or Shoot name begins with it, or whose runtime, account or
-	// subaccount ID equals it. It ignores the case of names. The query reads all instances that the other fields select, until a page is
-	// full.
+	// Search selects instances whose name begins with the text, or whose ID, Shoot name, runtime, account or subaccount ID equals it. It
+	// ignores the case of names.
 	Search string
+	// Anywhere extends Search to all of these texts that contain its text. The query then reads all instances that the other fields
+	// select, until a page is full.
+	Anywhere bool
 
-	// Oldest lists the oldest instances first.
-	Oldest bool
-	// Before and BeforeID select the next page. They are the creation time and the ID of the last instance on the previous
-	// page.
-	Before   time.Time
-	BeforeID string
+	// Sort is the order of the list. The zero value is Newest.
+	Sort Sort
+	// Before, BeforeID and BeforeKey select the next page, see After.
+	Before              time.Time
+	BeforeID, BeforeKey string
 	// Offset skips instances, for numbered pages. Large offsets are slow.
 	Offset int
 	// Limit is the maximum number of instances.
@@ -89,15 +90,11 @@ const columns = `instances.id, service_id, plan_id, plan_name, global_account_id
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
 	exclusive, maintenance_version, suspended, expires_at, expired_at, platform, shared_with, deletion_protection`
 
-// List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips
+// List returns instances without their requests. A subquery finds the IDs of the page, so that a late page skips
 // index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
-	from, args := filter.from(true)
-	order := ` ORDER BY instances.created_at DESC, instances.id DESC `
-
-	if filter.Oldest {
-		order = ` ORDER BY instances.created_at, instances.id `
-	}
+	from, args := filter.from(s.db.Bytewise(), true)
+	order := filter.Sort.by(s.db.Bytewise()).clause()
 
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+operations.JoinedColumns+`
 		FROM (SELECT instances.id`+from+order+storage.Page(filter.Limit, filter.Offset)+`) AS page
@@ -142,7 +139,7 @@ func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found 
 
 // Count returns the number of instances that the filter selects, on all pages.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
-	from, args := filter.from(false)
+	from, args := filter.from(s.db.Bytewise(), false)
 
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+from, args...)
 
@@ -151,9 +148,9 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 
 // from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
 // index of operations, and then keeps each operation that is the newest of its instance. This is fast for unfinished
-// operations, because they are few even if many instances exist.
-func (f Filter) from(paged bool) (string, []any) {
-	where, args := f.where(paged)
+// operations, because they are few even if many instances exist. bytewise is the fragment of storage.DB.Bytewise.
+func (f Filter) from(bytewise string, paged bool) (string, []any) {
+	where, args := f.where(bytewise, paged)
 	if !f.byOperation() {
 		return ` FROM instances` + where, args
 	}
@@ -169,19 +166,19 @@ func (f Filter) byOperation() bool {
 }
 
 // where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
-func (f Filter) where(paged bool) (string, []any) {
+func (f Filter) where(bytewise string, paged bool) (string, []any) {
 	var conditions storage.Conditions
 
 	conditions.Add(f.InstanceID != "", "instances.id = ?", f.InstanceID)
 	conditions.Add(len(f.ShootNames) > 0, "instances.shoot_name IN (?)", f.ShootNames)
-	conditions.Add(f.Name != "", "instances.name = ?", f.Name)
+	conditions.Add(f.Name != "", "instances.name = ? AND "+nameKey+bytewise+" = lower(?)", f.Name, f.Name) // the second condition can use an index
 	conditions.Add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
 	conditions.Add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
 	conditions.Add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
 	conditions.Add(f.Platform != "", "instances.platform = ?", f.Platform)
 	conditions.Add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
 	conditions.Add(f.Provider != "", "instances.provider = ?", f.Provider)
-	conditions.Add(f.RuntimeID != "", "instances.runtime_id = ?", f.RuntimeID)
+	conditions.Add(f.RuntimeID != "", hasRuntime, f.RuntimeID)
 	conditions.Add(f.MaintenanceVersion != "", "instances.maintenance_version = ?", f.MaintenanceVersion)
 	conditions.Add(f.SubscriptionAccountID != "", // the second condition lets the query use the partial index
 		"instances.subscription_account_id = ? AND instances.subscription_account_id <> ''", f.SubscriptionAccountID)
@@ -209,20 +206,33 @@ func (f Filter) where(paged bool) (string, []any) {
 		"%"+storage.EscapeLike(f.Problem)+"%", f.Problem, f.Problem)
 	conditions.Add(!f.UpdatedSince.IsZero(), "(instances.updated_at >= ? OR operations.updated_at >= ?)", storage.At(f.UpdatedSince), storage.At(f.UpdatedSince))
 	conditions.Add(!f.UpdatedBefore.IsZero(), "instances.updated_at < ? AND operations.updated_at < ?", storage.At(f.UpdatedBefore), storage.At(f.UpdatedBefore))
-	f.search(&conditions)
-	conditions.Add(paged && f.BeforeID != "" && !f.Oldest, "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
-	conditions.Add(paged && f.BeforeID != "" && f.Oldest, "(instances.created_at, instances.id) > (?, ?)", storage.At(f.Before), f.BeforeID)
+	f.search(&conditions, bytewise)
+
+	if paged && f.BeforeID != "" {
+		f.Sort.by(bytewise).after(&conditions, f)
+	}
 
 	return conditions.Where()
 }
 
-// search adds the condition of Search.
-func (f Filter) search(conditions *storage.Conditions) {
-	begins := storage.EscapeLike(f.Search) + "%"
+// hasRuntime selects an instance by its runtime. The second condition lets the query use the partial index.
+const hasRuntime = "instances.runtime_id = ? AND instances.runtime_id <> ''"
 
-	conditions.Add(f.Search != "", `(lower(instances.name) LIKE lower(?) ESCAPE '\' OR instances.id LIKE ? ESCAPE '\' OR instances.shoot_name LIKE ? ESCAPE '\'
-		OR instances.runtime_id = ? OR instances.global_account_id = ? OR instances.subaccount_id = ?)`,
-		"%"+begins, begins, begins, f.Search, f.Search, f.Search)
+// search adds the condition of Search. PostgreSQL combines one index for each alternative.
+func (f Filter) search(conditions *storage.Conditions, bytewise string) {
+	const last = "\U0010FFFF" // no other character has more bytes that are greater
+
+	name := nameKey + bytewise
+
+	conditions.Add(f.Search != "" && !f.Anywhere, "("+name+" >= lower(?) AND "+name+" < lower(?) OR instances.id = ? OR instances.shoot_name = ? OR "+hasRuntime+
+		" OR instances.global_account_id = ? OR instances.subaccount_id = ?)",
+		f.Search, f.Search+last, f.Search, f.Search, f.Search, f.Search, f.Search)
+
+	contains := "%" + storage.EscapeLike(f.Search) + "%"
+
+	conditions.Add(f.Search != "" && f.Anywhere, `(lower(instances.name) LIKE lower(?) ESCAPE '\' OR instances.id LIKE ? ESCAPE '\' OR instances.shoot_name LIKE ? ESCAPE '\'
+		OR instances.runtime_id LIKE ? ESCAPE '\' OR instances.global_account_id LIKE ? ESCAPE '\' OR instances.subaccount_id LIKE ? ESCAPE '\')`,
+		contains, contains, contains, contains, contains, contains)
 }
 
 // Summary has the display name and the plan of an instance.

@@ -54,7 +54,7 @@ func each(t *testing.T, test func(s fixture)) {
 		})
 		s.insert("d", time.Hour, func(i *environment.Instance) { i.GlobalAccountID = "ga-2" })
 		s.insert("e", 2*time.Hour, func(i *environment.Instance) {
-			i.GlobalAccountID, i.UpdatedAt = "ga-2", began.Add(2*time.Hour)
+			i.GlobalAccountID, i.UpdatedAt, i.RuntimeID = "ga-2", began.Add(2*time.Hour), "runtime-e"
 		})
 
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -176,11 +176,22 @@ func TestListSelects(t *testing.T) {
 		"state":               {"failed instances", instances.Filter{States: []process.State{process.Failed}}, []string{"d"}},
 		"states":              {"any of several values", instances.Filter{States: []process.State{process.Pending, process.InProgress}}, []string{"e", "b"}},
 		"everything together": {"filters are combined", instances.Filter{GlobalAccountID: "ga", SubAccountID: "sa", Region: "eu-central-1", Plan: "aws", Kinds: []string{environment.KindProvision}, States: []process.State{process.Succeeded}}, []string{"c"}},
-		"oldest":              {"oldest first, then by id", instances.Filter{Oldest: true}, []string{"a", "b", "c", "d", "e"}},
-		"search for a Shoot":  {"the beginning of a name", instances.Filter{Search: "c-a"}, []string{"a"}},
-		"search in names":     {"case does not matter", instances.Filter{Search: "AME"}, []string{"e", "d", "c", "b", "a"}},
+		"oldest":              {"oldest first, then by id", instances.Filter{Sort: instances.Oldest}, []string{"a", "b", "c", "d", "e"}},
+		"search a Shoot":      {"a whole name", instances.Filter{Search: "c-a"}, []string{"a"}},
+		"search in names":     {"the beginning; case does not matter", instances.Filter{Search: "NAm"}, []string{"e", "d", "c", "b", "a"}},
+		"search inside":       {"not inside of names", instances.Filter{Search: "AME"}, []string{}},
+		"search an ID":        {"a whole ID of an instance", instances.Filter{Search: "d"}, []string{"d"}},
 		"search an account":   {"a whole ID of an account", instances.Filter{Search: "ga-2"}, []string{"e", "d"}},
+		"search a subaccount": {"a whole ID of a subaccount", instances.Filter{Search: "sa-2"}, []string{"a"}},
+		"search a runtime":    {"a whole ID of a runtime", instances.Filter{Search: "runtime-e"}, []string{"e"}},
+		"search no runtime":   {"instances without a runtime do not match", instances.Filter{Search: "runtime"}, []string{}},
 		"search of wildcards": {"wildcards of LIKE are plain characters", instances.Filter{Search: "%"}, []string{}},
+		"anywhere, name":      {"case does not matter", instances.Filter{Search: "AME", Anywhere: true}, []string{"e", "d", "c", "b", "a"}},
+		"anywhere, Shoot":     {"a part of a name", instances.Filter{Search: "-a", Anywhere: true, SubAccountID: "sa-2"}, []string{"a"}},
+		"anywhere, runtime":   {"a part of an ID", instances.Filter{Search: "untime-e", Anywhere: true}, []string{"e"}},
+		"anywhere, wildcards": {"wildcards of LIKE are plain characters", instances.Filter{Search: "%", Anywhere: true}, []string{}},
+		"anywhere, no text":   {"without a text, it selects all", instances.Filter{Anywhere: true}, []string{"e", "d", "c", "b", "a"}},
+		"name":                {"the whole name, in the same case", instances.Filter{Name: "Name"}, []string{}},
 		"operation":           {"the newest operation only", instances.Filter{OperationID: "deprovision d"}, []string{"d"}},
 		"former operation":    {"the newest operation only", instances.Filter{OperationID: "provision d"}, []string{}},
 		"problem":             {"a part of the message, in any case", instances.Filter{Problem: "No Q"}, []string{"d"}},
@@ -311,10 +322,62 @@ func TestPagesSplitInstancesOfTheSameTime(t *testing.T) {
 	})
 }
 
-func TestPagesOfTheOldest(t *testing.T) {
+// TestSorts reads pages of two instances in each order, each after the last instance of the page before. The limit of the loop ends a list that
+// repeats itself.
+func TestSorts(t *testing.T) {
+	cases := map[instances.Sort][]string{
+		"":                            {"e", "d", "c", "b", "a"},
+		instances.Newest:              {"e", "d", "c", "b", "a"},
+		instances.Oldest:              {"a", "b", "c", "d", "e"},
+		instances.ByName:              {"e", "a", "c", "d", "b"},
+		instances.ByNameDescending:    {"b", "d", "c", "a", "e"},
+		instances.ByPlan:              {"a", "c", "d", "e", "b"},
+		instances.ByPlanDescending:    {"b", "e", "d", "c", "a"},
+		instances.ByRegion:            {"b", "c", "d", "e", "a"},
+		instances.ByRegionDescending:  {"a", "e", "d", "c", "b"},
+		instances.ByAccount:           {"a", "b", "c", "d", "e"},
+		instances.ByAccountDescending: {"e", "d", "c", "b", "a"},
+	}
+
+	for _, sort := range instances.Sorts() {
+		if cases[sort] == nil {
+			t.Errorf("the order %s has no case", sort)
+		}
+	}
+
 	each(t, func(s fixture) {
-		if diff := cmp.Diff([]string{"c", "d", "e"}, s.list(instances.Filter{Limit: 9, Oldest: true, Before: began, BeforeID: "b"})); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
+		// Names with the same letters are sorted by ID; the order of bytes has 'B' before 'a', and a hyphen before letters.
+		for id, name := range map[string]string{"a": "Team", "b": "west", "c": "team", "d": "team-x", "e": "East"} {
+			inTx(s.T, s.db, func(tx storage.Tx) {
+				if _, err := storage.Exec(s.Context(), tx, `UPDATE instances SET name = ? WHERE id = ?`, name, id); err != nil {
+					s.Error(err)
+				}
+			})
+		}
+
+		for sort, want := range cases {
+			var got []string
+
+			for filter := (instances.Filter{Sort: sort, Limit: 2}); len(got) <= len(want); {
+				page, err := s.store.List(s.Context(), filter)
+				if err != nil {
+					s.Fatal(err)
+				}
+
+				if len(page) == 0 {
+					break
+				}
+
+				for _, listed := range page {
+					got = append(got, listed.Instance.ID)
+				}
+
+				filter = filter.After(page[len(page)-1].Instance)
+			}
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				s.Errorf("%s: -want +got\n%s", sort, diff)
+			}
 		}
 	})
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-//go:embed migrations/*.sql
+// migrations contains the migrations of the tables. Its folders contain those of the index of names, which differs between the databases.
+//
+//go:embed migrations
 var migrations embed.FS
 
 // Store stores instances.
@@ -27,6 +29,10 @@ type Store struct {
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "broker", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	if err := db.Migrate(ctx, "instance_names", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
 	}
 

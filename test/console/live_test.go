@@ -181,6 +181,25 @@ func TestListsInAddress(t *testing.T) {
 	b.visit("/console/instances?state=failed")
 	b.waitText("No instance matches.")
 
+	// By the heads of the columns: in both directions, with pages, and with a search.
+	b.visit("/console/instances?page_size=2")
+	b.act(chromedp.Click("#sort-name", chromedp.ByQuery))
+	want("sorted by name", "name-alpha name-beta", "?page_size=2&sort=name")
+	b.act(chromedp.Click("#sort-name", chromedp.ByQuery))
+	want("in descending order", "name-gamma name-beta", "?page_size=2&sort=-name")
+	b.wait("the direction", `document.querySelector("th[aria-sort=descending]")?.textContent === "Instance" && document.querySelectorAll("[aria-sort]").length === 1`)
+	b.accessible("sorted instances")
+	b.act(chromedp.Click("a[rel=next]", chromedp.ByQuery))
+	b.wait("the second page", "location.search.includes('cursor=') && location.search.includes('sort=-name')")
+	b.wait("its rows", `document.querySelector("#results tbody th a")?.textContent === "name-alpha"`)
+
+	b.visit("/console/instances?sort=-name")
+	b.act(chromedp.SendKeys("#search", "ame-", chromedp.ByQuery))
+	b.waitText("No instance matches.")
+	b.act(chromedp.Click("#results .empty a", chromedp.ByQuery))
+	want("parts of names", "name-gamma name-beta name-alpha", "?anywhere=true&search=ame-&sort=-name")
+	b.accessible("found instances")
+
 	other := open(t, f.base)
 	other.logIn(viewer)
 	other.visit("/console/instances?search=name-b&sort=oldest")

@@ -395,6 +395,7 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 	set(query, "plan", params.Plan)
 	set(query, "labels", params.Labels)
 	set(query, "search", params.Search)
+	set(query, "anywhere", params.Anywhere)
 	set(query, "sort", params.Sort)
 	set(query, "protected", params.Protected)
 	set(query, "provider", params.Provider)

@@ -1,6 +1,7 @@
 package operatorserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -40,9 +41,10 @@ type Page struct {
 	Offset int
 	// Total requests the total number of entries on all pages.
 	Total bool
-	// Before and BeforeID are the sort key in the cursor. They are zero if no cursor is used.
-	Before   time.Time
-	BeforeID string
+	// Before, BeforeID and BeforeKey are the sort key in the cursor. They are zero if no cursor is used. BeforeKey is used only in lists with a
+	// choice of orders.
+	Before              time.Time
+	BeforeID, BeforeKey string
 }
 
 // withQuery reads the query and passes it to the endpoint. The generated routes list the parameters of
@@ -114,10 +116,26 @@ func readPage(values url.Values) (Page, error) {
 			return Page{}, Invalid("cursor is invalid. Use the cursor of the previous page.")
 		}
 
-		found.Before, found.BeforeID = last.At, last.ID
+		if err := sameSort(last.Sort, values.Get("sort")); err != nil {
+			return Page{}, err
+		}
+
+		found.Before, found.BeforeID, found.BeforeKey = last.At, last.ID, last.Key
 	}
 
 	return found, nil
+}
+
+// sameSort rejects the cursor of a list with another order: its place means nothing in this one. Cursors of lists in the default order, newest
+// first, do not name it.
+func sameSort(of, wanted string) error {
+	const newest = "newest"
+
+	if of, wanted = cmp.Or(of, newest), cmp.Or(wanted, newest); of != wanted {
+		return Invalid(fmt.Sprintf("cursor belongs to a list with sort=%s, not sort=%s. Use the cursor of the previous page, or begin with the first page.", of, wanted))
+	}
+
+	return nil
 }
 
 // number returns a numeric parameter: the fallback if it is absent, 0 if it is not a number.

@@ -323,7 +323,7 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
-			Query: []string{"instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "search", "sort", "protected", "provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "operation", "operation_state", "problem", "service", "dashboard_url", "suspended", "kubernetes_version", "kyma_version", "expired", "expires_before", "since", "until", "updated_since", "updated_before", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"},
+			Query: []string{"instance_id", "name", "account", "subaccount", "region", "platform", "plan", "labels", "search", "anywhere", "sort", "protected", "provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "operation", "operation_state", "problem", "service", "dashboard_url", "suspended", "kubernetes_version", "kyma_version", "expired", "expires_before", "since", "until", "updated_since", "updated_before", "versions", "leftovers", "state", "cursor", "page", "page_size", "total"},
 			list:  to.ListRuntimes,
 		},
 		{

@@ -1,0 +1,138 @@
+package instances
+
+import (
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Sort is an order of lists. Each order has an index, so that a page costs the same at any number of instances. A minus sign means the
+// descending order.
+type Sort string
+
+// Orders of lists. Instances with the same plan, region or account are sorted by the time of their creation, and those with the same name by
+// their ID.
+const (
+	Newest              Sort = "newest"
+	Oldest              Sort = "oldest"
+	ByName              Sort = "name"
+	ByNameDescending    Sort = "-name"
+	ByPlan              Sort = "plan"
+	ByPlanDescending    Sort = "-plan"
+	ByRegion            Sort = "region"
+	ByRegionDescending  Sort = "-region"
+	ByAccount           Sort = "account"
+	ByAccountDescending Sort = "-account"
+)
+
+// Sorts returns all orders. Newest, the default, is the first.
+func Sorts() []Sort {
+	return []Sort{
+		Newest, Oldest, ByName, ByNameDescending, ByPlan, ByPlanDescending, ByRegion, ByRegionDescending, ByAccount, ByAccountDescending,
+	}
+}
+
+// nameKey is the expression by which names are sorted and searched, regardless of upper and lower case.
+const nameKey = "lower(instances.name)"
+
+// order are the columns of an ORDER BY clause.
+type order struct {
+	// key is the first column, or empty. placeholder is the expression for a value of it.
+	key, placeholder string
+	// timed is whether the time of the creation precedes the ID.
+	timed, descending bool
+}
+
+// by returns the order. bytewise is the fragment of storage.DB.Bytewise.
+func (s Sort) by(bytewise string) order {
+	column, descending := strings.CutPrefix(string(s), "-")
+	sorted := order{placeholder: "?", timed: true, descending: descending}
+
+	switch Sort(column) {
+	case ByName:
+		sorted.key, sorted.placeholder, sorted.timed = nameKey+bytewise, "lower(?)", false
+	case ByPlan:
+		sorted.key = "instances.plan_name"
+	case ByRegion:
+		sorted.key = "instances.region"
+	case ByAccount:
+		sorted.key = "instances.global_account_id"
+	default:
+		sorted.descending = s != Oldest
+	}
+
+	return sorted
+}
+
+// columns returns the columns, and the placeholders for their values in a cursor.
+func (o order) columns() (columns, placeholders []string) {
+	if o.key != "" {
+		columns, placeholders = append(columns, o.key), append(placeholders, o.placeholder)
+	}
+
+	if o.timed {
+		columns, placeholders = append(columns, "instances.created_at"), append(placeholders, "?")
+	}
+
+	return append(columns, "instances.id"), append(placeholders, "?")
+}
+
+// clause returns the ORDER BY clause.
+func (o order) clause() string {
+	columns, _ := o.columns()
+	if !o.descending {
+		return " ORDER BY " + strings.Join(columns, ", ") + " "
+	}
+
+	return " ORDER BY " + strings.Join(columns, " DESC, ") + " DESC "
+}
+
+// after adds the condition that selects the instances after the place of the filter.
+func (o order) after(conditions *storage.Conditions, f Filter) {
+	var args []any
+
+	if o.key != "" {
+		args = append(args, f.BeforeKey)
+	}
+
+	if o.timed {
+		args = append(args, storage.At(f.Before))
+	}
+
+	compared := ") > ("
+	if o.descending {
+		compared = ") < ("
+	}
+
+	columns, placeholders := o.columns()
+	conditions.Add(true, "("+strings.Join(columns, ", ")+compared+strings.Join(placeholders, ", ")+")", append(args, f.BeforeID)...)
+}
+
+// After returns the filter of the page after the instance, in the same order.
+func (f Filter) After(last environment.Instance) Filter {
+	f.Before, f.BeforeID, f.BeforeKey = last.CreatedAt, last.ID, ""
+
+	switch Sort(strings.TrimPrefix(string(f.Sort), "-")) {
+	case ByName:
+		f.BeforeKey = last.Name
+	case ByPlan:
+		f.BeforeKey = last.PlanName
+	case ByRegion:
+		f.BeforeKey = last.Region
+	case ByAccount:
+		f.BeforeKey = last.GlobalAccountID
+	}
+
+	return f
+}
+
+// Cursor returns the cursor of the page that the filter selects.
+func (f Filter) Cursor() storage.Cursor {
+	cursor := storage.Cursor{Sort: string(f.Sort), Key: f.BeforeKey, At: f.Before, ID: f.BeforeID}
+	if f.Sort == Newest {
+		cursor.Sort = ""
+	}
+
+	return cursor
+}
