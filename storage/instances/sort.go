@@ -49,14 +49,14 @@ func (s Sort) by(bytewise string) order {
 	column, descending := strings.CutPrefix(string(s), "-")
 	sorted := order{placeholder: "?", timed: true, descending: descending}
 
-	switch Sort(column) {
-	case ByName:
+	switch column {
+	case string(ByName):
 		sorted.key, sorted.placeholder, sorted.timed = nameKey+bytewise, "lower(?)", false
-	case ByPlan:
+	case string(ByPlan):
 		sorted.key = "instances.plan_name"
-	case ByRegion:
+	case string(ByRegion):
 		sorted.key = "instances.region"
-	case ByAccount:
+	case string(ByAccount):
 		sorted.key = "instances.global_account_id"
 	default:
 		sorted.descending = s != Oldest
@@ -113,14 +113,14 @@ func (o order) after(conditions *storage.Conditions, f Filter) {
 func (f Filter) After(last environment.Instance) Filter {
 	f.Before, f.BeforeID, f.BeforeKey = last.CreatedAt, last.ID, ""
 
-	switch Sort(strings.TrimPrefix(string(f.Sort), "-")) {
-	case ByName:
+	switch strings.TrimPrefix(string(f.Sort), "-") {
+	case string(ByName):
 		f.BeforeKey = last.Name
-	case ByPlan:
+	case string(ByPlan):
 		f.BeforeKey = last.PlanName
-	case ByRegion:
+	case string(ByRegion):
 		f.BeforeKey = last.Region
-	case ByAccount:
+	case string(ByAccount):
 		f.BeforeKey = last.GlobalAccountID
 	}
 
