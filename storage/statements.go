@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/lib/pq"
@@ -19,6 +20,10 @@ const (
 	codeChangedResult    = "0A000"
 	codeUnknownStatement = "26000"
 )
+
+// Unprepared begins a query that is planned for its arguments at each execution. PostgreSQL may plan a prepared statement once for all
+// arguments, which is slow if few rows match some arguments and many match others.
+const Unprepared = "/* planned for the arguments */ "
 
 // preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers would
 // prepare a statement with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of
@@ -107,8 +112,8 @@ func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 
 // QueryContext implements driver.QueryerContext.
 func (c *preparedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if len(args) == 0 || c.unnamed {
-		return c.driven.QueryContext(ctx, query, args) // needs only one round trip
+	if len(args) == 0 || c.unnamed || strings.HasPrefix(query, Unprepared) {
+		return c.driven.QueryContext(ctx, query, args) // without arguments, this needs only one round trip
 	}
 
 	prepared, err := c.prepare(ctx, query)

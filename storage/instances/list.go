@@ -96,7 +96,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(s.db.Bytewise(), true)
 	order := filter.Sort.by(s.db.Bytewise()).clause()
 
-	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+operations.JoinedColumns+`
+	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), filter.planned()+`SELECT `+columns+`, `+operations.JoinedColumns+`
 		FROM (SELECT instances.id`+from+order+storage.Page(filter.Limit, filter.Offset)+`) AS page
 		JOIN instances ON instances.id = page.id
 		JOIN operations ON operations.id = (SELECT newest.id FROM operations AS newest WHERE newest.instance_id = page.id
@@ -141,7 +141,7 @@ func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found 
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	from, args := filter.from(s.db.Bytewise(), false)
 
-	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+from, args...)
+	count, err := storage.Get[int](ctx, s.db.Reader(), filter.planned()+`SELECT count(*)`+from, args...)
 
 	return count, failure.While(err, "counting instances")
 }
@@ -158,6 +158,15 @@ func (f Filter) from(bytewise string, paged bool) (string, []any) {
 	return ` FROM operations JOIN instances ON instances.id = operations.instance_id` + where + ` AND NOT EXISTS (
 		SELECT 1 FROM operations AS newer
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
+}
+
+// planned returns the beginning of a query. A search is planned for its text, because a text can match one instance or all.
+func (f Filter) planned() string {
+	if f.Search == "" {
+		return ""
+	}
+
+	return storage.Unprepared
 }
 
 // byOperation reports whether the filter reads newest operations.

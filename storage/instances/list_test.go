@@ -382,6 +382,24 @@ func TestSorts(t *testing.T) {
 	})
 }
 
+// TestSearchesAreNotPrepared checks that PostgreSQL plans each search for its text: a plan for all texts would read all instances.
+func TestSearchesAreNotPrepared(t *testing.T) {
+	each(t, func(s fixture) {
+		if s.db.Driver() != storage.DriverPostgres {
+			s.Skip("SQLite plans without the values of arguments")
+		}
+
+		s.list(instances.Filter{Search: "name", Limit: 9})
+		s.count(instances.Filter{Search: "name"})
+		s.list(instances.Filter{Name: "name", Limit: 9})
+
+		prepared, err := storage.Select[string](s.Context(), s.db.Reader(), `SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%instances.name%'`)
+		if err != nil || len(prepared) != 1 || strings.Contains(prepared[0], "shoot_name = ") {
+			s.Errorf("prepared statements: %q, %v, want that of the filter by name only", prepared, err)
+		}
+	})
+}
+
 func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
 	each(t, func(s fixture) {
 		s.insert("f", 0, func(i *environment.Instance) { i.Request.Parameters = json.RawMessage(`{"password":"hush"}`) })
