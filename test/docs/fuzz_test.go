@@ -135,7 +135,6 @@ func decoders() map[string]string {
 		"storage/auditlog/entry.go":                           "storage/auditlog.FuzzEntry",
 		"storage/bindings/store.go":                           "storage.FuzzSealedColumns",
 		"storage/columns.go":                                  "storage.FuzzSealedColumns",
-		"storage/cursor.go":                                   "storage.FuzzCursor",
 		"storage/endpoints/store.go":                          "reads what it has sealed",
 		"storage/instances/store.go":                          "internal/environment.FuzzData",
 		"storage/operations/row.go":                           "reads a list that the store has encoded",
