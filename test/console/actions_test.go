@@ -168,7 +168,7 @@ func TestOrchestrationOfConsole(t *testing.T) {
 }
 
 // TestCancelRunningOrchestration cancels an orchestration whose first target is being upgraded. Without a reload, the page shows that the other
-// targets are canceled.
+// targets are canceled, and the end of the orchestration after the end of the running upgrade.
 func TestCancelRunningOrchestration(t *testing.T) {
 	t.Parallel()
 
@@ -203,6 +203,10 @@ func TestCancelRunningOrchestration(t *testing.T) {
 	if eval[bool](b, `document.querySelector("#orchestration form") !== null`) {
 		t.Error("the page offers to change an orchestration that is being canceled")
 	}
+
+	harness.InjectClusterFaults(t, f.Garden.Client(), nil)
+	b.waitState("canceled")
+	b.wait("the end of the running upgrade", states("canceled,canceled,succeeded"))
 
 	if !eval[bool](b, "window.loadedOnce === true") {
 		t.Error("the page was reloaded")

@@ -126,3 +126,27 @@ func TestRefreshKeepsPlace(t *testing.T) {
 
 	b.run(chromedp.Navigate("about:blank"))
 }
+
+// TestRefreshAfterChangeDuringRefresh checks that a change that comes while the page refreshes itself leads to another refresh.
+func TestRefreshAfterChangeDuringRefresh(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, 0)
+	f.client.Create("one", harness.PlanAWS)
+	f.client.WaitForEnd("one")
+
+	b := open(t, f.base)
+	b.logIn(viewer)
+	b.visit("/console/instances/one")
+	b.wait("the script of the page", "document.documentElement?.dataset.script === 'on'")
+	eval[bool](b, `window.sent = 0, document.addEventListener("htmx:beforeRequest", () => window.sent++), true`)
+	eval[bool](b, `htmx.trigger(document.querySelector("[data-live]"), "sse:change"), htmx.trigger(document.querySelector("[data-live]"), "sse:change"), true`)
+	b.wait("the second refresh", "window.sent === 2 && document.querySelector('.htmx-request') === null")
+	b.refresh()
+
+	if sent := eval[int](b, "window.sent"); sent != 3 {
+		t.Errorf("a single change leads to %d requests", sent-2)
+	}
+
+	b.run(chromedp.Navigate("about:blank"))
+}

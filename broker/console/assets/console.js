@@ -257,10 +257,19 @@
     refreshTimes();
     restore();
   });
+  // htmx sends the request of a change that comes during a refresh from the element that the refresh replaces, and thus not at all.
+  let again = false;
+  document.addEventListener("sse:change", function (event) {
+    if (event.target.classList.contains("htmx-request")) again = true;
+  }, true);
+
   // htmx sets the attributes of replaced elements again when it settles, so a section may close.
   document.addEventListener("htmx:afterSettle", function () {
     restore();
     kept = null;
+    const live = document.querySelector("[data-live]");
+    if (again && live) htmx.trigger(live, "sse:change");
+    again = false;
   });
 
   document.addEventListener("DOMContentLoaded", function () {
