@@ -123,7 +123,7 @@ func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reas
 		}
 
 		if protected(instance, newest) {
-			return outcome{}, failure.New(failure.Conflict, "the instance is protected: an operator must end the protection")
+			return outcome{}, failure.New(failure.Conflict, "the instance is protected: an operator must lift the protection")
 		}
 
 		return a.acceptDeprovision(ctx, tx, instance, reason)

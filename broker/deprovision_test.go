@@ -223,7 +223,7 @@ func TestDeletionAfterARefusedOrder(t *testing.T) {
 	})
 }
 
-// TestDeleteWithSubaccount checks the deletions of the job subaccounts.
+// TestDeleteWithSubaccount checks the deletions of the subaccounts job.
 func TestDeleteWithSubaccount(t *testing.T) {
 	const why = "the subaccount was deleted"
 

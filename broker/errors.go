@@ -16,7 +16,7 @@ const (
 	codeQuota               = "QuotaExceeded"
 
 	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
-	textOvertaken     = "The request was accepted, but another operation creates or removes the runtime. Send the same request again when it has ended."
+	textOvertaken     = "The request was accepted, but another operation is creating or removing the runtime. Send the same request again when it has ended."
 	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 

@@ -63,7 +63,7 @@ type Options struct {
 	Metrics *httpserver.Metrics
 	// Recorder writes rejected changes to the audit log.
 	Recorder *audit.Recorder
-	// Authorizer admits users with the role osb.
+	// Authorizer admits users with the osb role.
 	Authorizer *auth.Authorizer
 	// Platforms returns the current platforms. Nil means that none are configured.
 	Platforms func() auth.Platforms
@@ -204,9 +204,9 @@ func checkVersion(next http.Handler) http.Handler {
 			return
 		}
 
-		description := fmt.Sprintf("The header %s is %q, but this broker serves version 2.17.", versionHeader, sent)
+		description := fmt.Sprintf("The %s header is %q, but this broker serves version 2.17.", versionHeader, sent)
 		if sent == "" {
-			description = fmt.Sprintf("The header %s is missing. This broker serves version 2.17.", versionHeader)
+			description = fmt.Sprintf("The %s header is missing. This broker serves version 2.17.", versionHeader)
 		}
 
 		httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {

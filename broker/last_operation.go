@@ -25,7 +25,7 @@ const (
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
 
-	textUnknownOperation = "The parameter operation does not name an operation of this resource, or the operation was removed after its retention period."
+	textUnknownOperation = "The operation parameter does not name an operation of this resource, or the operation was removed after its retention period."
 )
 
 // lastOperation is the response to a poll. It adds the fields that brokerapi's type lacks.
@@ -138,7 +138,7 @@ func (a *api) pollResponse(record process.Record, planID string) httpserver.Resp
 }
 
 // operationOf returns the operation that a platform polls: of a binding if the request names one, otherwise of the
-// instance. The parameter operation of the request is the ID of an operation, a kind (some clients send one), or empty
+// instance. The operation parameter of the request is the ID of an operation, a kind (some clients send one), or empty
 // for the newest operation. If there is no operation that the platform may see, the error is storage.ErrNotFound.
 func (a *api) operationOf(r request, tx storage.Tx, kinds ...string) (process.Record, error) {
 	ctx, operation := r.Context(), r.query.Get("operation")

@@ -20,7 +20,7 @@ import (
 const maxAttempts = 3
 
 // errLostRace is returned if a concurrent request for the same instance was committed first.
-var errLostRace = errors.New("a concurrent request for the instance was faster")
+var errLostRace = errors.New("another request changed the instance first")
 
 // retryLostRace repeats the attempt if it loses against a concurrent request, that is, if it returns errLostRace,
 // violates a unique index, or is aborted because of a deadlock. The next attempt reads the rows that the other

@@ -41,7 +41,7 @@ func TestRemovedOperations(t *testing.T) {
 		b.drop(removed)
 
 		if got := b.want("C6: the instance exists, so the status is neither 404 nor 410", b.poll(instanceID, removed), 400); got.text("description") !=
-			"The parameter operation does not name an operation of this resource, or the operation was removed after its retention period." {
+			"The operation parameter does not name an operation of this resource, or the operation was removed after its retention period." {
 			b.Errorf("the description does not name the reason: %s", got.Raw)
 		}
 

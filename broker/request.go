@@ -76,7 +76,7 @@ func readRequest(r *http.Request) (request, error) {
 	case http.MethodDelete:
 		for _, name := range []string{"service_id", "plan_id"} {
 			if parsed.query.Get(name) == "" {
-				return parsed, invalid(name + " is missing in the query.")
+				return parsed, invalid(name + " is missing from the query.")
 			}
 		}
 	case http.MethodPut, http.MethodPatch, http.MethodPost:

@@ -26,7 +26,7 @@ func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request upda
 	}
 
 	if a.UpgradeTimes == nil {
-		return failure.New(failure.Conflict, "No upgrade waits for the instance."), nil
+		return failure.New(failure.Conflict, "No upgrade is waiting for the instance."), nil
 	}
 
 	err = a.UpgradeTimes.Choose(ctx, tx, request.instanceID, request.resolution.updated.UpgradeTime, a.Clock.Now(), request.caller.Name)
@@ -52,7 +52,7 @@ func refusesTime(refusal error, before, updated environment.Instance) error {
 	return unprocessable("", text)
 }
 
-// upgradeTimeOf returns the parameter upgradeTime of an instance, or an empty string.
+// upgradeTimeOf returns the upgradeTime parameter of an instance, or an empty string.
 func upgradeTimeOf(instance environment.Instance) string {
 	var sent struct {
 		UpgradeTime string `json:"upgradeTime"`

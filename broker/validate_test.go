@@ -114,5 +114,5 @@ func TestValidateRejectsLikeCreation(t *testing.T) {
 	b.want("the body must be an object", b.validate("new", `[]`), 400)
 	b.want("the plan must be in the catalog", b.validate("new", order(with("plan_id", "x"))), 400)
 	b.want("POST is the only method", b.do(call{method: "PUT", path: path("new") + "/validate", body: order()}), 405)
-	b.want("the role osb is required", b.do(call{method: "POST", path: path("new") + "/validate", body: order(), user: "nobody"}), 401)
+	b.want("the osb role is required", b.do(call{method: "POST", path: path("new") + "/validate", body: order(), user: "nobody"}), 401)
 }

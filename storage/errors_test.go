@@ -46,7 +46,7 @@ func TestIsUnavailable(t *testing.T) {
 		"canceled by a caller":         {"the caller does not wait for the response", errors.Join(context.Canceled, &pq.Error{Code: "57014"}), false},
 		"duplicate":                    {"a retry fails, too", &pq.Error{Code: "23505"}, false},
 		"no such table":                {"a retry fails, too", &pq.Error{Code: "42P01"}, false},
-		"wrong password":               {"an operator has to act", &pq.Error{Code: "28P01"}, false},
+		"wrong password":               {"an operator must act", &pq.Error{Code: "28P01"}, false},
 		"caller gave up":               {"the caller does not wait for the response", context.Canceled, false},
 		"dial with a canceled context": {"the caller does not wait for the response", &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, false},
 		"not found":                    {"the database has responded", storage.ErrNotFound, false},

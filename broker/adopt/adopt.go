@@ -170,7 +170,8 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 	}
 
 	if err == nil && !instance.ExpiresAt.IsZero() && instance.ExpiredAt.IsZero() && instance.ExpiresAt.Before(a.Clock.Now()) {
-		notes = append(notes, fmt.Sprintf("its lifetime in the plan %s ended at %s: soon after the broker has started, the job expiry expires it, and removes its cluster",
+		notes = append(notes, fmt.Sprintf("its lifetime in plan %s ended at %s: soon after the broker starts, the expiry job expires "+
+			"it and removes its cluster",
 			instance.PlanName, instance.ExpiresAt.UTC().Format(time.RFC3339)))
 	}
 
@@ -216,7 +217,7 @@ func checkExclusive(ctx context.Context, db *storage.DB, store *instances.Store,
 		return err
 	}
 
-	return failure.New(failure.Permanent, "the plan %s allows one instance per account, and the account has the instance %s", instance.PlanName, holder)
+	return failure.New(failure.Permanent, "plan %s allows one instance per account, and the account already has instance %s", instance.PlanName, holder)
 }
 
 // store adds the row, its operations and the entry of the audit log.

@@ -304,7 +304,7 @@ func TestEndedLifetimes(t *testing.T) {
 		f.must(err)
 
 		if report.Adopted != 4 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "instance "+due.ID) ||
-			!strings.Contains(report.Notes[0], "its lifetime in the plan trial ended at 2023-03-15T09:00:00Z") {
+			!strings.Contains(report.Notes[0], "its lifetime in plan trial ended at 2023-03-15T09:00:00Z") {
 			t.Errorf("got %+v", report)
 		}
 	}
@@ -437,7 +437,7 @@ func TestRefusedToStart(t *testing.T) {
 			var err error
 			f.adopter.Cipher, err = takeover.NewCipher("another key of thirty-two bytes.")
 			f.must(err)
-		}, "does not fit a sample"},
+		}, "does not decrypt a sample"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

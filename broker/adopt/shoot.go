@@ -151,7 +151,7 @@ func (s Shoots) earlier(ctx context.Context, instance environment.Instance) (Sho
 	case err != nil:
 		return ShootResult{}, err
 	case existing.ShootName != instance.ShootName || existing.GlobalAccountID != instance.GlobalAccountID:
-		return ShootResult{}, failure.New(failure.Conflict, "the instance %s exists, and has another Shoot or account", instance.ID)
+		return ShootResult{}, failure.New(failure.Conflict, "instance %s already exists, with another Shoot or account", instance.ID)
 	default:
 		return ShootResult{Instance: existing, Earlier: true}, nil
 	}
@@ -164,7 +164,7 @@ func (s Shoots) nameTaken(ctx context.Context, shootName string) error {
 		return err
 	}
 
-	return failure.New(failure.Conflict, "the Shoot %q belongs to the instance %s", shootName, owners[0].Instance.ID)
+	return failure.New(failure.Conflict, "Shoot %q belongs to instance %s", shootName, owners[0].Instance.ID)
 }
 
 // complete adds the plan and the cluster to the instance, and returns the fields of the order that its first update changes.
@@ -189,7 +189,7 @@ func (s Shoots) complete(ctx context.Context, instance environment.Instance, wan
 
 	changes, note, err := FirstChange(plan, instance, provisionerclient.UpgradeOf(instance, instance))
 	if note != "" {
-		return instance, nil, failure.New(failure.Conflict, "the plan %s rejects the Shoot: %s", plan.Name, note)
+		return instance, nil, failure.New(failure.Conflict, "plan %s rejects the Shoot: %s", plan.Name, note)
 	}
 
 	if err == nil {
@@ -233,7 +233,7 @@ func (s Shoots) planOf(wanted string, found provisionerclient.AdoptedShoot) (*ca
 	case len(plans) == 0:
 		return nil, failure.New(failure.Conflict, "no plan covers provider %s in region %s", found.Provider, found.Region)
 	default:
-		return nil, failure.New(failure.Conflict, "several plans cover provider %s in region %s, choose one of %s",
+		return nil, failure.New(failure.Conflict, "several plans cover provider %s in region %s: choose one of %s",
 			found.Provider, found.Region, strings.Join(names, ", "))
 	}
 }

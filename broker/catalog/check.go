@@ -68,7 +68,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	errs.text("service: displayName", c.service.DisplayName)
 	errs.require(c.service.ImageURL == "" || usableImage(c.service.ImageURL),
 		"service: imageUrl must be an https address or a data URI of an image, of at most %d bytes", maxImage)
-	errs.require(len(c.plans) > 0, "the service has no plan")
+	errs.require(len(c.plans) > 0, "the service has no plans")
 
 	for _, cidr := range c.service.ReservedNetworks {
 		errs.network("service: reservedNetworks", cidr)
@@ -92,7 +92,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	for i, plan := range c.plans {
 		place := "plan " + plan.Name
 		file := c.service.Plans[i]
-		errs.require(plan.Name == file, "%s: the name %q differs from the name of the file plans/%s.yaml", place, plan.Name, file)
+		errs.require(plan.Name == file, "%s: the name %q differs from the file name plans/%s.yaml", place, plan.Name, file)
 		c.checkID(&errs, ids, place, plan.ID)
 		errs.require(!names[plan.Name], "%s: another plan has the same name", place)
 
@@ -237,8 +237,8 @@ func containsAll(names, wanted []string) bool {
 func (p *Plan) checkOffers(errs *problems, place string) {
 	errs.require(len(p.Offers) > 0, "%s: the plan has no offers", place)
 	errs.require(len(p.Offers) < 2 || p.takes(paramProvider) != p.ProviderByPlatform,
-		"%s: plans with several providers need either the parameter %s or providerByPlatform", place, paramProvider)
-	errs.require(len(p.Offers) < 2 || !p.takes(paramMachineType), "%s: plans with several providers cannot have the parameter machineType", place)
+		"%s: plans with several providers need either the %s parameter or providerByPlatform", place, paramProvider)
+	errs.require(len(p.Offers) < 2 || !p.takes(paramMachineType), "%s: plans with several providers cannot have the machineType parameter", place)
 
 	for region, area := range p.Areas.PlatformRegions {
 		errs.require(slices.Contains(p.areaNames(), area), "%s: the area %q of platform region %s has no offer", place, area, region)
@@ -277,7 +277,7 @@ func (p *Plan) checkOffers(errs *problems, place string) {
 
 // check reports the errors of a provider's file.
 func (p providerFile) check(errs *problems, place, name string) {
-	errs.require(p.Name == name, "%s: the name %q differs from the name of the file", place, p.Name)
+	errs.require(p.Name == name, "%s: the name %q differs from the file name", place, p.Name)
 	errs.text(place+": displayName", p.DisplayName)
 	errs.require(strings.Contains(p.ZoneFormat, "{zone}"), "%s: zoneFormat %q has no {zone}", place, p.ZoneFormat)
 
@@ -320,7 +320,7 @@ func (p platformsFile) check(errs *problems, providers map[string]providerFile) 
 		}
 
 		for provider, regions := range p.Regions[name].Only {
-			errs.require(len(regions) > 0, "platform region %s: the list of allowed regions of %s is empty", name, provider)
+			errs.require(len(regions) > 0, "platform region %s: the list of regions allowed for %s is empty", name, provider)
 
 			for _, region := range regions {
 				known(name, provider, region)

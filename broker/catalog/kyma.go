@@ -23,7 +23,7 @@ type kymaPlan struct {
 	Profile string `json:"profile"`
 	// Components are installed on every runtime, in this order and before the modules.
 	Components []kymaComponent `json:"components"`
-	// AdditionalComponents maps versions of Kyma to components that only these versions have. They follow Components.
+	// AdditionalComponents maps Kyma versions to components that only these versions have. They follow Components.
 	AdditionalComponents map[string][]kymaComponent `json:"additionalComponents"`
 	// Modules are the components that users choose from, in the order of their installation.
 	Modules []kymaModule `json:"modules"`
@@ -43,7 +43,7 @@ type kymaModule struct {
 
 	// DisplayName is shown in the order forms of marketplaces. The default is Name.
 	DisplayName string `json:"displayName"`
-	// Default reports whether orders without the parameter modules get the module.
+	// Default reports whether orders without the modules parameter get the module.
 	Default bool `json:"default"`
 	// DependsOn lists modules that must also be chosen.
 	DependsOn []string `json:"dependsOn"`
@@ -53,7 +53,7 @@ type kymaModule struct {
 func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
 // limitKyma removes everything that the options switch off: the components if there is no default version, Lifecycle Manager
-// unless it is on, the parameter modules if nothing with modules remains, and the parameter kymaVersion unless orders may choose
+// unless it is on, the modules parameter if nothing with modules remains, and the kymaVersion parameter unless orders may choose
 // the version. A plan with Lifecycle Manager keeps its components, for runtimes on which the Reconciler has installed them. The
 // plan must have passed content.check.
 func (p *Plan) limitKyma(options Options) {
@@ -101,7 +101,7 @@ func (p *Plan) orderedKyma(given parameters, violations *Violations) *environmen
 // failure.Permanent.
 func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallation, error) {
 	if p.Kyma == nil {
-		return nil, failure.New(failure.Permanent, "plan %s has no Kyma any more: an operator has to restore it in the catalog and APP_KYMA_VERSION", p.Name)
+		return nil, failure.New(failure.Permanent, "plan %s no longer has Kyma: an operator must restore it in the catalog and set APP_KYMA_VERSION", p.Name)
 	}
 
 	installation := &environment.KymaInstallation{Version: kyma.Version, Profile: p.Kyma.Profile}
@@ -113,7 +113,7 @@ func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallatio
 	for _, name := range kyma.Modules {
 		index := slices.IndexFunc(p.Kyma.Modules, func(module kymaModule) bool { return module.Name == name })
 		if index < 0 {
-			return nil, failure.New(failure.Permanent, "plan %s has no module %q any more: choose other modules", p.Name, name)
+			return nil, failure.New(failure.Permanent, "plan %s no longer has the module %q: choose other modules", p.Name, name)
 		}
 
 		installation.Components = append(installation.Components, p.Kyma.Modules[index].installed())
@@ -156,7 +156,7 @@ func (k *kymaPlan) bullet() string {
 	return "Kyma with " + strings.Join(names, ", ")
 }
 
-// kymaVersions matches valid versions of Kyma, as the Provisioner does.
+// kymaVersions matches valid Kyma versions, as the Provisioner does.
 var kymaVersions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // IsKymaVersion reports whether the text is a well-formed version of Kyma.
@@ -214,7 +214,7 @@ func (p *Plan) checkAgent(errs *problems, place string, installer environment.Ky
 
 // check reports an invalid or duplicate component, and adds its name to taken.
 func (c kymaComponent) check(errs *problems, place string, taken map[string]bool) {
-	errs.require(len(validation.IsDNS1123Label(c.Name)) == 0, "%s: %q is not a name of a component", place, c.Name)
+	errs.require(len(validation.IsDNS1123Label(c.Name)) == 0, "%s: %q is not a valid component name", place, c.Name)
 	errs.require(len(validation.IsDNS1123Label(c.Namespace)) == 0, "%s: component %q: %q is not a namespace", place, c.Name, c.Namespace)
 	errs.require(!taken[c.Name], "%s: component %q appears twice", place, c.Name)
 

@@ -159,7 +159,8 @@ func TestInstallation(t *testing.T) {
 		t.Errorf("the components of another version: %v, %v", got, err)
 	}
 
-	if _, err := plan.Installation(environment.Kyma{Version: "1.0.0", Modules: []string{"gone"}}); err == nil || !strings.Contains(err.Error(), `no module "gone" any more`) {
+	if _, err := plan.Installation(environment.Kyma{Version: "1.0.0", Modules: []string{"gone"}}); err == nil ||
+		!strings.Contains(err.Error(), `no longer has the module "gone"`) {
 		t.Errorf("a module that the plan no longer has: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ type lifecycleManagerModule struct {
 	Name string `json:"name"`
 	// DisplayName is shown in the order forms of marketplaces. The default is Name.
 	DisplayName string `json:"displayName"`
-	// Default reports whether orders without the parameter modules get the module.
+	// Default reports whether orders without the modules parameter get the module.
 	Default bool `json:"default"`
 	// DependsOn lists modules that must also be chosen.
 	DependsOn []string `json:"dependsOn"`
@@ -72,7 +72,7 @@ func (p *Plan) checkLifecycleManager(errs *problems, place string) {
 	names := map[string]bool{}
 
 	for _, module := range p.LifecycleManager.Modules {
-		errs.require(len(validation.IsDNS1123Label(module.Name)) == 0, "%s: %q is not a name of a module", place, module.Name)
+		errs.require(len(validation.IsDNS1123Label(module.Name)) == 0, "%s: %q is not a valid module name", place, module.Name)
 		errs.require(!names[module.Name], "%s: module %q appears twice", place, module.Name)
 		errs.require(module.Channel == "" || channels.MatchString(module.Channel),
 			"%s: module %s: channel %q must have 3 to 32 lower-case letters", place, module.Name, module.Channel)
@@ -92,7 +92,7 @@ func (p *Plan) LifecycleManagerSettings(kyma environment.Kyma) (lifecyclemanager
 	plan := p.LifecycleManager
 	if plan == nil || !kyma.InstalledBy(environment.InstallerLifecycleManager) {
 		return lifecyclemanager.Settings{}, failure.New(failure.Permanent,
-			"plan %s has no lifecycleManager any more: an operator has to restore it in the catalog, and APP_LIFECYCLE_MANAGER_ENABLED", p.Name)
+			"plan %s no longer has lifecycleManager: an operator must restore it in the catalog and set APP_LIFECYCLE_MANAGER_ENABLED", p.Name)
 	}
 
 	settings := lifecyclemanager.Settings{Template: plan.Template, Channel: plan.Channel}
@@ -105,7 +105,7 @@ func (p *Plan) LifecycleManagerSettings(kyma environment.Kyma) (lifecyclemanager
 	for _, name := range kyma.Modules {
 		index := slices.IndexFunc(plan.Modules, func(module lifecycleManagerModule) bool { return module.Name == name })
 		if index < 0 {
-			return lifecyclemanager.Settings{}, failure.New(failure.Permanent, "plan %s has no module %q any more: choose other modules", p.Name, name)
+			return lifecyclemanager.Settings{}, failure.New(failure.Permanent, "plan %s no longer has the module %q: choose other modules", p.Name, name)
 		}
 
 		module := plan.Modules[index]

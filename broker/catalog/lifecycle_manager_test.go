@@ -147,7 +147,8 @@ func TestChangeOfInstaller(t *testing.T) {
 			created.Request.Cluster.Kyma.Installer, name = environment.InstallerLifecycleManager, "monitoring"
 		}
 
-		if _, err := plan.Update(created, []byte(`{"modules": {"list": [{"name": "`+name+`"}]}}`)); err == nil || !strings.Contains(err.Error(), "modules require a new instance") {
+		if _, err := plan.Update(created, []byte(`{"modules": {"list": [{"name": "`+name+`"}]}}`)); err == nil ||
+			!strings.Contains(err.Error(), "modules requires a new instance") {
 			t.Errorf("former installer is Lifecycle Manager: %t, got %v", former, err)
 		}
 	}
@@ -159,7 +160,7 @@ func TestInvalidLifecycleManager(t *testing.T) {
 	for section, want := range map[string]string{
 		"{channel: Fast, modules: [{name: a, default: true}]}":              `channel "Fast"`,
 		"{template: 'kind: Kyma', modules: [{name: a, default: true}]}":     "template needs an apiVersion",
-		"{modules: [{name: A, default: true}]}":                             `"A" is not a name of a module`,
+		"{modules: [{name: A, default: true}]}":                             `"A" is not a valid module name`,
 		"{modules: [{name: a, default: true}, {name: a, default: true}]}":   `module "a" appears twice`,
 		"{modules: [{name: a, channel: x, default: true}]}":                 `channel "x"`,
 		"{modules: [{name: a, customResourcePolicy: Keep, default: true}]}": `customResourcePolicy "Keep"`,

@@ -25,7 +25,7 @@ type offeredModule struct {
 	Name string
 	// DisplayName is shown in the order forms of marketplaces. The default is Name.
 	DisplayName string
-	// Default reports whether orders without the parameter modules get the module.
+	// Default reports whether orders without the modules parameter get the module.
 	Default bool
 	// DependsOn lists modules that must also be chosen.
 	DependsOn []string
@@ -48,14 +48,14 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 	}
 
 	if cluster.Kyma == nil {
-		violations.require(false, paramModules, ruleModules, "the runtime was created without Kyma: modules require a new instance")
+		violations.require(false, paramModules, ruleModules, "the runtime was created without Kyma: choosing modules requires a new instance")
 
 		return
 	}
 
 	if cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) != (p.LifecycleManager != nil) {
 		violations.require(false, paramModules, ruleModules,
-			"the Kyma of the runtime was installed by a different system than on new runtimes: modules require a new instance")
+			"the runtime's Kyma was installed by a different system than on new runtimes: choosing modules requires a new instance")
 
 		return
 	}
@@ -173,7 +173,7 @@ func (p *Plan) checkModules(errs *problems, place string, modules []offeredModul
 			defaults[module.Name] = true
 		}
 
-		errs.require(module.Default || p.takes(paramModules), "%s: module %q can never be installed: make it a default, or list the parameter %s",
+		errs.require(module.Default || p.takes(paramModules), "%s: module %q can never be installed: make it a default, or list the %s parameter",
 			place, module.Name, paramModules)
 	}
 

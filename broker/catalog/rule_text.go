@@ -15,7 +15,7 @@ import (
 // namePattern equals the pattern of the parameter name in parameters.yaml.
 const namePattern = "^[a-zA-Z0-9-]*$"
 
-// versionPattern equals the pattern of the parameter kymaVersion in parameters.yaml.
+// versionPattern equals the pattern of the kymaVersion parameter in parameters.yaml.
 const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 // ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the texts of

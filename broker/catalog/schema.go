@@ -48,7 +48,7 @@ func newForm(place string, properties map[string]any, order, required []string) 
 	}
 
 	if len(encoded) > maxSchema {
-		return form{}, fmt.Errorf("the schema of %s has %d bytes, the protocol allows %d", place, len(encoded), maxSchema)
+		return form{}, fmt.Errorf("the schema of %s has %d bytes, but the protocol allows only %d", place, len(encoded), maxSchema)
 	}
 
 	// Decode the schema, so that its numbers and lists have the same types whether they come from YAML or from Go code.

@@ -318,7 +318,7 @@ func TestMetrics(t *testing.T) {
 	f.clock.SetTime(began.Add(time.Hour))
 
 	const want = `
-		# HELP environment_broker_leftovers Deleted instances, and former runtimes of suspended ones, with a step that was not completed, by step. All replicas report the same value.
+		# HELP environment_broker_leftovers Leftovers of deletions and suspensions, by the step that was not completed. All replicas report the same value.
 		# TYPE environment_broker_leftovers gauge
 		environment_broker_leftovers{step="EDP_Deregistration"} 2
 		environment_broker_leftovers{step="Remove_Runtime"} 1

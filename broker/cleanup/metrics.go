@@ -24,7 +24,7 @@ type Metrics struct {
 
 func countMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_leftovers",
-		"Deleted instances, and former runtimes of suspended ones, with a step that was not completed, by step. All replicas report the same value.",
+		"Leftovers of deletions and suspensions, by the step that was not completed. All replicas report the same value.",
 		[]string{"step"}, nil)
 }
 

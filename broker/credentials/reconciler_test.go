@@ -172,7 +172,7 @@ func (f *reconcilerFixture) SetObject(ctx context.Context, by process.Record, ob
 	return f.records.Set(ctx, by, object, f.clock.Now())
 }
 
-// send sends the configuration of Kyma, as an operation of the kind does.
+// send sends the Kyma configuration, as an operation of the kind does.
 func (f *reconcilerFixture) send(kind, version string) {
 	f.Helper()
 

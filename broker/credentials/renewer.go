@@ -79,7 +79,7 @@ type Renewer struct {
 
 // Part returns the background work of the renewer.
 func (r Renewer) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "renewal of kubeconfigs", Every: every, Work: r.Renew, Clock: r.Clock, Log: r.Log}.Part()
+	return lifecycle.Periodic{Name: "kubeconfig renewal", Every: every, Work: r.Renew, Clock: r.Clock, Log: r.Log}.Part()
 }
 
 // Renew renews at most batch kubeconfigs that are due, unless another replica is renewing. A failed renewal is due again after
@@ -164,7 +164,7 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 }
 
 // errRemoved fails a restoration while an operation removes the object.
-var errRemoved = errors.New("an operation removes the object")
+var errRemoved = errors.New("an operation is removing the object")
 
 // restore reserves the object and stores the intent to restore it, so that an operation that removes the object waits for the
 // restoration. The renewal is then recorded as a restoration, even if another replica ends it.

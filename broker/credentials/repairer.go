@@ -82,14 +82,14 @@ type retry struct {
 // Part returns the background work of the repairer. Without an interval, it does nothing.
 func (r Repairer) Part() lifecycle.Part {
 	if r.Interval == 0 {
-		return lifecycle.Part{Name: "repair of credentials", Run: func(ctx context.Context) error {
+		return lifecycle.Part{Name: "credential repair", Run: func(ctx context.Context) error {
 			<-ctx.Done()
 
 			return nil
 		}}
 	}
 
-	return lifecycle.Periodic{Name: "repair of credentials", Every: repairEvery, Work: r.Repair, Clock: r.Clock, Log: r.Log}.Part()
+	return lifecycle.Periodic{Name: "credential repair", Every: repairEvery, Work: r.Repair, Clock: r.Clock, Log: r.Log}.Part()
 }
 
 // Repair checks the next runtimes, at most checkBatch, unless another replica is checking.
@@ -227,10 +227,10 @@ func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string
 
 // The messages of events. textFinished is for a repair whose replica did not record the end; it leaves open who wrote the Secret.
 const (
-	textRepaired = "the Secret of the BTP service operator differed from the credentials of the instance and was repaired"
-	textFinished = "the Secret of the BTP service operator differed from the credentials of the instance, and now matches them"
-	textCurrent  = "the Secret of the BTP service operator matches the credentials of the instance"
-	textFailed   = "checking the Secret of the BTP service operator failed: "
+	textRepaired = "the BTP service operator's Secret differed from the instance's credentials and was repaired"
+	textFinished = "the BTP service operator's Secret differed from the instance's credentials, and now matches them"
+	textCurrent  = "the BTP service operator's Secret matches the instance's credentials"
+	textFailed   = "checking the BTP service operator's Secret failed: "
 )
 
 // check checks one instance. It records an event if it has repaired the Secret, if the check has failed, or if the previous check
@@ -270,7 +270,7 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 		return busy, beginErr
 	case err != nil:
 		r.Results.count(resultFailed)
-		r.Log.WithError(err).WithFields(fields).Info("checking the Secret of the BTP service operator failed; the check is repeated")
+		r.Log.WithError(err).WithFields(fields).Info("checking the BTP service operator's Secret failed; the check is repeated")
 
 		return r.record(ctx, id, failed, resultFailed, textFailed+failure.Of(err).Text)
 	case repaired:

@@ -272,7 +272,7 @@ func TestRepair(t *testing.T) {
 		logged := map[string]int{}
 
 		for line := range strings.Lines(log.String()) {
-			for _, text := range []string{"was repaired", "checking the Secret of the BTP service operator failed"} {
+			for _, text := range []string{"was repaired", "checking the BTP service operator's Secret failed"} {
 				for _, id := range []string{"i03", "i05"} {
 					if strings.Contains(line, text) && strings.Contains(line, id) {
 						logged[id+" "+text]++
@@ -281,7 +281,7 @@ func TestRepair(t *testing.T) {
 			}
 		}
 
-		if diff := cmp.Diff(map[string]int{"i03 was repaired": 1, "i05 checking the Secret of the BTP service operator failed": 4}, logged); diff != "" {
+		if diff := cmp.Diff(map[string]int{"i03 was repaired": 1, "i05 checking the BTP service operator's Secret failed": 4}, logged); diff != "" {
 			t.Errorf("log: -want +got\n%s", diff)
 		}
 	})

@@ -104,7 +104,7 @@ func (s *Streams) Response(ctx context.Context, filter eventlog.Filter, after in
 	if s.active.Add(1) > int64(s.Limit) {
 		s.active.Add(-1)
 
-		refusal := httpserver.Refuse(http.StatusServiceUnavailable, "This replica serves the maximum number of streams.")
+		refusal := httpserver.Refuse(http.StatusServiceUnavailable, "This replica already serves its maximum number of streams.")
 		refusal.RetryAfter = busyRetry
 
 		return httpserver.Response{}, refusal

@@ -123,7 +123,7 @@ func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string,
 	case errors.Is(err, storage.ErrNotFound):
 		return "", failure.New(failure.NotFound, "The instance does not exist.")
 	case storage.IsDuplicate(err):
-		return "", failure.Wrap(failure.Conflict, err, "A concurrent request for the instance was faster. Try again.")
+		return "", failure.Wrap(failure.Conflict, err, "Another request changed the instance first. Try again.")
 	}
 
 	if done.accepted {

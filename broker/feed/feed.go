@@ -134,7 +134,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 
 		if ctx.Err() == nil {
-			f.log.WithError(err).Warn("following the feed of the Provisioner failed, operations poll until the feed works again")
+			f.log.WithError(err).Warn("following the Provisioner's feed failed; operations poll until it works again")
 		}
 
 		_ = lifecycle.Pause(ctx, f.clock, rest) // the condition of the loop reports the end of the context

@@ -14,7 +14,7 @@ type Metrics struct {
 func NewMetrics(registerer prometheus.Registerer, runner Runner) *Metrics {
 	metrics := &Metrics{items: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_job_items_total",
-		Help: "Items that this replica's runs of a job have done, by job and result: changed, unchanged, failed.",
+		Help: "Items processed by this replica's job runs, by job and result: changed, unchanged, failed.",
 	}, []string{"name", "result"})}
 
 	registerer.MustRegister(metrics.items, results{runner})

@@ -25,7 +25,7 @@ const (
 
 const (
 	textUnknown = "There is no job with this name."
-	textHeld    = "%d %s are due, more than the limit of %d. Look at them with a dry run. To change them all, repeat the request with confirm: %d."
+	textHeld    = "%d %s are due, more than the limit of %d. List them with a dry run. To change them all, repeat the request with confirm: %d."
 )
 
 // Reports stores the newest results of jobs, and lets replicas take turns. reports.Store implements it.

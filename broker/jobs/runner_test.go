@@ -316,7 +316,7 @@ environment_broker_job_failing{name="test"} 0
 # HELP environment_broker_job_held 1 if the newest run of a job has changed nothing because more items than its limit were due, otherwise 0.
 # TYPE environment_broker_job_held gauge
 environment_broker_job_held{name="test"} 0
-# HELP environment_broker_job_items_total Items that this replica's runs of a job have done, by job and result: changed, unchanged, failed.
+# HELP environment_broker_job_items_total Items processed by this replica's job runs, by job and result: changed, unchanged, failed.
 # TYPE environment_broker_job_items_total counter
 environment_broker_job_items_total{name="test",result="changed"} 1
 environment_broker_job_items_total{name="test",result="failed"} 0

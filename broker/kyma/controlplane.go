@@ -161,7 +161,7 @@ func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
 	client, config, err := c.client()
 	if err != nil {
 		return nil, nil, failure.Wrap(failure.Transient, err,
-			"the kubeconfig of the control plane cannot be used: an operator has to correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
+			"the kubeconfig of the control plane cannot be used: an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH").
 			WithReason(failure.ReasonConfiguration, failure.ComponentControlPlane)
 	}
 
@@ -181,7 +181,7 @@ func decode(response *http.Response, into any) (bool, error) {
 	case response.StatusCode == http.StatusBadRequest:
 		return false, refused("the control plane rejects the labels of the plan or of the version: use shorter names")
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		return false, failure.New(failure.Transient, "the control plane rejects our credentials with status %d: an operator has to correct "+
+		return false, failure.New(failure.Transient, "the control plane rejects our credentials with status %d: an operator must correct "+
 			"APP_CONTROL_PLANE_KUBECONFIG_PATH, or let its user get and list ConfigMaps and Secrets", response.StatusCode).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 	case response.StatusCode != http.StatusOK:
@@ -194,9 +194,9 @@ func decode(response *http.Response, into any) (bool, error) {
 	case err != nil:
 		return false, away(err, "its response was interrupted")
 	case len(content) > maxBytes:
-		return false, refused("a response of the control plane has more than %d bytes: remove overrides", maxBytes)
+		return false, refused("a response from the control plane has more than %d bytes: remove overrides", maxBytes)
 	case json.Unmarshal(content, into) != nil:
-		return false, away(nil, "its response is not an object of Kubernetes")
+		return false, away(nil, "its response is not a Kubernetes object")
 	default:
 		return true, nil
 	}
@@ -265,11 +265,11 @@ func (c *ControlPlane) hasCredentials() bool {
 
 // away returns a transient error for a control plane that does not respond as expected. The engine retries.
 func away(cause error, format string, args ...any) error {
-	return failure.Wrap(failure.Transient, cause, "the control plane with the configuration of Kyma is unavailable: "+format, args...).
+	return failure.Wrap(failure.Transient, cause, "the control plane with the Kyma configuration is unavailable: "+format, args...).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 }
 
-// refused returns a permanent error for a configuration that an operator has to correct.
+// refused returns a permanent error for a configuration that an operator must correct.
 func refused(format string, args ...any) error {
 	return failure.New(failure.Permanent, format, args...).WithReason(failure.ReasonConfiguration, failure.ComponentControlPlane)
 }

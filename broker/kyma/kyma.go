@@ -33,7 +33,7 @@ func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*env
 
 	plan, known := k.Catalog.ByID(instance.PlanID)
 	if !known {
-		return nil, failure.New(failure.Permanent, "the catalog no longer has plan %s: an operator has to restore it", instance.PlanName)
+		return nil, failure.New(failure.Permanent, "the catalog no longer has plan %s: an operator must restore it", instance.PlanName)
 	}
 
 	completed := *wanted

@@ -339,7 +339,7 @@ func TestMalformedVersions(t *testing.T) {
 	}
 
 	if _, err := complete("2.0.0, 3.0.0"); !failure.Is(err, failure.Permanent) ||
-		!strings.Contains(err.Error(), "the value of GA_global in the ConfigMap kyma-versions of the control plane is not a version of Kyma") {
+		!strings.Contains(err.Error(), "the value of GA_global in the ConfigMap kyma-versions of the control plane is not a Kyma version") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifecyclemanager.Objects, error) {
 	plan, known := k.Catalog.ByID(instance.PlanID)
 	if !known {
-		return lifecyclemanager.Objects{}, failure.New(failure.Permanent, "the catalog no longer has plan %s: an operator has to restore it", instance.PlanName)
+		return lifecyclemanager.Objects{}, failure.New(failure.Permanent, "the catalog no longer has plan %s: an operator must restore it", instance.PlanName)
 	}
 
 	wanted := instance.Request.Cluster.Kyma

@@ -32,7 +32,7 @@ func (k Kyma) version(ctx context.Context, instance environment.Instance) (strin
 		case catalog.IsKymaVersion(version):
 			return version, nil
 		case version != "":
-			return "", refused("the value of %s in the ConfigMap %s of the control plane is not a version of Kyma", key, k.VersionsName)
+			return "", refused("the value of %s in the ConfigMap %s of the control plane is not a Kyma version", key, k.VersionsName)
 		}
 	}
 

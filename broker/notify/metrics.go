@@ -33,7 +33,8 @@ const (
 func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_notifications_total",
-		Help: "Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or because they were rejected).",
+		Help: "Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or " +
+			"because they were rejected).",
 	}, []string{"result"})}
 
 	// The series must exist before the first message, or else an alert would miss that message.

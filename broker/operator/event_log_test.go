@@ -64,7 +64,7 @@ func TestListEvents(t *testing.T) {
 		}
 
 		for query, want := range map[string]string{
-			"?types=other":   `The type "other" is unknown. Use some of: operation.accepted, `,
+			"?types=other":   `The type "other" is unknown. Use one or more of: operation.accepted, `,
 			"?after=x":       "after must be the position of an event",
 			"?after=-1":      "after must be the position of an event",
 			"?page_size=101": "page_size must be a number from 1 to 100.",

@@ -101,7 +101,7 @@ func eventTypes(text string) ([]eventlog.Type, error) {
 				known = append(known, string(each))
 			}
 
-			return nil, operatorserver.Invalid(fmt.Sprintf("The type %q is unknown. Use some of: %s.", given, strings.Join(known, ", ")))
+			return nil, operatorserver.Invalid(fmt.Sprintf("The type %q is unknown. Use one or more of: %s.", given, strings.Join(known, ", ")))
 		}
 
 		types = append(types, given)
@@ -118,7 +118,7 @@ func position(name, text string) (int64, error) {
 
 	given, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || given < 0 {
-		return 0, operatorserver.Invalid(name + " must be the position of an event, a number that is not negative.")
+		return 0, operatorserver.Invalid(name + " must be the position of an event, a non-negative number.")
 	}
 
 	return given, nil

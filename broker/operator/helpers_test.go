@@ -77,7 +77,7 @@ func onEach(t *testing.T, test func(b *bench)) {
 	})
 }
 
-// intervene sends an intervention as the user with the role operator.
+// intervene sends an intervention as the user with the operator role.
 func (b *bench) intervene(verb, id, body string) reply {
 	b.Helper()
 

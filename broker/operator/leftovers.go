@@ -38,7 +38,7 @@ type Cleaner interface {
 func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, filter instances.Filter) (operatorapi.RuntimeList, error) {
 	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "anywhere", "sort") {
 		if query.Get(name) != "" {
-			return operatorapi.RuntimeList{}, operatorserver.Invalid("leftovers and " + name + " exclude each other.")
+			return operatorapi.RuntimeList{}, operatorserver.Invalid("leftovers and " + name + " cannot be combined.")
 		}
 	}
 
@@ -159,7 +159,7 @@ func (a *API) changeLeftover(r *http.Request, done string, change func(ctx conte
 	case errors.Is(err, operations.ErrSealed):
 		err = &httpserver.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
 	case storage.IsDuplicate(err):
-		err = operatorserver.Conflict("A concurrent request was faster. Try again.")
+		err = operatorserver.Conflict("Another request was accepted first. Try again.")
 	}
 
 	if err != nil {

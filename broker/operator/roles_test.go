@@ -84,7 +84,7 @@ func TestRoles(t *testing.T) {
 		for user, status := range test.want {
 			got := b.want(name+" as "+user+": "+test.reason, b.do(user, test.method, test.path), status)
 			if status == unknown && got.Header.Get("WWW-Authenticate") == "" {
-				b.Errorf("%s: the header WWW-Authenticate is missing", name)
+				b.Errorf("%s: the WWW-Authenticate header is missing", name)
 			}
 		}
 	}

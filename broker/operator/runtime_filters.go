@@ -61,7 +61,7 @@ func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 	}
 
 	if filter.Search = strings.TrimSpace(query.Get("search")); len(filter.Search) > bounds.ID {
-		return filter, operatorserver.Invalid(fmt.Sprintf("search has at most %d bytes.", bounds.ID))
+		return filter, operatorserver.Invalid(fmt.Sprintf("search must have at most %d bytes.", bounds.ID))
 	}
 
 	if filter.Anywhere, err = query.Bool("anywhere"); err != nil {
@@ -105,7 +105,7 @@ func addState(query operatorserver.Query, filter instances.Filter) (instances.Fi
 	}
 
 	if query.Get(kindFilter) != "" || query.Get(operationStateFilter) != "" {
-		return filter, operatorserver.Invalid("kind and operation_state exclude state: a state implies them.")
+		return filter, operatorserver.Invalid("kind and operation_state cannot be combined with state, which implies them.")
 	}
 
 	suspended := filter.Suspended
@@ -124,7 +124,7 @@ func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	filter.OperationID = query.Get("operation")
 
 	if filter.Problem = query.Get("problem"); len(filter.Problem) > bounds.ID {
-		return operatorserver.Invalid(fmt.Sprintf("problem has at most %d bytes.", bounds.ID))
+		return operatorserver.Invalid(fmt.Sprintf("problem must have at most %d bytes.", bounds.ID))
 	}
 
 	if shoot := query.Get("shoot"); shoot != "" {

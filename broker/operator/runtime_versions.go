@@ -25,7 +25,7 @@ func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	wanted := versionFilter{query.Get(kubernetesFilter), query.Get(kymaFilter)}
 
 	if wanted != (versionFilter{}) && (query.Page.Total || query.Page.Offset > 0) {
-		return wanted, operatorserver.Invalid("kubernetes_version and kyma_version exclude total and page. Use the cursor of the previous page.")
+		return wanted, operatorserver.Invalid("kubernetes_version and kyma_version cannot be combined with total or page. Use the cursor of the previous page.")
 	}
 
 	return wanted, nil

@@ -88,7 +88,7 @@ func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	case filter.InstanceID == "":
 		return operatorserver.Invalid("binding_id and leftover_id require instance_id.")
 	case bindingID != "" && leftoverID != "":
-		return operatorserver.Invalid("binding_id and leftover_id exclude each other.")
+		return operatorserver.Invalid("binding_id and leftover_id cannot be combined.")
 	case bindingID != "":
 		filter.InstanceID = environment.BindingKey(filter.InstanceID, bindingID)
 	default:

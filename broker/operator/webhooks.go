@@ -83,7 +83,7 @@ func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 	}
 
 	if len(order.Account) > bounds.ID || !storage.IsText(order.Account) {
-		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("account must be a text of at most %d bytes.", bounds.ID))
+		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("account must be a string of at most %d bytes.", bounds.ID))
 	}
 
 	types, err := eventTypes(strings.Join(order.Types, ","))

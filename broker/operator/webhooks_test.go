@@ -202,8 +202,8 @@ func TestInvalidWebhooks(t *testing.T) {
 		`{"url": "http://example.com"}`:                      "url: the URL must begin with https://, because APP_WEBHOOK_NETWORKS allows no network.",
 		`{"url": "https://10.0.0.1"}`:                        "url: the address is neither public nor in an allowed network.",
 		`{"url": "https://example.com", "types": ["other"]}`: "is unknown",
-		`{"url": "https://example.com", "account": "` + strings.Repeat("a", 5000) + `"}`: "account must be a text",
-		`{"url": "https://example.com", "account": "a\u0000"}`:                           "account must be a text",
+		`{"url": "https://example.com", "account": "` + strings.Repeat("a", 5000) + `"}`: "account must be a string",
+		`{"url": "https://example.com", "account": "a\u0000"}`:                           "account must be a string",
 	} {
 		if got := b.want(body, b.order("/webhooks", body), http.StatusBadRequest); !strings.Contains(got.Raw, want) {
 			t.Errorf("%.60s: got %s", body, got.Raw)

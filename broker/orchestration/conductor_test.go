@@ -214,7 +214,7 @@ func TestSelectors(t *testing.T) {
 			"state":      {"the state of the runtime", fleet.Target{State: "failed"}, "old"},
 			"label":      {"a label", fleet.Target{Labels: "ring=canary"}, "canary"},
 			"version":    {"an unreadable instance has no version", fleet.Target{KubernetesVersion: "1.34"}, "canary"},
-			"Kyma":       {"the version of Kyma", fleet.Target{KymaVersion: "2.0"}, "canary"},
+			"Kyma":       {"the Kyma version", fleet.Target{KymaVersion: "2.0"}, "canary"},
 			"percentage": {"all of them", fleet.Target{Percentage: 100, PlanName: "aws"}, "canary changed in SQL old"},
 		} {
 			parameters := all(1)

@@ -19,7 +19,7 @@ func Explain(orchestration environment.Orchestration, waves map[int]map[string]i
 	switch orchestration.State {
 	case environment.OrchestrationPlanned:
 		return []string{
-			fmt.Sprintf("This is a plan. Nothing starts before 'ebctl upgrade apply %s', which is possible until %s.", id,
+			fmt.Sprintf("This is a plan. Nothing starts until somebody runs 'ebctl upgrade apply %s', which is possible until %s.", id,
 				orchestration.CreatedAt.Add(environment.PlanLifetime).UTC().Format(time.RFC3339)),
 		}
 	case environment.OrchestrationExpired:
@@ -35,10 +35,11 @@ func Explain(orchestration environment.Orchestration, waves map[int]map[string]i
 		return []string{
 			orchestration.Description + ". No upgrades start; those in progress run to completion.",
 			fmt.Sprintf("List the failures with 'ebctl orchestration targets %s --state failed', and repeat them with 'ebctl orchestration retry %s'.", id, id),
-			fmt.Sprintf("'ebctl orchestration resume %s' continues, and the gate then counts only new failures. 'ebctl orchestration cancel %s' ends it.", id, id),
+			fmt.Sprintf("To continue, run 'ebctl orchestration resume %s'; the gate then counts only new failures. To end it, run "+
+				"'ebctl orchestration cancel %s'.", id, id),
 		}
 	case environment.OrchestrationCanceling:
-		return []string{"No more upgrades start. The orchestration ends when those in progress have ended."}
+		return []string{"No more upgrades will start. The orchestration ends when those in progress have ended."}
 	case environment.OrchestrationFailed:
 		return []string{
 			orchestration.Description + ".",
@@ -73,7 +74,7 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	case !orchestration.SoakUntil.IsZero():
 		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
 	case running == 0 && waiting > 0:
-		return []string{fmt.Sprintf("No upgrade is in progress. %s waiting for another operation, a maintenance window or the start. "+
+		return []string{fmt.Sprintf("No upgrade is in progress. Waiting for another operation, a maintenance window or the start: %s. "+
 			"'ebctl orchestration targets %s --state pending' shows why.", english.Plural(waiting, "instance", ""), orchestration.ID)}
 	case waiting > 0:
 		return []string{fmt.Sprintf("%s in progress, %s waiting: at most %s.",
@@ -105,11 +106,11 @@ func explainGate(strategy fleet.Strategy) []string {
 	case gate == nil:
 		return nil
 	case gate.Failures > 0 && gate.Percentage > 0:
-		return []string{fmt.Sprintf("It stops after %s, or when %d %% of the upgrades of the waves that have begun have failed.",
+		return []string{fmt.Sprintf("It stops after %s, or when %d %% of the upgrades in the waves that have begun have failed.",
 			english.Plural(gate.Failures, "failure", ""), gate.Percentage)}
 	case gate.Failures > 0:
 		return []string{fmt.Sprintf("It stops after %s.", english.Plural(gate.Failures, "failure", ""))}
 	default:
-		return []string{fmt.Sprintf("It stops when %d %% of the upgrades of the waves that have begun have failed.", gate.Percentage)}
+		return []string{fmt.Sprintf("It stops when %d %% of the upgrades in the waves that have begun have failed.", gate.Percentage)}
 	}
 }

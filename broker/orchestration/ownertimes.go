@@ -44,7 +44,7 @@ func (t OwnerTimes) Choose(ctx context.Context, tx storage.Tx, instanceID string
 	}
 
 	if len(chosen) == 0 {
-		return failure.New(failure.Conflict, "No upgrade with a deadline waits for the instance, so there is no time to choose.")
+		return failure.New(failure.Conflict, "No upgrade with a deadline is waiting for the instance, so there is no time to choose.")
 	}
 
 	for _, orchestration := range chosen {

@@ -24,7 +24,7 @@ func (o Orders) Pause(ctx context.Context, id string) error {
 		switch orchestration.State {
 		case environment.OrchestrationInProgress, environment.OrchestrationRetrying:
 		case environment.OrchestrationPending:
-			return failure.New(failure.Conflict, "The orchestration is being planned. Pause it in a moment.")
+			return failure.New(failure.Conflict, "The orchestration is being planned. Try again in a moment.")
 		default:
 			return failure.New(failure.Conflict, "The orchestration is %s. Only a running orchestration can be paused.", orchestration.State)
 		}

@@ -22,7 +22,7 @@ const (
 	planPage = 1000
 
 	textGone     = "The instance no longer exists."
-	textNoWindow = "No maintenance window is known: neither the policy of the catalog nor the plan has one, and that of the Shoot has not been read."
+	textNoWindow = "No maintenance window is known: neither the catalog's policy nor the plan has one, and the Shoot's has not been read."
 )
 
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.

@@ -86,7 +86,7 @@ func (f *stepped) run(conductor process.Record) {
 	f.Fatalf("the orchestration does not end: %v", f.targets())
 }
 
-// versions returns the versions of Kyma in the rows.
+// versions returns the Kyma versions in the rows.
 func (f *stepped) versions(ids ...string) map[string]string {
 	f.Helper()
 

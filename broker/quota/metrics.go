@@ -26,7 +26,7 @@ type Metrics struct {
 func NewMetrics(registerer prometheus.Registerer, checker Checker, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_quota_refusals_total",
-		Help: "Orders, updates and operations that this replica has rejected because a quota is used up, by quota.",
+		Help: "Orders, updates and operations that this replica has rejected because a quota was used up, by quota.",
 	}, []string{"quota"})}
 
 	registerer.MustRegister(metrics.refusals, &shares{checker: checker, clock: clock, log: log})

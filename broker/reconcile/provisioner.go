@@ -137,7 +137,7 @@ func refused(status int) error {
 
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		err = failure.New(failure.Permanent, "the user in APP_PROVISIONER_USER needs the role operator at the Provisioner, in addition to osb")
+		err = failure.New(failure.Permanent, "the user in APP_PROVISIONER_USER needs the operator role at the Provisioner, in addition to osb")
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests:
 		err = failure.New(failure.Transient, "the Provisioner responded with HTTP status %d", status)
 	}

@@ -50,7 +50,7 @@ type counts struct {
 // Part returns the background work of the reporter.
 func (r Reporter) Part() lifecycle.Part {
 	return lifecycle.Periodic{
-		Name: "report of differences", Every: min(checkEvery, max(r.Interval, time.Second)), Work: r.Report, Clock: r.Clock, Log: r.Log,
+		Name: "difference report", Every: min(checkEvery, max(r.Interval, time.Second)), Work: r.Report, Clock: r.Clock, Log: r.Log,
 	}.Part()
 }
 

@@ -121,7 +121,7 @@ func TestProvisioner(t *testing.T) {
 		want     string
 		wantKind failure.Kind
 	}{
-		"forbidden": {http.StatusForbidden, "{}", "needs the role operator", failure.Permanent},
+		"forbidden": {http.StatusForbidden, "{}", "needs the operator role", failure.Permanent},
 		"Kyma":      {http.StatusNotFound, "404 page not found", "Kyma Provisioner", failure.Permanent},
 		"page":      {http.StatusOK, "<html>internal-host</html>", "not JSON", failure.Permanent},
 		"away":      {http.StatusBadGateway, "internal-host", "HTTP status 502", failure.Transient},

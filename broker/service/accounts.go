@@ -165,7 +165,7 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 	connected.pool = &accountPool{accountpool.Instances{Rules: rules, Pool: pool}, cleaner}
 	connected.add(system,
 		lifecycle.Periodic{
-			Name: "sweep of the account pool", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Sweep,
+			Name: "account pool sweep", Every: sweepEvery, Clock: clock.RealClock{}, Log: s.Log, Work: pool.Sweep,
 		}.Part(),
 		reporter.Part(),
 		s.recovery("Gardener", system, garden.Probe, stores, wake),
@@ -193,7 +193,7 @@ func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
 		}
 
 		if err := rules.Check(known); err != nil {
-			return fmt.Errorf("the rules of the account pool, which are read at the start: %w", err)
+			return fmt.Errorf("the account pool's rules, which are read at startup: %w", err)
 		}
 
 		return nil

@@ -45,7 +45,7 @@ type typeCounts struct {
 
 // Part returns the background work of the reporter.
 func (r AccountsReporter) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "report of accounts", Every: accountsCheckEvery, Work: r.Report, Clock: r.Clock, Log: r.Log}.Part()
+	return lifecycle.Periodic{Name: "account report", Every: accountsCheckEvery, Work: r.Report, Clock: r.Clock, Log: r.Log}.Part()
 }
 
 // Report creates the report if it is due and no other replica is creating it.

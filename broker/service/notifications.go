@@ -51,7 +51,7 @@ func (s *Service) connectNotifications(connected *upstreams, config notification
 	s.Metrics().MustRegister(metrics)
 
 	connected.parts = append(connected.parts, lifecycle.Periodic{
-		Name: "retention of notifications", Every: notificationsSwept, Clock: clock.RealClock{}, Log: s.Log,
+		Name: "notification retention", Every: notificationsSwept, Clock: clock.RealClock{}, Log: s.Log,
 		Work: func(ctx context.Context) error {
 			_, err := stores.notifications.Remove(ctx, time.Now().Add(-notificationsKept))
 

@@ -116,15 +116,15 @@ func (s *Service) connectBundles(connected *upstreams, config session.Config, st
 	}
 
 	system := upstream.New(upstream.Options{
-		Name: "bundles", Title: "the API server of the Bundles", Component: failure.ComponentBundles, Calls: bundlesCalls,
+		Name: "bundles", Title: "the Bundle API server", Component: failure.ComponentBundles, Calls: bundlesCalls,
 		Variable: "APP_CONSOLE_BUNDLES_KUBECONFIG_PATH",
 	})
 
 	connected.bundles = &bundleclient.Client{KubeconfigPath: config.BundlesKubeconfigPath, Wrap: system.Transport}
-	connected.add(system, s.recovery("the API server of the Bundles", system, connected.bundles.Probe, stores, wake))
+	connected.add(system, s.recovery("the Bundle API server", system, connected.bundles.Probe, stores, wake))
 }
 
-// bundlesCalls is the maximum number of concurrent calls to the API server of the Bundles. Only pages of the console cause calls.
+// bundlesCalls is the maximum number of concurrent calls to the Bundle API server. Only pages of the console cause calls.
 const bundlesCalls = 8
 
 // cisCalls is the maximum number of concurrent calls to CIS: one of the background job, and those that operators start.

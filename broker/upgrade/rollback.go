@@ -125,7 +125,7 @@ func (u Upgrader) resolveRollback(ctx context.Context, tx storage.Tx, instance e
 
 	former := upgraded.Instance.Request.Cluster.Kyma
 	if former == nil || upgraded.Upgrade == nil || upgraded.Upgrade.DryRun || upgraded.Upgrade.Preempted || upgraded.Upgrade.RollsBack != "" {
-		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "The operation %s has not upgraded Kyma.", order.RollsBack)
+		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "Operation %s did not upgrade Kyma.", order.RollsBack)
 	}
 
 	return environment.Upgrade{Version: former.Version, RollsBack: order.RollsBack, Former: former},

@@ -30,7 +30,7 @@ var ErrBusy = errors.New("the instance has an unfinished operation")
 // ErrChanged is in the chain of the error if the upgrade would have other versions than those in Order.Planned.
 var ErrChanged = errors.New("the instance has changed since the upgrade was planned")
 
-// Versions are the versions before and after an upgrade. To is empty if the operation chooses the version of Kyma.
+// Versions are the versions before and after an upgrade. To is empty if the operation chooses the Kyma version.
 type Versions struct{ From, To string }
 
 // Order is a request to upgrade an instance.
@@ -101,7 +101,7 @@ func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
 	case errors.Is(err, storage.ErrNotFound):
 		return Accepted{}, failure.New(failure.NotFound, "The instance does not exist.")
 	case storage.IsDuplicate(err), storage.IsDeadlock(err):
-		return Accepted{}, failure.Wrap(failure.Conflict, err, "A concurrent request for the instance was faster. Try again.")
+		return Accepted{}, failure.Wrap(failure.Conflict, err, "Another request changed the instance first. Try again.")
 	case err != nil:
 		return Accepted{}, err
 	}
@@ -186,7 +186,7 @@ func checkState(instance environment.Instance, past []process.Record) error {
 		running := unfinished[0]
 
 		return failure.Wrap(failure.Conflict, ErrBusy,
-			"The operation %s (%s) of the instance has not ended. Wait until it has, or cancel it.", running.ID, running.Kind)
+			"Operation %s (%s) of the instance has not ended. Wait until it ends, or cancel it.", running.ID, running.Kind)
 	}
 
 	switch phase := environment.PhaseOf(past); {
@@ -199,7 +199,7 @@ func checkState(instance environment.Instance, past []process.Record) error {
 	case phase == environment.DeletionFailed:
 		return failure.New(failure.Conflict, "The deletion of the instance has failed. Delete the instance again.")
 	default:
-		return failure.New(failure.Conflict, "The runtime of the instance is not complete (%s). Retry the operation that failed, then upgrade.", phase)
+		return failure.New(failure.Conflict, "The instance's runtime is not complete (%s). Retry the failed operation, then upgrade.", phase)
 	}
 }
 
@@ -235,7 +235,7 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "The instance has no Kyma to upgrade: plan %s does not install Kyma.", plan.Name)
 	case order.Version != "" && !catalog.IsKymaVersion(order.Version):
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
-			"version is not a version of Kyma. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
+			"version is not a Kyma version. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
 	}
 
 	if installed.InstalledBy(environment.InstallerLifecycleManager) {

@@ -236,10 +236,10 @@ func TestRefused(t *testing.T) {
 		"no version": {
 			"a version with a prefix", upgrade.Order{Kind: cluster, Version: "v1.35"}, nil, failure.Invalid, "such as 1.34",
 		},
-		"no version of Kyma": {"a version is part of a path", upgrade.Order{Kind: kyma, Version: "../1"}, nil, failure.Invalid, "not a version of Kyma"},
+		"no version of Kyma": {"a version is part of a path", upgrade.Order{Kind: kyma, Version: "../1"}, nil, failure.Invalid, "not a Kyma version"},
 		"lost module": {"the plan lost a module of the instance", upgrade.Order{Kind: kyma}, func(instance *environment.Instance) {
 			instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"lost"}}
-		}, failure.Conflict, `no module "lost"`},
+		}, failure.Conflict, `no longer has the module "lost"`},
 		"lost plan": {"the plan was removed", upgrade.Order{Kind: cluster}, func(instance *environment.Instance) {
 			instance.PlanID, instance.PlanName = "lost", "lost"
 		}, failure.Conflict, "no longer has plan lost"},

@@ -34,7 +34,8 @@ type Metrics struct {
 func NewMetrics(store *webhooks.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_webhook_attempts_total",
-		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed. Events that have become dead letters are counted in addition.",
+		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed. Events that have become dead " +
+			"letters are counted in addition.",
 	}, []string{"result"})}
 
 	// The series must exist before the first event, or else an alert would miss that event.
@@ -54,7 +55,7 @@ func deliveriesMetric() *prometheus.Desc {
 
 func behindMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_webhook_events_behind",
-		"Events that the webhook that is furthest behind has not examined yet. All replicas report the same value.", nil, nil)
+		"Events not yet examined by the webhook that is furthest behind. All replicas report the same value.", nil, nil)
 }
 
 func disabledMetric() *prometheus.Desc {

@@ -181,5 +181,5 @@ func (a *Access) permitted(ctx context.Context, user *authenticationv1.UserInfo,
 
 func (a *Access) unavailable(w http.ResponseWriter, err error) {
 	a.log.Error(err, "a request for content could not be authorized")
-	retryLater(w, "the API server of the cluster cannot authorize the request now")
+	retryLater(w, "the API server of the cluster cannot authorize the request at the moment")
 }

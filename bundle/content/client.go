@@ -21,7 +21,7 @@ import (
 )
 
 // ErrUnavailable reports content that the server does not have yet. A later call may succeed.
-var ErrUnavailable = errors.New("the content is not available now")
+var ErrUnavailable = errors.New("the content is not available at the moment")
 
 const defaultPause = 10 * time.Second
 

@@ -109,7 +109,7 @@ func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1
 		refuse(w, http.StatusNotFound, "this provisioner has no Bundle "+name)
 	case err != nil:
 		s.options.Log.Error(err, "reading a Bundle failed", "bundle", name)
-		retryLater(w, "the Bundle cannot be read now")
+		retryLater(w, "the Bundle cannot be read at the moment")
 	default:
 		return bundle
 	}
@@ -143,7 +143,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	case err != nil:
 		s.options.Log.Error(err, "opening content failed", "bundle", name)
-		retryLater(w, "the content cannot be read now")
+		retryLater(w, "the content cannot be read at the moment")
 
 		return
 	}

@@ -32,7 +32,7 @@ func (c comparison) schema(field string, before, after *schema) {
 	if before.Items != nil && before.Items.Schema != nil && after.Items != nil && after.Items.Schema != nil {
 		c.schema(field+"[]", before.Items.Schema, after.Items.Schema)
 	} else if after.Items != nil && before.Items == nil && before.Type == after.Type {
-		c.report(field, "the elements get a schema")
+		c.report(field, "the elements now have a schema")
 	}
 }
 
@@ -40,7 +40,7 @@ func (c comparison) schema(field string, before, after *schema) {
 func (c comparison) kind(field string, before, after *schema) {
 	switch {
 	case before.XIntOrString && !after.XIntOrString:
-		c.report(field, "it no longer accepts both numbers and texts")
+		c.report(field, "it no longer accepts both numbers and strings")
 	case before.Type != after.Type && !after.XIntOrString && after.Type != "" && (before.Type != "integer" || after.Type != "number"):
 		c.report(field, fmt.Sprintf("the type changes from %q to %q", before.Type, after.Type))
 	}
@@ -150,7 +150,7 @@ func upper[T cmp.Ordered](c comparison, field, name string, before, after *T) {
 
 func limitText[T any](name string, before *T, after T) string {
 	if before == nil {
-		return fmt.Sprintf("it gets a limit: %s %v", name, after)
+		return fmt.Sprintf("a limit is added: %s %v", name, after)
 	}
 
 	return fmt.Sprintf("%s changes from %v to %v", name, *before, after)
@@ -187,7 +187,7 @@ func (c comparison) properties(field string, before, after *schema) {
 
 	for _, name := range after.Required {
 		if !slices.Contains(before.Required, name) && after.Properties[name].Default == nil {
-			c.report(field+"."+name, "the field is required now")
+			c.report(field+"."+name, "the field is now required")
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (c comparison) additional(field string, before, after *schema) {
 	case was != nil && (was.Allows || was.Schema != nil) && (is == nil || !is.Allows && is.Schema == nil) && !preserves(after):
 		c.report(field, "other fields are no longer permitted")
 	case is != nil && is.Schema != nil && was == nil && preserves(before):
-		c.report(field, "other fields get a schema")
+		c.report(field, "other fields now have a schema")
 	case before.XPreserveUnknownFields != nil && *before.XPreserveUnknownFields && !preserves(after) && (is == nil || is.Schema == nil):
 		c.report(field, "unknown fields are no longer preserved")
 	}

@@ -248,7 +248,7 @@ func indent(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
 }
 
-// TestSourcesAndFormats installs a bundle of each format from each source, with manifests of rukpak's shape, on the API server of the Bundles and on
+// TestSourcesAndFormats installs a bundle of each format from each source, with manifests of rukpak's shape, on the Bundle API server and on
 // another one.
 func TestSourcesAndFormats(t *testing.T) {
 	target := bundletest.Target(t) // it stops after the service, whose watches would keep it

@@ -345,7 +345,7 @@ func (s *Service) ready(ctx context.Context) error {
 func (s *Service) Run(ctx context.Context) error {
 	defer func() { _ = s.contents.Close() }()
 
-	sweep := lifecycle.Periodic{Name: "sweep of the store", Every: s.config.SweepInterval, Work: s.sweep, Clock: clock.RealClock{}, Log: s.log}
+	sweep := lifecycle.Periodic{Name: "store sweep", Every: s.config.SweepInterval, Work: s.sweep, Clock: clock.RealClock{}, Log: s.log}
 
 	return lifecycle.Run(ctx, s.log, s.config.ShutdownDelay+stopTimeout,
 		lifecycle.Part{Name: "status", Run: s.status.Run},

@@ -270,7 +270,7 @@ func TestGitCredentials(t *testing.T) {
 
 	for address, want := range map[string]string{
 		"https://user:" + hidden + "@example.com/x": "contains credentials", "https://" + hidden + "@example.com/x": "contains credentials",
-		repository.folder: "supported are https, http and ssh", "file:///etc": "supported are", "git://example.com/x": "supported are",
+		repository.folder: "use https, http or ssh", "file:///etc": "use https, http or ssh", "git://example.com/x": "use https, http or ssh",
 		"ssh://git@example.com/x": "needs a Secret with the keys ssh-privatekey and ssh-knownhosts",
 	} {
 		mustFail(t, address, options, fromGit(address, main), true, want)

@@ -42,7 +42,7 @@ func (s *gitSource) connect(ctx context.Context, source v1alpha1.GitSource, fold
 
 		return server, endpoint.Host, err
 	default:
-		return nil, "", terminal("source.git.repository has the scheme %s; supported are https, http and ssh", endpoint.Protocol)
+		return nil, "", terminal("source.git.repository has the scheme %s: use https, http or ssh", endpoint.Protocol)
 	}
 }
 

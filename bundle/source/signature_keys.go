@@ -55,7 +55,7 @@ func parseKeys(text []byte) ([]publicKey, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		parsed, err := cryptoutils.UnmarshalPEMToPublicKey(pem.EncodeToMemory(block))
 		if err != nil {
-			return nil, errors.New("there is something other than public keys in PEM form")
+			return nil, errors.New("the file contains something other than public keys in PEM form")
 		}
 
 		key, err := newKey(parsed)

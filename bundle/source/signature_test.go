@@ -403,7 +403,7 @@ func TestSignatureKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "there is no public key in PEM form",
 		hidden:                                "there is no public key in PEM form",
-		private:                               "there is something other than public keys",
+		private:                               "the file contains something other than public keys",
 		signer{small}.public(t):               "a public key is not supported",
 		strings.Repeat(retired.public(t), 17): "more than 16 public keys",
 		strings.Repeat(" ", 64<<10+1):         "more than 64 KiB",

@@ -93,6 +93,6 @@ func rejected(host string, status int) error {
 	case status == http.StatusNotFound, status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return transient("%s responds with status %d %s", host, status, http.StatusText(status))
 	default:
-		return terminal("%s responds with status %d %s; expected is 200", host, status, http.StatusText(status))
+		return terminal("%s responds with status %d %s instead of 200", host, status, http.StatusText(status))
 	}
 }

@@ -154,7 +154,7 @@ func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlo
 	entry.Missed = missed
 	if err := r.RecordAlone(ctx, entry); err != nil {
 		r.log.WithError(err).WithFields(logrus.Fields{logging.Kind: entry.Action, logging.Status: entry.Status}).
-			Warn("audit: recording a refusal failed")
+			Warn("audit: recording a rejected request failed")
 	}
 }
 

@@ -141,6 +141,8 @@ func TestRequire(t *testing.T) {
 		User        string
 	}
 
+	noRole := response{Status: http.StatusForbidden, Error: "Forbidden", Description: "The user lacks the viewer role."}
+
 	cases := map[string]struct {
 		reason string
 		users  secret.String
@@ -150,7 +152,7 @@ func TestRequire(t *testing.T) {
 	}{
 		"Nothing":   {reason: "a request without credentials is challenged", users: "v:1:viewer", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
 		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
-		"WrongRole": {reason: "a known user without the role is rejected without a challenge", users: "p:1", user: "p", pass: "1", want: response{Status: http.StatusForbidden, Error: "Forbidden", Description: "The user lacks the role viewer."}},
+		"WrongRole": {reason: "a known user without the role is rejected without a challenge", users: "p:1", user: "p", pass: "1", want: noRole},
 		"Implied":   {reason: "an admin is a viewer, and the handler gets the name", users: "a:1:admin", user: "a", pass: "1", want: response{Status: http.StatusOK, User: "a"}},
 	}
 

@@ -12,7 +12,7 @@ type Authenticator interface {
 	// and a *Rejection if the credentials are invalid. Any other error means that the credentials cannot be verified at the
 	// moment; the client gets 503.
 	Authenticate(r *http.Request) (Identity, error)
-	// Challenge returns the challenge for the header WWW-Authenticate, or an empty string if HTTP defines no scheme for the
+	// Challenge returns the challenge for the WWW-Authenticate header, or an empty string if HTTP defines no scheme for the
 	// credentials.
 	Challenge() string
 }

@@ -12,7 +12,7 @@ import (
 
 // Descriptions of rejected requests, shown to users.
 const (
-	textUnauthenticated = "The request has no credentials. The header WWW-Authenticate lists the accepted schemes."
+	textUnauthenticated = "The request has no credentials. The WWW-Authenticate header lists the accepted schemes."
 	textWrongPassword   = "The user name or the password is wrong."
 	textUnchecked       = "The credentials cannot be verified at the moment. Try again later."
 	textLoginDelayed    = "Too many failed logins of this user from this address. Check the password and try again later."
@@ -151,7 +151,7 @@ func forbidden(roles []Role) string {
 		names = append(names, string(role))
 	}
 
-	return "The user lacks the role " + strings.Join(names, " or ") + "."
+	return "The user lacks the " + strings.Join(names, " or ") + " role."
 }
 
 // Public is a middleware for endpoints without authentication. It checks origin and host, and applies the rate limit of the

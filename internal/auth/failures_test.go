@@ -40,7 +40,7 @@ func newDoor(t *testing.T, allowed int) door {
 	return d
 }
 
-// login sends a request with the credentials from the address. It returns the status and, if it is set, the header Retry-After.
+// login sends a request with the credentials from the address. It returns the status and, if it is set, the Retry-After header.
 func (d door) login(name, password, address string) string {
 	request := httptest.NewRequestWithContext(d.Context(), http.MethodGet, "/", http.NoBody)
 	request.RemoteAddr = address + ":4711"

@@ -11,7 +11,7 @@ import (
 // Descriptions in the responses to requests that a guard rejects.
 const (
 	textCrossOrigin = "A browser sent this request from a page of another origin. APP_TRUSTED_ORIGINS lists the origins that may do so."
-	textHost        = "The header Host names another host. Without authentication, the service accepts loopback addresses, localhost " +
+	textHost        = "The Host header contains another host. Without authentication, the service accepts loopback addresses, localhost " +
 		"and the hosts in APP_ALLOWED_HOSTS."
 )
 

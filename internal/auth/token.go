@@ -121,7 +121,7 @@ func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 // Challenge implements Authenticator.
 func (*Tokens) Challenge() string { return `Bearer realm="environment broker"` }
 
-// Authenticate implements Authenticator. It reads the token from the header Authorization with the scheme Bearer.
+// Authenticate implements Authenticator. It reads the token from the Authorization header with the scheme Bearer.
 func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -24,7 +24,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 		Long: session.text("Erase the data of an account from the broker's database, after its instances have been deleted.\n\n" +
 			"The command removes orders, errors and timelines, and the users in the audit log. Operations and entries of the audit log remain " +
 			"with their times, kinds and states, and the audit log records the erasure. If the command was interrupted, repeat it. It needs " +
-			"the role admin."),
+			"the admin role."),
 		Example: session.text("  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +
 			"  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516"),
 		Args: arguments("GLOBAL_ACCOUNT"),
@@ -60,7 +60,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 		},
 	})
 
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only count the data, and list what prevents an erasure")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only count the data, and list what prevents the erasure")
 
 	return command
 }
@@ -70,7 +70,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 // account can be erased.
 func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored operatorapi.Account) (operatorapi.Erasure, error) {
 	if len(stored.Instances)+len(stored.UnfinishedOperations) == 0 {
-		if err := s.confirm(ctx, "Erase %s of account %s for good?", countsText(stored), stored.AccountID); err != nil {
+		if err := s.confirm(ctx, "Permanently erase %s of account %s?", countsText(stored), stored.AccountID); err != nil {
 			return operatorapi.Erasure{}, err
 		}
 	}

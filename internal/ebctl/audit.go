@@ -21,7 +21,7 @@ func newAuditCommand(session *session) *cobra.Command {
 		newAuditVerifyCommand(session), newAuditExportCommand(session))
 }
 
-// newAuditListCommand returns the command that lists the audit log. It needs the role admin.
+// newAuditListCommand returns the command that lists the audit log. It needs the admin role.
 func newAuditListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListAuditParams
@@ -103,7 +103,7 @@ func newAuditGetCommand(session *session) *cobra.Command {
 		Use:   "get ID",
 		Short: "Show an entry of the audit log with the changed fields",
 		Long: session.text("Show an entry of the audit log with the changed fields. 'ebctl audit list -o wide' shows the IDs. " +
-			"The command needs the role admin."),
+			"The command needs the admin role."),
 		Args: arguments("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.client()

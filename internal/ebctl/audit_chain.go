@@ -32,7 +32,7 @@ func newAuditExportCommand(session *session) *cobra.Command {
 		Short: "Write the audit log with its hash chain as JSON Lines",
 		Long: "Write the audit log with its hash chain as JSON Lines.\n\n" +
 			session.text("'ebctl audit verify --file' verifies the file without the broker. The file contains names and addresses of users, and salts: store it ") +
-			"like the audit log itself. Erasing an account does not change it. The command needs the role admin.",
+			"like the audit log itself. Erasing an account does not change it. The command needs the admin role.",
 		Example: session.text("  ebctl audit export --file audit.jsonl"),
 		Args:    arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -142,7 +142,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 			"operation that was changed, removed, reordered, or not chained in time, and the erased entries. The exit code is 7 if the chain is " +
 			"broken.\n\n" +
 			"Somebody who controls the database can remove the last records, or compute all hashes again. To detect this, store the head hash " +
-			"outside, and pass the last stored one with --since-head. The command needs the role admin.",
+			"outside, and pass the last stored one with --since-head. The command needs the admin role.",
 		Example: session.text("  ebctl audit verify\n" +
 			"  ebctl audit verify -o jsonpath='{.head.hash}'\n" +
 			"  ebctl audit verify --since-head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" +
@@ -177,7 +177,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	}
 
 	flags := command.Flags()
-	flags.StringArrayVar(&files, "file", nil, "verify a file of 'audit export' or of an archive instead of the service; repeat the flag for the next file")
+	flags.StringArrayVar(&files, "file", nil, "verify a file from 'audit export' or from an archive instead of the service; repeat the flag for the next file")
 	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
 	flags.DurationVar(&options.MaxUnchained, "max-unchained", chain.DefaultMaxUnchained, "how long a row may have no record in the chain")
 

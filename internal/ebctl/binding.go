@@ -112,7 +112,7 @@ func newBindingListCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "list INSTANCE",
 		Short: "List the bindings of an instance, newest first",
-		Long:  "List the bindings of an instance without their credentials, newest first. The command needs the role viewer.",
+		Long:  "List the bindings of an instance without their credentials, newest first. The command needs the viewer role.",
 	}, func(ctx context.Context, instance target, _ []string) error {
 		list, err := instance.ListBindings(ctx, instance.InstanceID)
 		if err != nil {

@@ -51,7 +51,7 @@ func newBundleCommand(session *session) *cobra.Command {
 
 	flags := command.PersistentFlags()
 	flags.StringVar(&cluster.kubeconfig, "kubeconfig", "", "the kubeconfig (KUBECONFIG; default ~/.kube/config)")
-	flags.StringVar(&cluster.context, "kube-context", "", "the context of the kubeconfig (default the current one)")
+	flags.StringVar(&cluster.context, "kube-context", "", "the context of the kubeconfig (default: the current one)")
 
 	if err := command.MarkPersistentFlagFilename("kubeconfig"); err != nil {
 		panic(err) // a programming error

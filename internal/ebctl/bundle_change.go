@@ -20,7 +20,7 @@ import (
 func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "suspend NAME",
-		Short: "Stop all changes of the cluster by a BundleDeployment",
+		Short: "Stop a BundleDeployment from changing its cluster",
 		Args:  arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return session.suspendBundle(command.Context(), *cluster, args[0], true, waiting{})
@@ -33,7 +33,7 @@ func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Comm
 
 	command := &cobra.Command{
 		Use:   "resume NAME",
-		Short: "Permit a suspended BundleDeployment to change its cluster again",
+		Short: "Let a suspended BundleDeployment change its cluster again",
 		Args:  arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return session.suspendBundle(command.Context(), *cluster, args[0], false, waiting)

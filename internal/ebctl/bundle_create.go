@@ -50,7 +50,7 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	flags.StringVar(&order.class, "class", plainClass, "the provisioner class")
 	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
-		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
+		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default: the cluster of the provisioner)")
 	addBundleWait(command, &order.waiting)
 
 	return command
@@ -63,7 +63,7 @@ func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 	flags.StringVar(&o.branch, "branch", "", "the branch of the Git repository")
 	flags.StringVar(&o.tag, "tag", "", "the tag of the Git repository")
 	flags.StringVar(&o.commit, "commit", "", "the commit of the Git repository")
-	flags.StringVar(&o.directory, "directory", "", "the folder of the Git repository (default the root)")
+	flags.StringVar(&o.directory, "directory", "", "the folder of the Git repository (default: the root)")
 	flags.StringVar(&o.http, "http", "", "the URL of an archive")
 	flags.StringVar(&o.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")
 	flags.StringArrayVar(&o.configMaps, "config-map", nil,
@@ -72,7 +72,7 @@ func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 
 // addBundleClass adds the flag --bundle-class.
 func addBundleClass(flags *pflag.FlagSet, class *string) {
-	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which determines its format (default the class of its BundleDeployment)")
+	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which determines its format (default: the class of its BundleDeployment)")
 }
 
 // setBundleClass sets the class of the Bundle, unless it is empty.

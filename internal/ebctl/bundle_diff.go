@@ -59,7 +59,8 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Use:   "diff NAME [FOLDER]",
 		Short: "Show what another version of a BundleDeployment would change on its cluster",
 		Long: "Show what another version of a BundleDeployment would change on its cluster.\n\n" +
-			"The version is exactly one of a folder, --image, --git, --http, --config-map and --file. The provisioner unpacks it and compares it by dry runs\n" +
+			"Specify the version by exactly one of a folder, --image, --git, --http, --config-map and --file. The provisioner unpacks " +
+			"it and compares it by dry runs\n" +
 			"of the API server of the cluster, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with the name,\n" +
 			"all objects are new.\n\n" +
 			"The command creates a BundleDeployment with spec.dryRun, and deletes it at the end. It needs no access to the cluster. The exit code is 8 if\n" +
@@ -82,11 +83,11 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	flags := command.Flags()
 	order.source.addSources(flags)
 	flags.StringVarP(&order.file, "file", "f", "", "a file with the manifest of a BundleDeployment or Bundle")
-	flags.StringVar(&order.server, "server", "", "the https address of the content server for a folder (default the uploadURL of the Bundle)")
-	flags.StringVar(&order.class, "class", "", "the provisioner class (default that of the BundleDeployment, or "+plainClass+")")
+	flags.StringVar(&order.server, "server", "", "the https address of the content server for a folder (default: the uploadURL of the Bundle)")
+	flags.StringVar(&order.class, "class", "", "the provisioner class (default: that of the BundleDeployment, or "+plainClass+")")
 	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
-		"a Secret in the provisioner's namespace with the kubeconfig of the cluster (default that of the BundleDeployment, or the cluster of the provisioner)")
+		"a Secret in the provisioner's namespace with the kubeconfig of the cluster (default: that of the BundleDeployment, or the cluster of the provisioner)")
 	flags.DurationVar(&order.waiting.limit, "wait-timeout", defaultWait, "maximum duration of the comparison; 0 is unlimited")
 
 	if err := command.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
@@ -232,7 +233,7 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 			spec.Template.Spec = v1alpha1.TemplateSpec{ProvisionerClassName: parsed.Spec.ProvisionerClassName, Source: parsed.Spec.Source}
 		}, nil
 	default:
-		return nil, usage("the manifest is no BundleDeployment and no Bundle")
+		return nil, usage("the manifest is neither a BundleDeployment nor a Bundle")
 	}
 }
 

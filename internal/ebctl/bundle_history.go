@@ -79,7 +79,7 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		},
 	}
 
-	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default the former one)")
+	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default: the former one)")
 	addBundleWait(command, &waiting)
 
 	return command

@@ -33,7 +33,7 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Use:   "push BUNDLE FOLDER",
 		Short: "Upload a folder as the content of a Bundle that was created with --upload",
 		Long: "Upload a folder as the content of a Bundle that was created with --upload.\n\n" +
-			"The same folder always gives the same archive, so the command is idempotent. The token needs the ClusterRole bundle-uploader.",
+			"The same folder always produces the same archive, so the command is idempotent. The token needs the ClusterRole bundle-uploader.",
 		Example: "  ebctl bundle push my-addon-abc ./my-addon",
 		Args:    arguments("BUNDLE", "FOLDER"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	}
 
 	credentials.add(command)
-	command.Flags().StringVar(&server, "server", "", "the https address of the content server (default the uploadURL of the Bundle)")
+	command.Flags().StringVar(&server, "server", "", "the https address of the content server (default: the uploadURL of the Bundle)")
 
 	return command
 }

@@ -31,7 +31,8 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Use:   "run NAME FOLDER",
 		Short: "Install a folder: upload it, and create or change the BundleDeployment",
 		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
-			"The same folder always gives the same archive, so the command is idempotent. Different content is a different version. The token needs the ClusterRole\n" +
+			"The same folder always produces the same archive, so the command is idempotent. Different content is a different version. " +
+			"The token needs the ClusterRole\n" +
 			"bundle-uploader.",
 		Example: "  ebctl bundle run my-addon ./my-addon --target-kubeconfig my-runtime.kubeconfig --wait\n" +
 			"  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",
@@ -44,14 +45,14 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 	order.credentials.add(command)
 
 	flags := command.Flags()
-	flags.StringVar(&order.server, "server", "", "the https address of the content server (default the uploadURL of the Bundle)")
-	flags.StringVar(&order.class, "class", "", "the provisioner class (default that of the BundleDeployment, or "+plainClass+")")
+	flags.StringVar(&order.server, "server", "", "the https address of the content server (default: the uploadURL of the Bundle)")
+	flags.StringVar(&order.class, "class", "", "the provisioner class (default: that of the BundleDeployment, or "+plainClass+")")
 	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
-		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default the cluster of the provisioner)")
+		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default: the cluster of the provisioner)")
 	flags.StringVar(&order.targetKubeconfig, "target-kubeconfig", "",
 		"a file with the kubeconfig of the cluster to install on; it is stored in the Secret NAME-kubeconfig, which is deleted with the BundleDeployment")
-	flags.StringVar(&order.namespace, "namespace", "", "the provisioner's namespace (default that of the kubeconfig's context, or "+provisionerNamespace+")")
+	flags.StringVar(&order.namespace, "namespace", "", "the provisioner's namespace (default: that of the kubeconfig's context, or "+provisionerNamespace+")")
 	addBundleWait(command, &order.waiting)
 	command.MarkFlagsMutuallyExclusive("target-secret", "target-kubeconfig")
 

@@ -32,8 +32,8 @@ type contentFlags struct{ token, caFile string }
 
 // add adds the flags. The flag --token hides the global one: a token for the broker is never sent to another server.
 func (f *contentFlags) add(command *cobra.Command) {
-	command.Flags().StringVar(&f.token, "token", "", "a bearer token for the content server (default the token of the kubeconfig)")
-	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the authorities of the content server (default those of the system)")
+	command.Flags().StringVar(&f.token, "token", "", "a bearer token for the content server (default: the token of the kubeconfig)")
+	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the CA certificates for the content server (default: those of the system)")
 }
 
 // contentError is an error response of a content server.

@@ -111,7 +111,7 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 		Use:   "release NAME",
 		Short: "Make a dirty account free for another tenant, after it was emptied",
 		Long: "Make a dirty account free for another tenant, after it was emptied.\n\n" +
-			"The broker removes the labels dirty and tenantName. It neither looks into the account nor deletes anything there." + helpAudited,
+			"The broker removes the dirty and tenantName labels. It neither inspects the account nor deletes anything in it." + helpAudited,
 		Args: arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkReason(reason); !dryRun && err != nil {

@@ -80,7 +80,7 @@ func exits() []exit {
 		{applies: is[*usageError], code: ExitUsage, hint: "See '{command} --help'."},
 		{
 			applies: is[*follow.TimedOutError], code: ExitTimedOut,
-			hint: "Continue to wait with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
+			hint: "Continue waiting with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
 		},
 		{
 			applies: is[*follow.EndedError], code: ExitOperationFailed,

@@ -277,7 +277,7 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 		Use:   "expire ID_OR_NAME",
 		Short: "Permanently delete the cluster of an instance",
 		Long: "Permanently delete the cluster of an instance. The instance stays and can only be deleted.\n\n" +
-			"The command needs the role operator. Only instances of plans that can expire can be expired.",
+			"The command needs the operator role. Only instances of plans that can expire can be expired.",
 	}, "expiring", session.confirmed("Permanently delete the cluster of instance %s?",
 		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 			expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)

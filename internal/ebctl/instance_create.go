@@ -54,7 +54,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&order.plan, "plan", "", "the plan's name or ID")
 	flags.StringVar(&order.id, "id", "", "the instance's ID (default: a new UUID)")
-	flags.StringVar(&order.region, "region", "", "the provider's region; sets the parameter region")
+	flags.StringVar(&order.region, "region", "", "the provider's region; sets the region parameter")
 	flags.StringVar(&order.organization, "organization", platform, "the organization's GUID")
 	flags.StringVar(&order.space, "space", platform, "the space's GUID")
 	flags.StringVar(&order.platformRegion, "platform-region", "", "the platform's region, such as cf-eu10")

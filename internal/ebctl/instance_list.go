@@ -108,7 +108,7 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	}
 
 	flags.BoolVar(&filter.Leftovers, "leftovers", false,
-		"list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed; excludes --state")
+		"list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed; cannot be combined with --state")
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Search, "search", "",
 		"only instances whose name begins with the text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is the text")
@@ -136,18 +136,20 @@ func addColumnFlags(flags *pflag.FlagSet, filter *operatorapi.ListRuntimesParams
 		"only instances that the global account ordered and that were then moved to another account")
 	flags.StringVar(&filter.SharedWith, "shared-with", "", "only instances that the platform can use without owning them")
 	flags.StringVar(&filter.MaintenanceVersion, "maintenance-version", "", "only instances with this version of their plan")
-	flags.StringVar(&filter.Kind, "kind", "", "only instances whose newest operation has the kind; excludes --state")
+	flags.StringVar(&filter.Kind, "kind", "", "only instances whose newest operation has the kind; cannot be combined with --state")
 	flags.StringVar(&filter.Operation, "operation", "", "only the instance whose newest operation has this ID")
-	flags.StringVar((*string)(&filter.OperationState), "operation-state", "", "only instances whose newest operation has the state; excludes --state")
+	flags.StringVar((*string)(&filter.OperationState), "operation-state", "", "only instances whose newest operation has the state; "+
+		"cannot be combined with --state")
 	flags.StringVar(&filter.Problem, "problem", "", "only instances whose newest operation has a problem with this text, or with this reason or component")
 	flags.StringVar(&filter.Service, "service", "", "only instances of the service with this ID")
-	flags.StringVar(&filter.DashboardURL, "dashboard-url", "", "only instances with exactly this URL of their dashboard")
-	flags.BoolVar(&filter.Suspended, "suspended", false, "only instances without their runtime, also while it is created again")
+	flags.StringVar(&filter.DashboardURL, "dashboard-url", "", "only instances with exactly this dashboard URL")
+	flags.BoolVar(&filter.Suspended, "suspended", false, "only instances without a runtime, also while it is being recreated")
 	flags.StringVar(&filter.KubernetesVersion, "kubernetes-version", "",
-		"only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2; excludes --total")
-	flags.StringVar(&filter.KymaVersion, "kyma-version", "", "only instances for which the broker ordered this version of Kyma last; excludes --total")
-	flags.StringVar(&filter.UpdatedSince, "updated-since", "", "only instances that have, or whose newest operation has, changed at or after this time")
-	flags.StringVar(&filter.UpdatedBefore, "updated-before", "", "only instances that have, and whose newest operation has, last changed before this time")
+		"only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2; cannot be combined with --total")
+	flags.StringVar(&filter.KymaVersion, "kyma-version", "", "only instances for which the broker ordered this version of Kyma last; "+
+		"cannot be combined with --total")
+	flags.StringVar(&filter.UpdatedSince, "updated-since", "", "only instances that changed, or whose newest operation changed, at or after this time")
+	flags.StringVar(&filter.UpdatedBefore, "updated-before", "", "only instances that last changed, and whose newest operation last changed, before this time")
 	flags.BoolVar(&filter.Expired, "expired", false, "only expired instances")
 	flags.StringVar(&filter.ExpiresBefore, "expires-before", "", "only instances that have not expired and will expire before this time, such as 2030-01-02T15:04:05Z")
 	flags.StringVar(&filter.Since, "since", "", "only instances created at or after this time")

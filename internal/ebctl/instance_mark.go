@@ -21,7 +21,7 @@ func newInstanceProtectCommand(session *session) *cobra.Command {
 		Use:   "protect ID_OR_NAME",
 		Short: "Protect an instance from deletion",
 		Long: "Protect an instance from deletion.\n\nThe broker then rejects deletion requests from platforms, unless the creation of the instance has " +
-			"failed. Suspensions and the end of a trial still remove the cluster. The command needs the role operator. The audit log records your " +
+			"failed. Suspensions and the end of a trial still remove the cluster. The command needs the operator role. The audit log records your " +
 			"name and the reason.",
 	})
 }
@@ -31,8 +31,8 @@ func newInstanceUnprotectCommand(session *session) *cobra.Command {
 	return newProtectionCommand(session, (*brokerclient.Client).UnprotectInstance, cobra.Command{
 		Use:   "unprotect ID_OR_NAME",
 		Short: "Lift the deletion protection of an instance",
-		Long: "Lift the deletion protection of an instance, so that platforms can delete it.\n\nThe command deletes nothing. It needs the role " +
-			"operator. The audit log records your name and the reason.",
+		Long: "Lift the deletion protection of an instance, so that platforms can delete it.\n\nThe command deletes nothing. It needs the operator " +
+			"role. The audit log records your name and the reason.",
 	})
 }
 
@@ -78,7 +78,7 @@ func newInstanceLabelCommand(session *session) *cobra.Command {
 		Use:   "label ID_OR_NAME NAME=VALUE|NAME-...",
 		Short: "Set and remove labels of an instance",
 		Long: "Set and remove labels of an instance: NAME=VALUE sets a label, NAME- removes one.\n\nLabels group instances for 'ebctl instance list " +
-			"--label' and for orchestrations. They do not affect the cluster. The command needs the role operator.",
+			"--label' and for orchestrations. They do not affect the cluster. The command needs the operator role.",
 		Example: "  ebctl instance label my-cluster ring=canary team-",
 	}, func(ctx context.Context, instance target, args []string) error {
 		change, err := readLabels(args[1:])
@@ -109,7 +109,7 @@ func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 		Short: "Choose when an upgrade with a deadline starts",
 		Long: "Choose when the upgrade of an instance starts.\n\nIts orchestration must have a deadline, and the time must be in the future and before " +
 			"it. The upgrade then ignores maintenance windows. It starts later if its wave or the limits of the orchestration require it. Tenants can " +
-			"choose the time with the parameter upgradeTime of an update. The command needs the role operator. The audit log records your name.",
+			"choose the time with the upgradeTime parameter of an update. The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl instance upgrade-time my-cluster 2030-01-02T22:00:00Z",
 	}, func(ctx context.Context, instance target, args []string) error {
 		at, err := time.Parse(time.RFC3339, args[1])

@@ -20,7 +20,7 @@ func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 		Use:   "kubeconfig ID_OR_NAME",
 		Short: "Create a short-lived kubeconfig with cluster-admin rights",
 		Long: "Create a short-lived kubeconfig with cluster-admin rights in the instance's cluster.\n\n" +
-			"The command needs the role admin. The audit log records the user.",
+			"The command needs the admin role. The audit log records the user.",
 		Example: "  ebctl instance kubeconfig my-runtime --output-file my-runtime.yaml",
 	}, func(ctx context.Context, instance target, _ []string) error {
 		made, err := instance.CreateAdminKubeconfig(ctx, instance.InstanceID)

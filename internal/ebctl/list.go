@@ -129,7 +129,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	return command
 }
 
-// check returns an error for flags that exclude each other.
+// check returns an error for flags that cannot be combined.
 func (f listFlags) check(format output.Format) error {
 	switch {
 	case f.limit < 0:

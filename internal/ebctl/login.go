@@ -79,7 +79,7 @@ func (s *session) login(ctx context.Context, name string) error {
 	}
 
 	if err := s.authenticate(ctx, wanted); err != nil {
-		return fmt.Errorf("logging in at %s: %w", wanted.Address, err)
+		return fmt.Errorf("logging in to %s: %w", wanted.Address, err)
 	}
 
 	err = s.sources().change(func(c *configuration) error {
@@ -110,7 +110,7 @@ func (s *session) login(ctx context.Context, name string) error {
 		return err
 	}
 
-	fmt.Fprintf(s.Err, "Logged in at %s as context %s\n", wanted.Address, name)
+	fmt.Fprintf(s.Err, "Logged in to %s as context %s\n", wanted.Address, name)
 
 	return nil
 }

@@ -111,9 +111,9 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, which selects its newest operation."
 
 const helpIntervention = helpNamed +
-	"\n\nThe command needs the role operator. The operation's timeline, the audit log and the broker's log record your name and the reason."
+	"\n\nThe command needs the operator role. The operation's timeline, the audit log and the broker's log record your name and the reason."
 
-const helpAudited = "\n\nThe command needs the role operator. The audit log and the broker's log record your name and the reason."
+const helpAudited = "\n\nThe command needs the operator role. The audit log and the broker's log record your name and the reason."
 
 // interventionError reports that the broker rejected an intervention or did not respond. It contains the ID of the operation for
 // the hint.

@@ -351,7 +351,7 @@ func newOrchestrationCancelCommand(session *session) *cobra.Command {
 		Use:   "cancel ORCHESTRATION",
 		Short: "Cancel an orchestration",
 		Long: "Cancel an orchestration: no more of its upgrades start. Those in progress run to completion.\n\n" +
-			"The command needs the role operator. The audit log records your name.",
+			"The command needs the operator role. The audit log records your name.",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		if err := session.confirm(ctx, "Cancel orchestration %s?", id); err != nil {
 			return err
@@ -372,7 +372,7 @@ func newOrchestrationRetryCommand(session *session) *cobra.Command {
 		Short: "Retry the failed upgrades of an orchestration, by default all of them",
 		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
 			"Each failed target gets a new operation. If the orchestration has failed because its conductor failed, the command continues it. " +
-			"The command needs the role operator. The audit log records your name.",
+			"The command needs the operator role. The audit log records your name.",
 	}, atLeast("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
 		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations})
 		if err != nil {

@@ -38,7 +38,7 @@ func newOrchestrationPauseCommand(session *session) *cobra.Command {
 		Use:   "pause ORCHESTRATION",
 		Short: "Pause an orchestration until it is resumed",
 		Long: "Pause an orchestration until it is resumed: no more of its upgrades start. Those in progress run to completion.\n\n" +
-			"The command needs the role operator. The audit log records your name.",
+			"The command needs the operator role. The audit log records your name.",
 	}, "pausing", (*brokerclient.Client).PauseOrchestration)
 }
 
@@ -48,7 +48,7 @@ func newOrchestrationResumeCommand(session *session) *cobra.Command {
 		Use:   "resume ORCHESTRATION",
 		Short: "Continue an orchestration that is paused or gated",
 		Long: "Continue an orchestration that is paused, or that the failure gate has stopped. The gate then counts only failures that follow.\n\n" +
-			"The command needs the role operator. The audit log records your name.",
+			"The command needs the operator role. The audit log records your name.",
 	}, "resuming", (*brokerclient.Client).ResumeOrchestration)
 }
 

@@ -52,7 +52,7 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 		Use:   use,
 		Short: "Upgrade " + what + " of many instances",
 		Long: "Upgrade " + what + " of many instances.\n\n" +
-			helpSelection + "The command needs the role operator. The audit log records your name.",
+			helpSelection + "The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl orchestration start " + use + " --plan aws --region '^eu-' --workers 10 --dry-run\n" +
 			"  ebctl orchestration start " + use + " --label ring=canary --percentage 10\n" +
 			"  ebctl orchestration start " + use + " --parameters @order.yaml",

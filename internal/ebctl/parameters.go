@@ -129,7 +129,7 @@ func assign(parameters map[string]any, assignment string) error {
 	for _, name := range names[:last] {
 		inner, isObject := object[name].(map[string]any)
 		if _, exists := object[name]; exists && !isObject {
-			return usage("--set %s: the parameter %s is not an object", path, name)
+			return usage("--set %s: the %s parameter is not an object", path, name)
 		}
 
 		if inner == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // helpPlatforms ends the help of the commands that change the platforms of an instance.
-const helpPlatforms = "\n\nThe command needs the role admin. The audit log records your name and the reason."
+const helpPlatforms = "\n\nThe command needs the admin role. The audit log records your name and the reason."
 
 // newPlatformCommand returns the group of commands about platforms.
 func newPlatformCommand(session *session) *cobra.Command {
@@ -33,7 +33,7 @@ func newPlatformListCommand(session *session) *cobra.Command {
 		Use:   listCommand,
 		Short: "List the configured platforms with their credentials, regions and tenants",
 		Long: "List the configured platforms with their credentials, regions and tenants. An empty column means no limit. " +
-			"The command needs the role admin.",
+			"The command needs the admin role.",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := session.client()

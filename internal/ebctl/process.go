@@ -65,7 +65,7 @@ func newProcessShowCommand(session *session) *cobra.Command {
 		Use:   "show KIND",
 		Short: "Show the steps of a process in the order in which they run",
 		Long: "Show the steps of a process in the order in which they run.\n\nA step with the condition 'off' is turned off by the " +
-			"configuration. RETRY has the pauses between attempts, and CREATES the objects that a step creates in the system.",
+			"configuration. RETRY shows the pauses between attempts, and CREATES the objects that a step creates in the system.",
 		Args: arguments("KIND"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.client()

@@ -75,18 +75,18 @@ func newReconcileCommand(session *session) *cobra.Command {
 func reconcileHelp(session *session) string {
 	const common = "A difference is an object that one side has and the other does not, such as a Shoot without a runtime after the database was restored " +
 		"to an earlier time. Objects with unfinished operations are not compared. --dry-run lists the differences, with their meanings and the " +
-		"commands that resolve them; -o wide and -o json show all fields. It needs the role operator.\n\n"
+		"commands that resolve them; -o wide and -o json show all fields. It needs the operator role.\n\n"
 
 	if session.provisioner {
 		return "Compare the runtimes of the Provisioner with Gardener and Director, and restore lost rows.\n\n" + common +
 			"Without --dry-run, the command restores the rows of runtimes from the records in their Shoots. The audit log records each restored row. " +
-			"Clusters and registrations never change. It needs the role admin."
+			"Clusters and registrations never change. It needs the admin role."
 	}
 
 	return "Compare the broker with the Provisioner, Gardener and Director, and restore lost rows.\n\n" + common +
 		"Without --dry-run, the command restores the rows of runtimes at the Provisioner, then those of instances at the broker. The audit " +
-		"logs record each restored row. Clusters, registrations and credentials never change. Repeat the command if it was interrupted. It needs the role " +
-		"admin at both services: for the Provisioner, it uses EBCTL_PROVISIONER_ADDRESS and so on, or the context."
+		"logs record each restored row. Clusters, registrations and credentials never change. Repeat the command if it was interrupted. It needs the admin " +
+		"role at both services: for the Provisioner, it uses EBCTL_PROVISIONER_ADDRESS and so on, or the context."
 }
 
 // differences reads all pages of the report.

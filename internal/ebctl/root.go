@@ -88,7 +88,7 @@ func newRootCommand(session *session) *cobra.Command {
 	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+PasswordVariable+")")
 	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token instead of user and password ("+TokenVariable+")")
 	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+ConfigVariable+")")
-	flags.StringVar(&session.contextName, "context", "", "the context of the configuration file ("+ContextVariable+"; default the current one)")
+	flags.StringVar(&session.contextName, "context", "", "the context of the configuration file ("+ContextVariable+"; default: the current one)")
 	flags.VarP(&session.format, "output", "o", "output format: table, wide, name, json, yaml, csv, jsonpath=EXPRESSION or go-template=TEMPLATE")
 	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "maximum duration of each request")
 

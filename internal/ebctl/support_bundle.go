@@ -28,7 +28,7 @@ const (
 	helpSupportBundle = `Collect what another team needs to find a problem, in an archive without secrets.
 
 The archive has the versions, the configuration, the processes, the states of the systems that the services call, stuck and failed
-operations with their explanations, events, leftovers, accounts of the pool, orchestrations and jobs. With the role admin, it also has the
+operations with their explanations, events, leftovers, accounts of the pool, orchestrations and jobs. With the admin role, it also has the
 newest entries of the audit log and the configuration. With --status-address, it has the metrics and the health of services. Whatever cannot
 be read is missing, and manifest.json says why.
 

@@ -73,7 +73,7 @@ func newTopCommand(session *session) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show states, queue, stuck operations, systems and throughput, live on a terminal",
-		Long: session.text("Show the unfinished operations of the broker, the systems that it calls, and how many operations it accepts and ends.\n\n" +
+		Long: session.text("Show the unfinished operations of the broker, the systems that it calls, and how many operations it accepts and completes.\n\n" +
 			"On a terminal, the overview is refreshed until you press q. p pauses, r refreshes immediately, and a, k, s and i sort the operations " +
 			"by age, kind, state and instance. Otherwise, or with an output format other than table and wide, it is printed once."),
 		Args: arguments(),

@@ -14,7 +14,7 @@ import (
 )
 
 // helpUpgrade ends the help of the upgrade commands.
-const helpUpgrade = "\n\nThe command needs the role operator. The instance must not have another operation. If the instance is deleted or " +
+const helpUpgrade = "\n\nThe command needs the operator role. The instance must not have another operation. If the instance is deleted or " +
 	"suspended meanwhile, the upgrade ends as preempted. --dry-run shows the versions and the steps, and calls no other system."
 
 // newUpgradeCommand returns the group of commands that upgrade instances.
@@ -22,15 +22,15 @@ func newUpgradeCommand(session *session) *cobra.Command {
 	return group("upgrade", "Upgrade Kyma or the cluster of an instance, or plan the upgrades of many",
 		newUpgradeOneCommand(session, "Kyma", "the default is the version of the account, or else the version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
 			Use:   "kyma ID_OR_NAME",
-			Short: "Upgrade Kyma on the cluster of an instance",
-			Long: "Upgrade Kyma on the cluster of an instance.\n\nThe cluster gets the components and values that the catalog and the control " +
-				"plane have for its plan now, also if the version stays the same." + helpUpgrade,
+			Short: "Upgrade Kyma on an instance's cluster",
+			Long: "Upgrade Kyma on an instance's cluster.\n\nThe cluster gets the components and values that the catalog and the control " +
+				"plane currently have for its plan, even if the version stays the same." + helpUpgrade,
 			Example: "  ebctl upgrade kyma my-runtime --dry-run\n  ebctl upgrade kyma my-runtime --version 2.1.0 --wait",
 		}),
 		newUpgradeOneCommand(session, "the cluster", "the default is the Kubernetes version of new clusters of the plan", (*brokerclient.Client).UpgradeCluster, cobra.Command{
 			Use:     "cluster ID_OR_NAME",
-			Short:   "Upgrade Kubernetes on the cluster of an instance",
-			Long:    "Upgrade Kubernetes on the cluster of an instance." + helpUpgrade,
+			Short:   "Upgrade Kubernetes on an instance's cluster",
+			Long:    "Upgrade Kubernetes on an instance's cluster." + helpUpgrade,
 			Example: "  ebctl upgrade cluster my-runtime --version 1.35 --wait",
 		}),
 		newUpgradePlanCommand(session), newUpgradePlansCommand(session), newUpgradeShowCommand(session), newUpgradeApplyCommand(session),

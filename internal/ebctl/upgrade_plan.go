@@ -41,7 +41,7 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 		Short: "Plan an upgrade of " + what + " of many instances",
 		Long: "Plan an upgrade of " + what + " of many instances.\n\n" +
 			"The broker stores the plan and upgrades nothing. 'ebctl upgrade apply' applies the plan within seven days. " + helpSelection +
-			"The command needs the role operator. The audit log records your name.",
+			"The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10 --wave 5%:2h --wave ring=early:24h --failure-gate 10%\n" +
 			"  ebctl upgrade plan " + use + " --parameters @order.yaml -o name",
 		Args: arguments(),
@@ -100,7 +100,7 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 		Long: "Start the upgrades of a plan.\n\n" +
 			"Instances that have changed since the plan was made are left out and listed. With --strict, the command starts nothing if there are any, " +
 			"and exits with 4. 'ebctl orchestration cancel' discards a plan.\n\n" +
-			"The command needs the role operator. The audit log records your name.",
+			"The command needs the operator role. The audit log records your name.",
 	}, arguments("PLAN"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		plan, err := client.GetOrchestration(ctx, id)
 		if err != nil {

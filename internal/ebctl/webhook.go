@@ -18,8 +18,8 @@ const (
 	defaultOverlap = 24
 	argWebhook     = "WEBHOOK"
 
-	needsAdmin    = "\n\nThe command needs the role admin. The audit log records your name."
-	needsOperator = "\n\nThe command needs the role operator. The audit log records changes and tests with your name."
+	needsAdmin    = "\n\nThe command needs the admin role. The audit log records your name."
+	needsOperator = "\n\nThe command needs the operator role. The audit log records changes and tests with your name."
 )
 
 // newWebhookCommand returns the group of commands about the receivers of events.
@@ -45,8 +45,8 @@ func newWebhookCreateCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "create URL",
-		Short: "Create a webhook, which gets all further events",
-		Long: "Create a webhook, which gets all further events.\n\n" +
+		Short: "Create a webhook, which receives all events from now on",
+		Long: "Create a webhook, which receives all events from now on.\n\n" +
 			"The output contains the secret with which messages are signed. It is not shown again." + needsAdmin,
 		Example: "  ebctl webhook create https://example.com/events --type operation.failed,orchestration.paused",
 		Args:    arguments("URL"),
@@ -176,7 +176,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 func newWebhookGetCommand(session *session) *cobra.Command {
 	var dead, pending bool
 
-	command := onWebhook(session, "get", "Show a webhook, or what it has not received", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "get", "Show a webhook, or its undelivered events", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if dead && pending {
 			return usage("--dead-letters and --pending cannot be combined")
 		}
@@ -213,7 +213,7 @@ func newWebhookGetCommand(session *session) *cobra.Command {
 		return session.print(list, rows)
 	})
 
-	command.Flags().BoolVar(&dead, "dead-letters", false, "list the events for which there was the last attempt")
+	command.Flags().BoolVar(&dead, "dead-letters", false, "list the events whose last attempt has failed")
 	command.Flags().BoolVar(&pending, "pending", false, "list the events that will be sent")
 
 	return command
@@ -252,9 +252,10 @@ func newWebhookRotateCommand(session *session) *cobra.Command {
 
 		return session.printSecret(rotated)
 	})
-	command.Long = command.Short + ".\n\nUntil the overlap has passed, messages have signatures with both secrets. Give the new secret to the receiver in this time." + needsAdmin
+	command.Long = command.Short + ".\n\nUntil the overlap has passed, messages are signed with both secrets. Give the new secret to " +
+		"the receiver during this time." + needsAdmin
 
-	command.Flags().IntVar(&overlap, "overlap-hours", defaultOverlap, "for how many hours the previous secret is used, too; 0 ends its use at once")
+	command.Flags().IntVar(&overlap, "overlap-hours", defaultOverlap, "for how many hours the previous secret also remains in use; 0 retires it immediately")
 
 	return command
 }
@@ -325,7 +326,7 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 // newWebhookDeleteCommand returns the command that deletes a webhook.
 func newWebhookDeleteCommand(session *session) *cobra.Command {
 	command := onWebhook(session, "delete", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
-		if err := session.confirm(ctx, "Delete webhook %s with what it has not received?", id); err != nil {
+		if err := session.confirm(ctx, "Delete webhook %s and its undelivered events?", id); err != nil {
 			return err
 		}
 

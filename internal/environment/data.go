@@ -29,7 +29,7 @@ type Data struct {
 	EarlierSecrets []string `json:"earlierSecrets,omitempty"`
 	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
 	Provisioning string `json:"provisioning,omitempty"`
-	// KymaChosenBy is the ID of the operation that chose the version of Kyma in Instance. A retry chooses again.
+	// KymaChosenBy is the ID of the operation that chose the Kyma version in Instance. A retry chooses again.
 	KymaChosenBy string `json:"kymaChosenBy,omitempty"`
 	// ConsoleSince is when the operation first asked for the console of the runtime without success, or zero.
 	ConsoleSince time.Time `json:"consoleSince,omitzero"`

@@ -43,7 +43,7 @@ func (i Instance) InLifecycleManager() bool {
 	return i.Request.Cluster.Kyma.InstalledBy(InstallerLifecycleManager)
 }
 
-// KymaInstallation is the configuration of Kyma for its installer.
+// KymaInstallation is the Kyma configuration for its installer.
 type KymaInstallation struct {
 	Version string
 	// Profile is Evaluation, Production or empty.

@@ -84,7 +84,7 @@ func TestForbidden(t *testing.T) {
 			failure.Transient, "lack a permission in Gardener: an operator must grant it",
 		},
 		"starting":    {"the server is about to respond", prefix + "not yet ready to handle request", failure.Transient, "Gardener is not ready yet"},
-		"quota":       {"an operator has to raise it", prefix + "exceeded quota: gardener, requested: 1", failure.Quota, "quota of the Gardener project"},
+		"quota":       {"an operator must raise it", prefix + "exceeded quota: gardener, requested: 1", failure.Quota, "quota of the Gardener project"},
 		"other cause": {"the caller knows which objects it sends", prefix + "it is bound by a Shoot", "", ""},
 	} {
 		kind, text, known := failure.Forbidden(test.said)

@@ -90,7 +90,7 @@ const (
 	ComponentCIS = "cis"
 	// ComponentReconciler is the Reconciler of Kyma.
 	ComponentReconciler = "reconciler"
-	// ComponentControlPlane is the cluster with the configuration of Kyma.
+	// ComponentControlPlane is the cluster with the Kyma configuration.
 	ComponentControlPlane = "k8s client - control plane"
 	// ComponentLifecycleManager is Lifecycle Manager of Kyma.
 	ComponentLifecycleManager = "lifecycle-manager"
@@ -271,6 +271,6 @@ func Reasons() []ReasonMeaning {
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
 		{ReasonNotStarted, "an upgrade did not start in its maintenance window or before its deadline, and has changed nothing", "nothing: its orchestration starts it again in the next window before the deadline"},
 		{ReasonReconcilerGaveUp, "the Reconciler has given up the installation or the removal of Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
-		{ReasonConfiguration, "a configuration of operators cannot be used", "correct what the description names; if the operation has failed, retry it"},
+		{ReasonConfiguration, "a configuration made by operators cannot be used", "correct what the description names; if the operation has failed, retry it"},
 	}
 }

@@ -34,7 +34,7 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Methods maps the HTTP methods of one path to their handlers. HEAD uses the handler of GET. For other methods, the response is
-// 405 with the header Allow.
+// 405 with the Allow header.
 type Methods map[string]http.Handler
 
 // ServeHTTP implements http.Handler. Unlike http.ServeMux, it rejects a method that is not in the map with the JSON error body

@@ -24,7 +24,7 @@ import (
 
 func TestRefusalOf(t *testing.T) {
 	const (
-		internal    = "An internal error occurred. The log of the service has the details."
+		internal    = "An internal error occurred. The service's log has the details."
 		unavailable = "The database does not respond. Try again later."
 	)
 
@@ -89,7 +89,7 @@ func TestResponses(t *testing.T) {
 		}, `400 application/json {"description":"` + strings.Repeat("ü", 127) + "…" + strings.Repeat("ü", 127) + `"}`},
 		"Impossible": {"a body that cannot be encoded is an internal error", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(func() {}), nil
-		}, `500 application/json {"description":"An internal error occurred. The log of the service has the details."}`},
+		}, `500 application/json {"description":"An internal error occurred. The service's log has the details."}`},
 	}
 
 	for name, test := range cases {

@@ -16,7 +16,7 @@ const (
 	// unavailableWait is the value of Retry-After in responses to requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
 
-	internalText    = "An internal error occurred. The log of the service has the details."
+	internalText    = "An internal error occurred. The service's log has the details."
 	unavailableText = "The database does not respond. Try again later."
 	tooLargeText    = "The body of the request is too large."
 )

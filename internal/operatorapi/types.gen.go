@@ -96,7 +96,7 @@ type AcceptedUpgrade struct {
 	// Steps The steps of the operation in the order in which they run. A dry run runs only the first and the last one.
 	Steps []string `json:"steps"`
 
-	// To The version after the upgrade. Absent if the operation chooses the version of Kyma.
+	// To The version after the upgrade. Absent if the operation chooses the Kyma version.
 	To string `json:"to,omitempty,omitzero"`
 }
 
@@ -774,7 +774,7 @@ type JobRun struct {
 	Protection string    `json:"protection,omitempty,omitzero"`
 	StartedAt  time.Time `json:"startedAt"`
 
-	// Unchanged Items for which there was nothing to do any more.
+	// Unchanged Items that no longer needed a change.
 	Unchanged int `json:"unchanged"`
 }
 
@@ -1294,7 +1294,7 @@ type Runtime struct {
 	// KubernetesVersion The version of Kubernetes that the broker ordered last. In lists only with versions.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty,omitzero"`
 
-	// KymaVersion The version of Kyma that the broker ordered last. In lists only with versions.
+	// KymaVersion The Kyma version that the broker ordered last. In lists only with versions.
 	KymaVersion string `json:"kymaVersion,omitempty,omitzero"`
 
 	// Labels The labels that operators gave to the instance.
@@ -1912,7 +1912,7 @@ type ListRuntimesParams struct {
 	// DashboardURL Only instances with exactly this URL of their dashboard.
 	DashboardURL string `form:"dashboard_url,omitempty" json:"dashboard_url,omitempty,omitzero"`
 
-	// Suspended Whether to list only instances without their runtime, also while it is created again.
+	// Suspended Whether to list only instances without a runtime, also while it is being recreated.
 	Suspended bool `form:"suspended,omitempty" json:"suspended,omitempty,omitzero"`
 
 	// KubernetesVersion Only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2. The entries have versions. Excludes page and total. A page can have fewer entries than page_size, also none, before the last page.

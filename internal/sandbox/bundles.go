@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// bundlesKubeconfig is the file with the kubeconfig for the API server of the Bundles. Its token belongs to bundlesAccount.
+	// bundlesKubeconfig is the file with the kubeconfig for the Bundle API server. Its token belongs to bundlesAccount.
 	bundlesKubeconfig = "bundles.kubeconfig"
 	// bundlesFolder contains the content of Bundles, and hubFolder the objects of the API server.
 	bundlesFolder, hubFolder = "bundles", "bundles-hub"
@@ -49,7 +49,7 @@ type bundler struct {
 	command string
 	// begin is closed when the other services are ready: the bundle provisioner must not delay them.
 	begin chan struct{}
-	// cluster is the administrator's connection to the API server of the Bundles. If it is nil, run starts a simulated API server.
+	// cluster is the administrator's connection to the Bundle API server. If it is nil, run starts a simulated API server.
 	cluster *rest.Config
 	hubLog  logrus.FieldLogger
 	// resources prepares the API server for Bundles. It is nil if the API server needs no preparation.
@@ -169,7 +169,7 @@ func (b *bundler) prepare(ctx context.Context) error {
 
 	scheme := k8sruntime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("preparing the API server of the Bundles: %w", err)
+		return fmt.Errorf("preparing the Bundle API server: %w", err)
 	}
 
 	api, err := client.New(b.cluster, client.Options{Scheme: scheme})
@@ -182,7 +182,7 @@ func (b *bundler) prepare(ctx context.Context) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("preparing the API server of the Bundles: %w", err)
+		return fmt.Errorf("preparing the Bundle API server: %w", err)
 	}
 
 	return nil

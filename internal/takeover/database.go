@@ -178,7 +178,7 @@ func named(names []string) string {
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {
-			return fmt.Errorf("the former key does not fit a sample of the database: %w", err)
+			return fmt.Errorf("the former key does not decrypt a sample of the database: %w", err)
 		}
 	}
 

@@ -122,7 +122,7 @@ func (r *Report) Write(output io.Writer, asJSON bool) error {
 		{"notes", len(r.Notes), r.Notes},
 		{"the first change of each Shoot also changes", len(r.FirstChange), r.FirstChange},
 		{"the first change, field by field", previewed, previews},
-		{"nobody cleans up", len(r.LeftBehind), r.LeftBehind},
+		{"not cleaned up", len(r.LeftBehind), r.LeftBehind},
 	} {
 		if len(part.lines) == 0 {
 			continue

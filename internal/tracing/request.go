@@ -13,7 +13,7 @@ import (
 // traceparent is the header with the trace and span of the caller, as defined by the W3C Trace Context specification.
 const traceparent = "traceparent"
 
-// Traceparent returns the trace and span of the context as a value of the header traceparent. The value can be stored, and Parse
+// Traceparent returns the trace and span of the context as a value of the traceparent header. The value can be stored, and Parse
 // reads it. Traceparent returns an empty string if the context has no trace.
 func Traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {

@@ -216,7 +216,7 @@ func TestUnbind(t *testing.T) {
 		calls     []string
 		want      failure.Kind // empty for none
 	}{
-		"refused":         {"an operator has to look", existing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending"}, failure.Permanent},
+		"refused":         {"an operator must look", existing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending"}, failure.Permanent},
 		"being deleted":   {"the access ends with the runtime", existing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending", "remove"}, ""},
 		"not known":       {"the failure is retried", existing, map[string]error{"revoke": errRefused, "ending": errAway}, []string{"find", "revoke", "ending"}, failure.Transient},
 		"removed":         {"the account is removed before the row", existing, nil, []string{"find", "revoke", "remove"}, ""},

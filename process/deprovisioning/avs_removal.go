@@ -84,7 +84,7 @@ func (s removeEvaluations) remove(ctx context.Context, operation Operation, obje
 // call removes the evaluation from AvS.
 func (s removeEvaluations) call(ctx context.Context, object environment.OutsideObject, planName string) error {
 	if s.client == nil {
-		return failure.New(failure.Permanent, "AvS is turned off: an operator has to set APP_AVS_API_ENDPOINT").
+		return failure.New(failure.Permanent, "AvS is turned off: an operator must set APP_AVS_API_ENDPOINT").
 			WithReason(failure.ReasonInternal, failure.ComponentAvS)
 	}
 

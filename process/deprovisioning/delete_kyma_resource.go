@@ -53,7 +53,7 @@ func (k kymaObject) removal(ctx context.Context, operation Operation, log logrus
 	}
 
 	if k.client == nil {
-		err = failure.New(failure.Permanent, "Lifecycle Manager is turned off: an operator has to set APP_LIFECYCLE_MANAGER_ENABLED").
+		err = failure.New(failure.Permanent, "Lifecycle Manager is turned off: an operator must set APP_LIFECYCLE_MANAGER_ENABLED").
 			WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	} else {
 		err = remove(object, ref)

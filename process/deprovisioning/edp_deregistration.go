@@ -70,7 +70,7 @@ func (s deregisterEDP) shared(ctx context.Context, object environment.OutsideObj
 
 func (s deregisterEDP) deregister(ctx context.Context, object environment.OutsideObject) error {
 	if s.client == nil {
-		return failure.New(failure.Permanent, "EDP is turned off: an operator has to set APP_EDP_ADMIN_URL").
+		return failure.New(failure.Permanent, "EDP is turned off: an operator must set APP_EDP_ADMIN_URL").
 			WithReason(failure.ReasonInternal, failure.ComponentEDP)
 	}
 

@@ -137,7 +137,7 @@ func TestRemoveRuntime(t *testing.T) {
 			reason: "our Provisioner supports keys, so the cluster with this name is not from this order", data: ordered, provision: taken,
 		},
 		"Kyma Provisioner": {
-			reason: "the Kyma Provisioner has no keys, so an operator has to check: the error names the cluster", data: ordered, provision: taken,
+			reason: "the Kyma Provisioner has no keys, so an operator must check: the error names the cluster", data: ordered, provision: taken,
 			former:   true,
 			wantKind: failure.Permanent, wantText: `a cluster named "c-1234567" may be left`,
 		},

@@ -101,7 +101,7 @@ func retry(operation Operation, err error) (Operation, time.Duration, error) {
 func (o Options) objects(ctx context.Context, operation Operation) (environment.Instance, lifecyclemanager.Objects, error) {
 	if o.Client == nil {
 		return environment.Instance{}, lifecyclemanager.Objects{}, failure.New(failure.Permanent,
-			"Lifecycle Manager is turned off, but installs the Kyma of this instance: an operator has to set APP_LIFECYCLE_MANAGER_ENABLED").
+			"Lifecycle Manager is turned off, but installs the Kyma of this instance: an operator must set APP_LIFECYCLE_MANAGER_ENABLED").
 			WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	}
 
@@ -158,7 +158,7 @@ func (o Options) replaces(ctx context.Context, recorded environment.OutsideObjec
 		return o.Client.Delete(ctx, former)
 	case former.Namespace != ref.Namespace || former.Resource.GroupResource() != ref.Resource.GroupResource():
 		return failure.New(failure.Permanent,
-			"the runtime already has the object %s, but the Kyma template asks for %s: an operator has to restore the template",
+			"the runtime already has the object %s, but the Kyma template asks for %s: an operator must restore the template",
 			former, ref).WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	default:
 		return nil

@@ -192,7 +192,8 @@ func TestCallFaults(t *testing.T) {
 		"401, 403/401":    {simulator.Fault{Status: http.StatusUnauthorized}, rejects + "401" + credentials, 0, failure.Transient},
 		"401, 403/403":    {simulator.Fault{Status: http.StatusForbidden}, rejects + "403" + credentials, 0, failure.Transient},
 		"404: the CRD or the namespace is missing": {simulator.Fault{Status: http.StatusNotFound}, missing, 0, failure.Transient},
-		"409":                                   {simulator.Fault{Status: http.StatusConflict}, could + "the object has changed at the same time", 0, failure.Transient},
+		"409": {simulator.Fault{Status: http.StatusConflict}, could +
+			"the object was changed at the same time", 0, failure.Transient},
 		"429, 503 with Retry-After/429":         {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, could + "it returned HTTP status 429 Too Many Requests", 42 * time.Second, failure.Permanent},
 		"429, 503 with Retry-After/503":         {simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, could + "it returned HTTP status 503 Service Unavailable", 5 * time.Minute, failure.Permanent},
 		"408, 429, 500 and above/408":           {simulator.Fault{Status: http.StatusRequestTimeout}, could + "it returned HTTP status 408 Request Timeout", 0, failure.Transient},

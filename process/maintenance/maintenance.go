@@ -125,7 +125,7 @@ func (m Maintenance) restore(ctx context.Context, id string, former avs.Lifecycl
 	}
 
 	if m.AvS == nil {
-		return failure.New(failure.Permanent, "AvS is turned off: an operator has to set APP_AVS_API_ENDPOINT").
+		return failure.New(failure.Permanent, "AvS is turned off: an operator must set APP_AVS_API_ENDPOINT").
 			WithReason(failure.ReasonInternal, failure.ComponentAvS)
 	}
 

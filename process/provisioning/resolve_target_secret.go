@@ -32,7 +32,7 @@ type StaticAccounts map[string]string
 func (s StaticAccounts) Assign(_ context.Context, instance environment.Instance) (string, error) {
 	secret, configured := s[instance.Provider]
 	if !configured {
-		return "", failure.New(failure.Permanent, "no credentials for provider %q: an operator has to set APP_TARGET_SECRETS", instance.Provider)
+		return "", failure.New(failure.Permanent, "no credentials for provider %q: an operator must set APP_TARGET_SECRETS", instance.Provider)
 	}
 
 	return secret, nil

@@ -63,7 +63,7 @@ type Reconciler struct {
 
 // Off returns the error of a step that needs the Reconciler while it is switched off.
 func Off() error {
-	return failure.New(failure.Permanent, "the Reconciler is turned off: an operator has to set APP_RECONCILER_URL").
+	return failure.New(failure.Permanent, "the Reconciler is turned off: an operator must set APP_RECONCILER_URL").
 		WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 }
 

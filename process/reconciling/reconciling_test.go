@@ -441,7 +441,7 @@ func TestOff(t *testing.T) {
 	_, _, awaited := f.Await(t.Context(), newOperation(0), logging.Discard())
 
 	for _, err := range []error{applied, awaited} {
-		if !failure.Is(err, failure.Permanent) || failure.Of(err).Text != "the Reconciler is turned off: an operator has to set APP_RECONCILER_URL" {
+		if !failure.Is(err, failure.Permanent) || failure.Of(err).Text != "the Reconciler is turned off: an operator must set APP_RECONCILER_URL" {
 			t.Errorf("got %v", err)
 		}
 	}

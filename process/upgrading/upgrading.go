@@ -55,7 +55,8 @@ func Start(name, description string, instances Instances, change func(operation 
 
 			// The time of the first attempt counts: an upgrade that has started runs to its end.
 			if end := operation.Data.Upgrade.NotAfter; !end.IsZero() && !operation.StartedAt.Before(end) {
-				return operation, 0, failure.New(failure.Permanent, "the upgrade had to start before %s, and did nothing", end.UTC().Format(time.RFC3339)).
+				return operation, 0, failure.New(failure.Permanent, "the upgrade had to start before %s, and has changed nothing",
+					end.UTC().Format(time.RFC3339)).
 					WithReason(failure.ReasonNotStarted, failure.ComponentBroker)
 			}
 

@@ -292,7 +292,7 @@ func TestRefusedToStart(t *testing.T) {
 			var err error
 			f.adopter.Cipher, err = takeover.NewCipher("another key of thirty-two bytes.")
 			f.must(err)
-		}, "does not fit a sample"},
+		}, "does not decrypt a sample"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

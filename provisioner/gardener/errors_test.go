@@ -66,11 +66,12 @@ func TestErrorsOfGardener(t *testing.T) {
 			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is not ready yet",
 		},
 		"quota of Shoots": {
-			reason: "an operator has to raise the quota", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),
+			reason: "an operator must raise the quota", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),
 			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is exhausted",
 		},
 		"quota of objects": {
-			reason: "an operator has to raise the quota", err: forbidden("exceeded quota: gardener, requested: count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
+			reason: "an operator must raise the quota", err: forbidden("exceeded quota: gardener, requested: " +
+				"count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
 			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is exhausted", wantDetail: "used: 5, limited: 5",
 		},
 		"not offered": {

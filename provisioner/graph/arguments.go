@@ -42,7 +42,7 @@ func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 
 		for _, text := range textsIn(field.Args[name]) {
 			if len(text) > longest || !bounds.Visible(text) {
-				return nil, invalid("%s: a text must have at most %d bytes and no invisible characters", name, longest).At(name)
+				return nil, invalid("%s: a string must have at most %d bytes and no invisible characters", name, longest).At(name)
 			}
 		}
 	}

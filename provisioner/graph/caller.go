@@ -19,7 +19,7 @@ import (
 // The headers that identify the caller, as in Kyma Provisioner. Mutations also read orders.HeaderIdempotencyKey.
 const (
 	// HeaderTenant is the global account. Every query and mutation needs it, except operationChanges and the lists that clients
-	// with the role operator read.
+	// with the operator role read.
 	HeaderTenant = "tenant"
 	// HeaderSubAccount is the subaccount. It is optional.
 	HeaderSubAccount = "sub-account"
@@ -39,18 +39,18 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	caller.SubAccount, caller.OriginalSubAccount = tenancy.Read(headers, HeaderSubAccount, tenancy.HeaderOriginalSubAccount)
 
 	if caller.Tenant == "" {
-		return orders.Caller{}, invalid("the header %s is missing: it names the account", HeaderTenant)
+		return orders.Caller{}, invalid("the %s header is missing: it contains the account", HeaderTenant)
 	}
 
 	if max(utf8.RuneCountInString(caller.OriginalTenant), utf8.RuneCountInString(caller.OriginalSubAccount)) > bounds.ID {
-		return orders.Caller{}, invalid("the headers %s and %s must have at most %d characters", HeaderTenant, HeaderSubAccount, bounds.ID)
+		return orders.Caller{}, invalid("the %s and %s headers must have at most %d characters", HeaderTenant, HeaderSubAccount, bounds.ID)
 	}
 
 	return caller, nil
 }
 
 // listingTenant returns the tenant whose entries a list may contain, or "" for all tenants. wanted is the tenant in the filter,
-// or nil. If the request has a tenant header, both must name the same tenant. Only clients with the role operator may omit the
+// or nil. If the request has a tenant header, both must name the same tenant. Only clients with the operator role may omit the
 // header.
 func listingTenant(ctx context.Context, wanted *string) (string, error) {
 	tenant := tenancy.Label(ptr.Deref(wanted, ""))
@@ -60,11 +60,11 @@ func listingTenant(ctx context.Context, wanted *string) (string, error) {
 
 	caller, err := queryingCaller(ctx)
 	if err != nil {
-		return "", invalid("the header %s is missing: a list without it requires the role %s", HeaderTenant, auth.RoleOperator)
+		return "", invalid("the %s header is missing: a list without it requires the %s role", HeaderTenant, auth.RoleOperator)
 	}
 
 	if tenant != "" && tenant != caller.Tenant {
-		return "", invalid("the header %s names a different account than the filter", HeaderTenant).At("filter.tenant")
+		return "", invalid("the %s header contains a different account than the filter", HeaderTenant).At("filter.tenant")
 	}
 
 	return caller.Tenant, nil
@@ -87,7 +87,7 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 
 	mutations := graphql.CollectFields(operation, operation.Operation.SelectionSet, []string{"Mutation"})
 	if caller.IdempotencyKey != "" && len(mutations) > 1 {
-		return orders.Caller{}, invalid("the header %s identifies one mutation, but the request has %d",
+		return orders.Caller{}, invalid("the %s header identifies one mutation, but the request has %d",
 			orders.HeaderIdempotencyKey, len(mutations))
 	}
 
@@ -99,11 +99,11 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 func idempotencyKey(headers http.Header) (string, error) {
 	key := headers.Get(orders.HeaderIdempotencyKey)
 	if len(key) > maxIdempotencyKey {
-		return "", invalid("the header %s has more than %d characters", orders.HeaderIdempotencyKey, maxIdempotencyKey)
+		return "", invalid("the %s header has more than %d characters", orders.HeaderIdempotencyKey, maxIdempotencyKey)
 	}
 
 	if strings.ContainsFunc(key, func(char rune) bool { return char < ' ' || char > '~' }) {
-		return "", invalid("the header %s contains a character that is not printable ASCII", orders.HeaderIdempotencyKey)
+		return "", invalid("the %s header contains a character that is not printable ASCII", orders.HeaderIdempotencyKey)
 	}
 
 	return key, nil

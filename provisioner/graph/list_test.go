@@ -33,8 +33,8 @@ func TestTenantOfLists(t *testing.T) {
 	t.Parallel()
 
 	const (
-		missing = "the header tenant is missing: a list without it requires the role operator"
-		another = "the header tenant names a different account than the filter"
+		missing = "the tenant header is missing: a list without it requires the operator role"
+		another = "the tenant header contains a different account than the filter"
 	)
 
 	hashed := "sha256-3973e022e93220f9212c18d0d0c543ae" // of "-"

@@ -92,7 +92,7 @@ func TestRefusedMutations(t *testing.T) {
 		`"extensions":{"error_code":400,"error_component":"provisioner","error_reason":"err_provisioner_bad_request"}}],` +
 		`"data":DATA}`
 
-	const headless = "the header tenant is missing: it names the account"
+	const headless = "the tenant header is missing: it contains the account"
 
 	upgradeShoot := `mutation { result: upgradeShoot(id: "rt-1", config: {gardenerConfig: {machineType: "big"}}) { id } }`
 	upgradeRuntime := `mutation { result: upgradeRuntime(id: "rt-1", config: {kymaConfig: {version: "2", components: []}}) { id } }`
@@ -118,24 +118,24 @@ func TestRefusedMutations(t *testing.T) {
 			reason:  "The idempotency key has a limit.",
 			query:   provision,
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": strings.Repeat("k", 256)},
-			message: "the header Idempotency-Key has more than 255 characters",
+			message: "the Idempotency-Key header has more than 255 characters",
 		},
 		"KeyNotPrintable": {
 			reason:  "The idempotency key must be printable ASCII.",
 			query:   provision,
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
-			message: "the header Idempotency-Key contains a character that is not printable ASCII",
+			message: "the Idempotency-Key header contains a character that is not printable ASCII",
 		},
 		"UpgradeRuntime": {
 			reason: "The tenant is required.", query: upgradeRuntime, message: headless,
 		},
 		"UpgradeShoot": {
-			reason: "The tenant is required.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
+			reason: "The tenant is required.", query: upgradeShoot, message: "the tenant header is missing: it contains the account",
 		},
 		"HibernateRuntime": {
 			reason:  "The tenant is required.",
 			query:   `mutation { result: hibernateRuntime(id: "rt-1") { id } }`,
-			message: "the header tenant is missing: it names the account",
+			message: "the tenant header is missing: it contains the account",
 		},
 		"RollBackUpgradeOperation": {
 			reason:  "The tenant is required.",
@@ -145,7 +145,7 @@ func TestRefusedMutations(t *testing.T) {
 		"ReconnectRuntimeAgent": {
 			reason: "The tenant is required.", data: "null",
 			query:   `mutation { result: reconnectRuntimeAgent(id: "rt-1") }`,
-			message: "the header tenant is missing: it names the account",
+			message: "the tenant header is missing: it contains the account",
 		},
 	}
 
@@ -362,7 +362,7 @@ func TestDeprovisionRuntime(t *testing.T) {
 	keyed.headers["Idempotency-Key"] = "k"
 
 	_, got = post(t, server, keyed)
-	if !strings.Contains(got, "the header Idempotency-Key identifies one mutation, but the request has 2") {
+	if !strings.Contains(got, "the Idempotency-Key header identifies one mutation, but the request has 2") {
 		t.Errorf("one key must not identify two mutations: got %s", got)
 	}
 }

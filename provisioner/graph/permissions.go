@@ -26,7 +26,7 @@ func permitted(ctx context.Context, next graphql.Resolver) (any, error) {
 		return next(ctx)
 	}
 
-	return nil, failure.New(failure.Denied, "%s requires the role %s", field.Field.Name, auth.RoleAdmin).
+	return nil, failure.New(failure.Denied, "%s requires the %s role", field.Field.Name, auth.RoleAdmin).
 		WithReason(reasonForbidden, failure.ComponentProvisioner)
 }
 

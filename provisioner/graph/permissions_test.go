@@ -15,7 +15,7 @@ import (
 func TestKubeconfigPermission(t *testing.T) {
 	t.Parallel()
 
-	const denied = "kubeconfig requires the role admin"
+	const denied = "kubeconfig requires the admin role"
 
 	queries := map[string]string{
 		"field":    `{ runtimeStatus(id: "rt") { runtimeConfiguration { kubeconfig clusterConfig { name } } } }`,

@@ -127,7 +127,7 @@ func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string
 	}
 
 	if !repeats {
-		return nil, failure.New(failure.Invalid, "the header %s was already used by a different request, which created operation %s (%s): "+
+		return nil, failure.New(failure.Invalid, "the %s header was already used by a different request, which created operation %s (%s): "+
 			"each request needs its own key", HeaderIdempotencyKey, record.ID, operation.PublicKind(record.Kind))
 	}
 

@@ -42,7 +42,7 @@ type Caretaker struct {
 
 // Part returns the part of a service that calls Care at intervals. It logs errors and never fails.
 func (c Caretaker) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "caretaker of registrations", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
+	return lifecycle.Periodic{Name: "registration cleanup", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
 }
 
 // Care reports the failures and removes the registrations that are due. If one of the two fails, it still does the other, and it

@@ -224,7 +224,7 @@ const (
 	// part of the database.
 	AnnotationRecord = "provisioner.environment-broker.io/record"
 
-	// AnnotationTraceparent contains the span of the operation that has written the Shoot last, as a value of the header traceparent of
+	// AnnotationTraceparent contains the span of the operation that has written the Shoot last, as a value of the traceparent header of
 	// W3C Trace Context. It is absent if this operation is not traced.
 	AnnotationTraceparent = "provisioner.environment-broker.io/traceparent"
 

@@ -54,7 +54,7 @@ func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (
 // Retention returns the sweep that removes events older than keep.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
-		Name: "retention of the event log", Rows: "events", Batch: retentionBatch, Clock: clock, Log: log,
+		Name: "event log retention", Rows: "events", Batch: retentionBatch, Clock: clock, Log: log,
 		Remove: func(ctx context.Context, now time.Time, limit int) (int, error) {
 			return s.RemoveBefore(ctx, now.Add(-keep), limit)
 		},

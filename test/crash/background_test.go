@@ -107,7 +107,7 @@ func (f *brokerFixture) loseSecret() {
 	f.renew()
 }
 
-// change changes the Secret of the BTP service operator, as the tenant can do.
+// change changes the BTP service operator's Secret, as the tenant can do.
 func (f *brokerFixture) change() {
 	f.accounts.setCredentials(environment.ServiceManager{ClientSecret: "changed"})
 }

@@ -65,7 +65,7 @@ const (
 
 	// unbindDelay is the time between a bind and its unbind. The unbind arrives while the account is being created.
 	unbindDelay = 5500 * time.Millisecond
-	// kymaVersion is the version of Kyma that plan preview installs.
+	// kymaVersion is the Kyma version that plan preview installs.
 	kymaVersion = "1.0.0"
 	// claimDelay is the time between an order and the deletion of the instance. The deletion arrives while an account is being
 	// claimed.

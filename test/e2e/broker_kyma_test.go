@@ -59,7 +59,7 @@ func (e env) wantModules(reason, id, version string, modules ...string) {
 	}
 }
 
-// list returns the parameter modules with a list.
+// list returns the modules parameter with a list.
 func list(names ...string) map[string]any {
 	modules := []any{}
 	for _, name := range names {

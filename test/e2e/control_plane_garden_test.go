@@ -27,7 +27,7 @@ const (
 	adminPassword = "password-of-operators"
 )
 
-// controlPlane is a broker and a Provisioner that run as processes on a fake garden, and a kube-apiserver with the configuration of Kyma.
+// controlPlane is a broker and a Provisioner that run as processes on a fake garden, and a kube-apiserver with the Kyma configuration.
 type controlPlane struct {
 	pair
 	*testing.T
@@ -374,7 +374,7 @@ func (p *controlPlane) testForbidden() {
 	p.Helper()
 	p.must(p.api.Delete(p.Context(), p.permission()))
 	p.orderIn("forbidden", "account", "plain", "")
-	p.wantShown("forbidden", "in progress", "delayed, retrying: the control plane rejects our credentials with status 403: an operator has to correct "+
+	p.wantShown("forbidden", "in progress", "delayed, retrying: the control plane rejects our credentials with status 403: an operator must correct "+
 		"APP_CONTROL_PLANE_KUBECONFIG_PATH, or let its user get and list ConfigMaps and Secrets", "or let its user get and list ConfigMaps and Secrets")
 	p.create(p.permission())
 	p.WantSucceeded("forbidden")
@@ -385,7 +385,7 @@ func (p *controlPlane) testUnavailable() {
 	p.Helper()
 	p.toPlane.block(true)
 	p.orderIn("unavailable", "account", "plain", "")
-	p.wantShown("unavailable", "in progress", "delayed, retrying: the control plane with the configuration of Kyma is unavailable: it does not respond",
+	p.wantShown("unavailable", "in progress", "delayed, retrying: the control plane with the Kyma configuration is unavailable: it does not respond",
 		"the control plane")
 	p.toPlane.block(false)
 	p.WantSucceeded("unavailable")

@@ -26,7 +26,7 @@ type roleRow struct {
 	roles string
 }
 
-// Sets of roles in the table. The role osb is the platform at the broker, and the broker at the Provisioner.
+// Sets of roles in the table. The osb role is the platform at the broker, and the broker at the Provisioner.
 const (
 	anyone        = " none osb viewer operator admin "
 	reading       = " viewer operator admin "

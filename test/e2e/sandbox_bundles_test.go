@@ -166,7 +166,7 @@ func hubClient(t *testing.T, folder string, p platform) client.Client {
 
 	var hub client.Client
 
-	p.Until("the API server of the Bundles", func() bool {
+	p.Until("the Bundle API server", func() bool {
 		hub, err = client.New(config, client.Options{Scheme: scheme})
 
 		return err == nil && hub.List(t.Context(), &v1alpha1.BundleList{}) == nil

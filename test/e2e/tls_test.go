@@ -67,7 +67,7 @@ func (c certificates) save(name string, pair certificate.Pair, err error) {
 }
 
 // server issues the certificate of a server and returns the TLS settings of that server. client is the common name of the only
-// client with the role osb.
+// client with the osb role.
 func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 

@@ -114,7 +114,7 @@ func (s *services) refused(name string, endpoint harness.Endpoint, call harness.
 
 	for header, sent := range got.Header {
 		if len(sent[0]) > 1000 {
-			s.Errorf("%s: %s %.100s: the header %s has %d bytes", name, call.Method, call.Path, header, len(sent[0]))
+			s.Errorf("%s: %s %.100s: the %s header has %d bytes", name, call.Method, call.Path, header, len(sent[0]))
 		}
 	}
 

@@ -137,7 +137,7 @@ func TestRejections(t *testing.T) {
 		},
 		"no tenant": {
 			reason: "every call needs a tenant", body: "runtime_status",
-			want: permanentError("the header tenant is missing: it names the account", "err_provisioner_bad_request", "provisioner"),
+			want: permanentError("the tenant header is missing: it contains the account", "err_provisioner_bad_request", "provisioner"),
 		},
 		"another tenant reads": {
 			reason: "a runtime of another tenant is invisible", body: "runtime_status", tenant: "other",

@@ -235,7 +235,7 @@ func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 const (
 	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
 	textStillRunning = "The operation did not finish in time and continues in the background. Send the same request again."
-	textOvertaken    = "The request was accepted, but another operation creates or removes the runtime. Send the same request again when it has ended."
+	textOvertaken    = "The request was accepted, but another operation is creating or removing the runtime. Send the same request again when it has ended."
 )
 
 // partsOf splits a synchronous request into its parts if the broker accepted an operation for it. If the response says that the

@@ -71,7 +71,7 @@ func startOn(t testing.TB, database harness.Database, settings ...setting) *env 
 	})}
 }
 
-// configure applies the settings to a broker's configuration. It also adds a user named watcher with the role viewer, and a dashboard
+// configure applies the settings to a broker's configuration. It also adds a user named watcher with the viewer role, and a dashboard
 // URL.
 func configure(t testing.TB, target *broker.Config, settings ...setting) {
 	t.Helper()

@@ -114,7 +114,7 @@ func (p *pass) unhealthy(ctx context.Context) ([]string, error) {
 // setHealth sets the condition Healthy.
 func (p *pass) setHealth(problems []string, watched bool) {
 	if len(problems) == 0 {
-		p.set(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "all objects work")
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "all objects are healthy")
 		p.reachable()
 
 		return

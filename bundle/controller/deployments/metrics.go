@@ -18,7 +18,7 @@ func (r *Reconciler) register(registry prometheus.Registerer) error {
 
 	r.pivots = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_bundle_pivots_total", ConstLabels: labels,
-		Help: "Bundles that BundleDeployments have changed to, by result: installed or failed.",
+		Help: "Changes of BundleDeployments to another Bundle, by result: installed or failed.",
 	}, []string{"result"})
 	for _, result := range []string{resultInstalled, resultFailed} {
 		r.pivots.WithLabelValues(result)
@@ -42,7 +42,7 @@ func (r *Reconciler) register(registry prometheus.Registerer) error {
 
 			return all
 		}),
-		gauge("targets_unavailable", "Target clusters that do not respond or that reject a kubeconfig, so that their calls are held back.", func() int {
+		gauge("targets_unavailable", "Target clusters that do not respond or that reject a kubeconfig, so calls to them are held back.", func() int {
 			_, unavailable := r.clusters.count()
 
 			return unavailable

@@ -319,7 +319,8 @@ func TestUnsafeDefinition(t *testing.T) {
 
 	for i, row := range []struct{ reason, rule, message string }{
 		{"a field goes", lost, "things." + group + ", version v1, field .spec.a: the field is removed"},
-		{"a limit is new", "{type: object, maxProperties: 0, properties: {a: {type: string}, b: {type: string}}}", "field .spec: it gets a limit: maxProperties 0"},
+		{"a limit is new", "{type: object, maxProperties: 0, properties: {a: {type: string}, b: {type: string}}}", "field .spec: a " +
+			"limit is added: maxProperties 0"},
 	} {
 		f.upgrade(f.content(fmt.Sprintf("unsafe-%d", i), definition("", row.rule)+f.configMap("one", "2")))
 		f.settle()

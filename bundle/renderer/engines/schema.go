@@ -17,7 +17,7 @@ const schemaName = "values.schema.json"
 func validate(loaded *chart.Chart, values map[string]any) error {
 	if loaded.Schema != nil {
 		if err := validateOne(loaded.Schema, values); err != nil {
-			return fmt.Errorf("the values do not fit the schema of the chart %s: %w", loaded.Name(), err)
+			return fmt.Errorf("the values do not match the schema of the chart %s: %w", loaded.Name(), err)
 		}
 	}
 

@@ -237,7 +237,7 @@ func (v *Verifier) checkErased(record Record) {
 	v.report.Erased++
 
 	if row.OrderedBy != "" || row.Entry != "{}" && (row.Entry != "" || record.Source != SourceOperation) {
-		v.problem(record, Changed, "the row names an erasure but is not empty")
+		v.problem(record, Changed, "the row refers to an erasure but is not empty")
 	}
 
 	found := v.emptied[row.ErasedBy]
@@ -346,7 +346,7 @@ func (v *Verifier) checkErasures() {
 		erasure, known := v.erasures[id]
 		if !known {
 			if !v.pending[id] && v.options.After.Number == 0 {
-				v.problem(found.first, Changed, "the row names the erasure "+id+", of which there is no entry")
+				v.problem(found.first, Changed, "the row refers to the erasure "+id+", of which there is no entry")
 			}
 
 			erasure.EntryID = id
@@ -373,7 +373,7 @@ func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 
 	if found.operations > erasure.operations || found.entries > erasure.entries {
 		v.problem(found.last, Changed,
-			fmt.Sprintf("%d operations and %d entries name the erasure %s, which emptied %d and %d: this or an earlier one was forged",
+			fmt.Sprintf("%d operations and %d entries refer to the erasure %s, which emptied %d and %d: this or an earlier one was forged",
 				found.operations, found.entries, erasure.EntryID, erasure.operations, erasure.entries))
 	}
 }

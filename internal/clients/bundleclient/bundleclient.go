@@ -72,7 +72,7 @@ func (c *Client) Deployments(ctx context.Context, query Query) (Page, error) {
 	if query.RuntimeID != "" {
 		found, err := labels.ValidatedSelectorFromSet(labels.Set{LabelRuntime: query.RuntimeID})
 		if err != nil {
-			return Page{}, failure.New(failure.Invalid, "The ID of the runtime is not the value of a label.")
+			return Page{}, failure.New(failure.Invalid, "The runtime ID is not a valid label value.")
 		}
 
 		selector = found.String()
@@ -133,7 +133,7 @@ func (c *Client) call(ctx context.Context, do func(context.Context, *rest.RESTCl
 
 	client, err := c.client()
 	if err != nil {
-		return failure.Wrap(failure.Transient, err, "The kubeconfig of the API server with the Bundles cannot be used: an operator has to correct "+
+		return failure.Wrap(failure.Transient, err, "The kubeconfig of the Bundle API server cannot be used: an operator must correct "+
 			"APP_CONSOLE_BUNDLES_KUBECONFIG_PATH.").WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
 	}
 
@@ -194,9 +194,9 @@ func explain(err error) error {
 
 	switch status, _ := errors.AsType[*apierrors.StatusError](err); {
 	case tooLarge:
-		return transient("The response of the API server with the Bundles has more than %d bytes.", maxBytes)
+		return transient("The response of the Bundle API server has more than %d bytes.", maxBytes)
 	case status == nil:
-		return transient("The API server with the Bundles does not respond.")
+		return transient("The Bundle API server does not respond.")
 	case apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name != "":
 		return failure.Wrap(failure.NotFound, err, "The BundleDeployment does not exist.")
 	case apierrors.IsNotFound(err):
@@ -204,9 +204,9 @@ func explain(err error) error {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsBadRequest(err):
 		return failure.Wrap(failure.Invalid, err, "This page of the list has expired. Begin with the first page.")
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return transient("The API server with the Bundles rejects the credentials with status %d: an operator has to correct "+
+		return transient("The Bundle API server rejects the credentials with status %d: an operator must correct "+
 			"APP_CONSOLE_BUNDLES_KUBECONFIG_PATH, or let its user get and list Bundles and BundleDeployments.", status.ErrStatus.Code)
 	default:
-		return transient("The API server with the Bundles responds with status %d.", status.ErrStatus.Code)
+		return transient("The Bundle API server responds with status %d.", status.ErrStatus.Code)
 	}
 }

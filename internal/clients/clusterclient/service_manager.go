@@ -44,7 +44,7 @@ func (a Access) ApplyServiceManager(ctx context.Context, instance environment.In
 			return err
 		}
 
-		return actionError(applyServiceManager(ctx, client, wanted), "write the Secret of the BTP service operator")
+		return actionError(applyServiceManager(ctx, client, wanted), "write the BTP service operator's Secret")
 	})
 }
 
@@ -71,7 +71,7 @@ func (a Access) RepairServiceManager(ctx context.Context, instance environment.I
 			return err
 		}
 
-		return actionError(applyServiceManager(ctx, client, wanted), "write the Secret of the BTP service operator")
+		return actionError(applyServiceManager(ctx, client, wanted), "write the BTP service operator's Secret")
 	})
 
 	return repaired && err == nil, err
@@ -85,7 +85,7 @@ func serviceManagerData(ctx context.Context, client *rest.RESTClient, instance e
 
 	err = client.Get().AbsPath(serviceManagerSecrets, serviceManagerSecret).Do(ctx).Into(stored)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, nil, actionError(err, "read the Secret of the BTP service operator")
+		return nil, nil, actionError(err, "read the BTP service operator's Secret")
 	}
 
 	return stored.Data, map[string][]byte{
@@ -110,13 +110,13 @@ func applyServiceManager(ctx context.Context, client *rest.RESTClient, data map[
 		ObjectMeta: metav1.ObjectMeta{
 			Name: serviceManagerSecret, Namespace: serviceManagerNamespace,
 			Labels:      map[string]string{labelManagedBy: managedBy},
-			Annotations: map[string]string{"environment-broker.io/warning": "The environment broker overwrites changes of this Secret."},
+			Annotations: map[string]string{"environment-broker.io/warning": "The environment broker overwrites changes to this Secret."},
 		},
 		Data: data,
 		Type: corev1.SecretTypeOpaque,
 	})
 	if err != nil {
-		return failure.New(failure.Internal, "the Secret of the BTP service operator cannot be encoded") // a cause might quote it
+		return failure.New(failure.Internal, "the BTP service operator's Secret cannot be encoded") // a cause might quote it
 	}
 
 	return client.Patch(types.ApplyPatchType).AbsPath(serviceManagerSecrets, serviceManagerSecret).

@@ -229,10 +229,10 @@ func away(t *testing.T) secret.String {
 func TestServiceManagerFaults(t *testing.T) {
 	const (
 		get, patch    = http.MethodGet, http.MethodPatch
-		cannotRead    = "cannot read the Secret of the BTP service operator yet: the API server of the runtime does not respond correctly"
-		cannotWrite   = "cannot write the Secret of the BTP service operator yet: the API server of the runtime does not respond correctly"
-		rejectsRead   = "the runtime rejects the request to read the Secret of the BTP service operator"
-		rejectsWrites = "the runtime rejects the request to write the Secret of the BTP service operator"
+		cannotRead    = "cannot read the BTP service operator's Secret yet: the API server of the runtime does not respond correctly"
+		cannotWrite   = "cannot write the BTP service operator's Secret yet: the API server of the runtime does not respond correctly"
+		rejectsRead   = "the runtime rejects the request to read the BTP service operator's Secret"
+		rejectsWrites = "the runtime rejects the request to write the BTP service operator's Secret"
 	)
 
 	cases := map[string]struct {

@@ -88,7 +88,7 @@ func (c *Client) apply(ctx context.Context, ref Ref, object any, action string) 
 			"or correct the Kyma template", ref.Resource.GroupResource(), ref.Namespace).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 	case failure.Is(err, failure.Conflict):
-		return failure.Wrap(failure.Transient, err, "the control plane could not %s: the object has changed at the same time", action).
+		return failure.Wrap(failure.Transient, err, "the control plane could not %s: the object was changed at the same time", action).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 	default:
 		return err

@@ -124,10 +124,10 @@ func TestParseTemplate(t *testing.T) {
 		"{apiVersion: a/b/v1, kind: Kyma}":       "needs an apiVersion with a group, and a kind",
 		"{apiVersion: a.io/v1, kind: Kyma/../x}": "needs an apiVersion with a group, and a kind",
 		"{apiVersion: a.io/v1, kind: Kyma, metadata: {namespace: A}}":                "has an invalid namespace",
-		"{apiVersion: a.io/v1, kind: Kyma, metadata: []}":                            "has metadata that are not an object",
+		"{apiVersion: a.io/v1, kind: Kyma, metadata: []}":                            "has metadata that is not an object",
 		"{apiVersion: a.io/v1, kind: Kyma, spec: 7}":                                 "has a spec that is not an object",
-		"{apiVersion: a.io/v1, kind: Kyma, metadata: {labels: {a: 1}}}":              "has labels that are not texts",
-		"{apiVersion: a.io/v1, kind: Kyma, metadata: {annotations: 1}}":              "has annotations that are not texts",
+		"{apiVersion: a.io/v1, kind: Kyma, metadata: {labels: {a: 1}}}":              "has labels that are not strings",
+		"{apiVersion: a.io/v1, kind: Kyma, metadata: {annotations: 1}}":              "has annotations that are not strings",
 		"{apiVersion: a.io/v1, kind: Kyma, metadata: {finalizers: [x]}, status: {}}": "",
 	} {
 		template, err := ParseTemplate(text)

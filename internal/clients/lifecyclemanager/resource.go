@@ -83,7 +83,7 @@ func ParseTemplate(text string) (unstructured.Unstructured, error) {
 
 	metadata, isMap := object["metadata"].(map[string]any)
 	if _, present := object["metadata"]; present && !isMap {
-		return template, errors.New("has metadata that are not an object")
+		return template, errors.New("has metadata that is not an object")
 	}
 
 	if _, isMap := object["spec"].(map[string]any); object["spec"] != nil && !isMap {
@@ -111,11 +111,11 @@ func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	delete(object, "status")
 
 	if _, _, err := unstructured.NestedStringMap(object, "metadata", "labels"); err != nil {
-		return template, errors.New("has labels that are not texts")
+		return template, errors.New("has labels that are not strings")
 	}
 
 	if _, _, err := unstructured.NestedStringMap(object, "metadata", "annotations"); err != nil {
-		return template, errors.New("has annotations that are not texts")
+		return template, errors.New("has annotations that are not strings")
 	}
 
 	return template, nil
@@ -131,7 +131,7 @@ func ObjectsOf(instance environment.Instance, settings Settings, namespace, shoo
 
 	kyma, err := ParseTemplate(text)
 	if err != nil {
-		return Objects{}, failure.New(failure.Permanent, "the Kyma template of plan %s %s: an operator has to correct it", instance.PlanName, err).
+		return Objects{}, failure.New(failure.Permanent, "the Kyma template of plan %s %s: an operator must correct it", instance.PlanName, err).
 			WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	}
 

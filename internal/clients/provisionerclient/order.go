@@ -92,7 +92,7 @@ func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, se
 	case parseErr != nil:
 		return ordered, parseErr
 	case chosen:
-		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner does not support ranges of pods and services: "+
+		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner does not support pod and service ranges: "+
 			"order without networking.pods and networking.services, or ask the operator to upgrade the Provisioner").
 			WithReason("", failure.ComponentProvisioner)
 	}

@@ -39,7 +39,7 @@ func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.u
 func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	if len(cluster.Kyma.Components) == 0 {
 		return State{}, failure.New(failure.Permanent,
-			"the plan installs no component of Kyma, but the Reconciler needs one: an operator has to correct the catalog").
+			"the plan installs no component of Kyma, but the Reconciler needs one: an operator must correct the catalog").
 			WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 	}
 
@@ -50,7 +50,7 @@ func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 
 	if len(encoded) > maxBody {
 		return State{}, failure.New(failure.Permanent,
-			"the configuration of Kyma has %d bytes, but the Reconciler accepts only %d: an operator has to remove overrides or components",
+			"the Kyma configuration has %d bytes, but the Reconciler accepts only %d: an operator must remove overrides or components",
 			len(encoded), maxBody).WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 	}
 

@@ -204,7 +204,7 @@ func (c *Client) unreachable(err error) *Error {
 	}
 }
 
-// retryAfter returns the pause in the header Retry-After, which contains seconds or a date, or 0.
+// retryAfter returns the pause in the Retry-After header, which contains seconds or a date, or 0.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 

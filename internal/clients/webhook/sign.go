@@ -21,7 +21,7 @@ const (
 )
 
 // errSecret does not quote the secret.
-var errSecret = errors.New("the secret of a webhook has not the form whsec_BASE64")
+var errSecret = errors.New("the secret of a webhook does not have the form whsec_BASE64")
 
 // NewSecret returns a random secret.
 func NewSecret() secret.String {

@@ -36,7 +36,7 @@ type Config struct {
 	// Provisioner means that Address is the address of the Provisioner, which serves the same operator API. It only affects the
 	// texts of errors.
 	Provisioner bool
-	// NewID returns a new value for the header X-Broker-API-Request-Identity of an OSB request. The broker logs this value, so users
+	// NewID returns a new value for the X-Broker-API-Request-Identity header of an OSB request. The broker logs this value, so users
 	// can find their request in the log.
 	NewID func() string
 }
@@ -230,7 +230,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return &UnreachableError{Service: c.service(), Address: c.config.Address, Cause: err}
 }
 
-// retryAfter returns the duration in the header Retry-After, or 0 if the header is absent or invalid. It ignores HTTP dates,
+// retryAfter returns the duration in the Retry-After header, or 0 if the header is absent or invalid. It ignores HTTP dates,
 // which the broker never sends.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))

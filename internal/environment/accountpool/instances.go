@@ -37,7 +37,7 @@ func (i Instances) Request(instance environment.Instance) (Request, error) {
 	rule, found := i.Rules.Find(instance.PlanName, instance.PlatformRegion, instance.Region)
 	if !found {
 		return Request{}, failure.New(failure.Permanent,
-			"no rule of the account pool applies to plan %s in platform region %s and region %s: an operator has to add one to APP_ACCOUNT_POOL_RULES_FILE",
+			"no rule of the account pool applies to plan %s in platform region %s and region %s: an operator must add one to APP_ACCOUNT_POOL_RULES_FILE",
 			instance.PlanName, instance.PlatformRegion, instance.Region)
 	}
 

@@ -40,7 +40,7 @@ type Parameters struct {
 	Notification      bool            `json:"notification,omitempty"`
 }
 
-// Kyma contains the version of Kyma after the upgrade. Empty means the version of each account, or else the default.
+// Kyma contains the Kyma version after the upgrade. Empty means the version of each account, or else the default.
 type Kyma struct {
 	Version string `json:"version,omitempty"`
 }

@@ -267,12 +267,12 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindUpgradeKyma),
-			"Or order the upgrade again. The instance keeps its previous version until then, but a part of the new one may be installed: " +
+			"Or order the upgrade again. The instance keeps its previous version until then, but part of the new one may be installed: " +
 				"ebctl upgrade kyma {instance}",
 		},
 		{
 			failedAs(environment.KindUpgradeCluster),
-			"Or order the upgrade again. A part of it may already have reached the cluster: ebctl upgrade cluster {instance}",
+			"Or order the upgrade again. Part of it may already have reached the cluster: ebctl upgrade cluster {instance}",
 		},
 		{
 			failedAs(environment.KindSuspend),

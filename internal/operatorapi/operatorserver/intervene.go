@@ -34,7 +34,7 @@ const (
 	Anonymous = "somebody"
 
 	textNoOperation  = "The operation does not exist, or was removed after APP_AUDIT_RETENTION."
-	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have the field "step".`
+	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have a "step" field.`
 	textOvertaken    = "Another request for the %[1]s was accepted first. Check the operations of the %[1]s, then repeat this request if it is still needed."
 	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
 )

@@ -75,7 +75,7 @@ func ReadQuery(raw string, allowed ...string) (Query, error) {
 		}
 
 		if len(given) > 1 || !storage.IsText(given[0]) {
-			return Query{}, Invalid(fmt.Sprintf("The parameter %s must have one value, in UTF-8.", name))
+			return Query{}, Invalid(fmt.Sprintf("The %s parameter must have one value, in UTF-8.", name))
 		}
 	}
 

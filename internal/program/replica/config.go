@@ -99,7 +99,8 @@ func (c Config) Warnings() []string {
 	var warnings []string
 
 	if database.Driver == storage.DriverPostgres && database.Password == defaultPassword && (reachable || remoteDatabase) {
-		warnings = append(warnings, program.Prefix+"DATABASE_PASSWORD: the default password is public: set a different password in PostgreSQL and in this variable")
+		warnings = append(warnings, program.Prefix+"DATABASE_PASSWORD: the default password is publicly known: set a different one in "+
+			"PostgreSQL and in this variable")
 	}
 
 	if remoteDatabase && !slices.Contains([]string{"require", "verify-ca", "verify-full"}, database.SSLMode) {

@@ -44,7 +44,7 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	case field.Name == "__typename":
 		value = field.ObjectDefinition.Name
 	case tenant == "":
-		err = refuse(TenantRequired, "the header Tenant is missing")
+		err = refuse(TenantRequired, "the Tenant header is missing")
 	default:
 		value, err = d.execute(tenant, field.Name, field.ArgumentMap(operation.Variables))
 	}

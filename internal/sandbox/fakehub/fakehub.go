@@ -51,12 +51,12 @@ func Open(ctx context.Context, dir string, log logrus.FieldLogger) (*Hub, error)
 		More: runtimes.More{Kinds: kinds(), AddToScheme: addToScheme, Admit: admit, AllowsPath: allowsPath},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("opening the API server of the Bundles: %w", err)
+		return nil, fmt.Errorf("opening the Bundle API server: %w", err)
 	}
 
 	hub := &Hub{server: server}
 	if err := hub.start(ctx, dir); err != nil {
-		return nil, fmt.Errorf("opening the API server of the Bundles: %w", err)
+		return nil, fmt.Errorf("opening the Bundle API server: %w", err)
 	}
 
 	return hub, nil

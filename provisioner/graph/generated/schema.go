@@ -1678,7 +1678,7 @@ type Query {
   runtimeOperationStatus(id: String!): OperationStatus
 
   """
-  Returns runtimes, newest first. With the header ` + "`" + `tenant` + "`" + ` it returns those of the tenant; without, it needs the role operator and returns
+  Returns runtimes, newest first. With the ` + "`" + `tenant` + "`" + ` header it returns those of the tenant; without, it needs the operator role and returns
   those of all tenants. ` + "`" + `first` + "`" + ` is the size of the page, 1 to 100; ` + "`" + `after` + "`" + ` is the endCursor of the page before.
   """
   runtimes(filter: RuntimeFilter, first: Int = 50, after: String): RuntimePage!
@@ -1752,7 +1752,7 @@ type OperationStatus {
 "Selects operations. An entry has to match every field that is set."
 input OperationFilter {
   runtimeID: String
-  "The account. With the header ` + "`" + `tenant` + "`" + `, it can only be the same."
+  "The account. With the ` + "`" + `tenant` + "`" + ` header, it can only be the same."
   tenant: String
   "The name of the Shoot."
   shootName: String
@@ -1851,7 +1851,7 @@ enum RuntimeAgentConnectionStatus {
 "Selects runtimes. An entry has to match every field that is set."
 input RuntimeFilter {
   id: String
-  "The account. With the header ` + "`" + `tenant` + "`" + `, it can only be the same."
+  "The account. With the ` + "`" + `tenant` + "`" + ` header, it can only be the same."
   tenant: String
   subAccount: String
   "The name of the Shoot."
@@ -1949,7 +1949,7 @@ type MaintenanceWindow {
 type RuntimeConfig {
   clusterConfig: GardenerConfig
   kymaConfig: KymaConfig
-  "An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin."
+  "An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the osb or admin role."
   kubeconfig: String
 }
 

@@ -97,7 +97,7 @@ type OperationChanges struct {
 // Selects operations. An entry has to match every field that is set.
 type OperationFilter struct {
 	RuntimeID *string `json:"runtimeID,omitempty"`
-	// The account. With the header `tenant`, it can only be the same.
+	// The account. With the `tenant` header, it can only be the same.
 	Tenant *string `json:"tenant,omitempty"`
 	// The name of the Shoot.
 	ShootName *string `json:"shootName,omitempty"`
@@ -167,7 +167,7 @@ type Runtime struct {
 type RuntimeConfig struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig,omitempty"`
 	KymaConfig    *spec.Kyma    `json:"kymaConfig,omitempty"`
-	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin.
+	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the osb or admin role.
 	Kubeconfig *string `json:"kubeconfig,omitempty"`
 }
 
@@ -179,7 +179,7 @@ type RuntimeConnectionStatus struct {
 // Selects runtimes. An entry has to match every field that is set.
 type RuntimeFilter struct {
 	ID *string `json:"id,omitempty"`
-	// The account. With the header `tenant`, it can only be the same.
+	// The account. With the `tenant` header, it can only be the same.
 	Tenant     *string `json:"tenant,omitempty"`
 	SubAccount *string `json:"subAccount,omitempty"`
 	// The name of the Shoot.

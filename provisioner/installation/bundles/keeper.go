@@ -54,8 +54,8 @@ type Keeper struct {
 // Parts returns the background jobs.
 func (k Keeper) Parts() []lifecycle.Part {
 	return []lifecycle.Part{
-		lifecycle.Periodic{Name: "renewal of kubeconfigs for the bundle provisioner", Every: renewEvery, Work: k.Renew, Clock: k.Clock, Log: k.Log}.Part(),
-		lifecycle.Periodic{Name: "sweep of the bundle provisioner", Every: sweepEvery, Work: k.Sweep, Clock: k.Clock, Log: k.Log}.Part(),
+		lifecycle.Periodic{Name: "kubeconfig renewal for the bundle provisioner", Every: renewEvery, Work: k.Renew, Clock: k.Clock, Log: k.Log}.Part(),
+		lifecycle.Periodic{Name: "bundle provisioner sweep", Every: sweepEvery, Work: k.Sweep, Clock: k.Clock, Log: k.Log}.Part(),
 	}
 }
 

@@ -274,7 +274,7 @@ func TestRegistryErrors(t *testing.T) {
 		store  *releases.Registry
 		want   string
 	}{
-		"wrong password": {"an operator has to correct the credentials", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
+		"wrong password": {"an operator must correct the credentials", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
 		"no password":    {"the registry requires credentials", registry.storeFor(t, t.TempDir(), "", ""), repair},
 		"no right":       {"the user lacks the permission", answering(http.StatusForbidden), repair},
 		"broken":         {"the outage is temporary", answering(http.StatusBadGateway), "the release registry does not respond correctly"},

@@ -175,7 +175,7 @@ func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 
 // notStored returns the error for a cache that cannot be written.
 func notStored(from source, err error) error {
-	return failure.Wrap(failure.Transient, err, "the source on %s cannot be stored: an operator has to check the folder APP_KYMA_SOURCES_CACHE_PATH",
+	return failure.Wrap(failure.Transient, err, "the source on %s cannot be stored: an operator must check the folder APP_KYMA_SOURCES_CACHE_PATH",
 		from.host).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 

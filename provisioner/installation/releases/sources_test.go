@@ -307,7 +307,7 @@ func TestUnwritableCache(t *testing.T) {
 	}
 
 	_, err := server.catalog(t, cache, 0, "127.0.0.0/8").Manifests(t.Context(), server.source("/file", pod))
-	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "an operator has to check the folder APP_KYMA_SOURCES_CACHE_PATH") {
+	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "an operator must check the folder APP_KYMA_SOURCES_CACHE_PATH") {
 		t.Errorf("got %v", err)
 	}
 }

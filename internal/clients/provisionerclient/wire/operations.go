@@ -1439,7 +1439,7 @@ func (v *RuntimeClusterResponse) GetResult() *ClusterResult { return v.Result }
 
 // RuntimeConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
 type RuntimeConfiguration struct {
-	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin.
+	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the osb or admin role.
 	Kubeconfig *string `json:"kubeconfig"`
 }
 
