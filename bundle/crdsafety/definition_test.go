@@ -59,8 +59,10 @@ func TestSchema(t *testing.T) {
 		{"values of a map have types", "{type: object, additionalProperties: {type: string}}", "{type: object, additionalProperties: {type: integer}}", "field .spec.*: the type changes"},
 		{"a map becomes an object without fields", "{type: object, additionalProperties: {type: string}}", "{type: object}", "other fields are no longer permitted"},
 		{"unknown fields are dropped", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "unknown fields are no longer preserved"},
-		{"unknown fields get a type", "{type: object, x-kubernetes-preserve-unknown-fields: true}",
-			"{type: object, additionalProperties: {type: string}}", "other fields now have a schema"},
+		{
+			"unknown fields get a type", "{type: object, x-kubernetes-preserve-unknown-fields: true}",
+			"{type: object, additionalProperties: {type: string}}", "other fields now have a schema",
+		},
 
 		{"an enumeration excludes other values", "{type: string}", "{type: string, enum: [a]}", "only certain values are permitted"},
 		{"a value is excluded", "{type: string, enum: [a, b]}", "{type: string, enum: [a]}", `the value "b" is no longer permitted`},

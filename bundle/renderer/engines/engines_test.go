@@ -163,8 +163,11 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 		"no object":      {chart("a: b"), renderer.Release{}, "one/templates/a.yaml: line 1: the object has no apiVersion"},
 		"twice":          {chart(configMap("x"), "templates/b.yaml", configMap("y")), renderer.Release{}, "ConfigMap a occurs twice"},
 		"values":         {chart(configMap("x")), renderer.Release{Values: "- a"}, "the values are not a YAML map"},
-		"schema": {chart(configMap("x"), "values.schema.json", `{"properties":{"v":{"type":"integer"}}}`), renderer.Release{},
-			"the values do not match the schema of the chart one: - at '/v': got string, want integer"},
+		"schema": {
+			chart(configMap("x"), "values.schema.json", `{"properties":{"v":{"type":"integer"}}}`),
+			renderer.Release{},
+			"the values do not match the schema of the chart one: - at '/v': got string, want integer",
+		},
 		"remote schema":    {chart(configMap("x"), "values.schema.json", `{"$ref":"http://127.0.0.1:1/s"}`), renderer.Release{}, "schemas outside the file are not loaded"},
 		"schema of a file": {chart(configMap("x"), "values.schema.json", `{"$ref":"file:///etc/passwd"}`), renderer.Release{}, "schemas outside the file are not loaded"},
 		"bad schema":       {chart(configMap("x"), "values.schema.json", `{`), renderer.Release{}, "values.schema.json is not valid JSON"},
