@@ -167,7 +167,7 @@ func (c *console) guarded(route route) func(*http.Request) (result, error) {
 
 	return func(r *http.Request) (result, error) {
 		if !auth.FromContext(r.Context()).Has(role) {
-			return result{}, httpserver.Refuse(http.StatusForbidden, "The user lacks the role "+string(role)+".")
+			return result{}, httpserver.Refuse(http.StatusForbidden, "The user lacks the "+string(role)+" role.")
 		}
 
 		return route.serve(r)

@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 			"/console/instances":            {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
 			"/console/instances/a%2Fb":      {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
 			"/console/operations":           {"name-c", "no quota for &lt;vpc&gt;"},
-			"/console/operations/op-a%2Fb":  {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the role operator."},
+			"/console/operations/op-a%2Fb":  {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
 			"/console/operations/op-c":      {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
 			"/console/operations?stuck=":    {"name-c"},
 			"/console/operations?kind=none": {"No operation matches."},
@@ -182,7 +182,7 @@ func TestInterventions(t *testing.T) {
 		status       int
 		text         string
 	}{
-		{"a viewer must not intervene", running + "/cancel", reason, auth.RoleViewer, http.StatusForbidden, "lacks the role operator"},
+		{"a viewer must not intervene", running + "/cancel", reason, auth.RoleViewer, http.StatusForbidden, "lacks the operator role"},
 		{"a reason is needed", running + "/cancel", url.Values{}, auth.RoleOperator, http.StatusBadRequest, "reason is missing"},
 		{"only ended operations can be retried", running + "/retry", reason, auth.RoleOperator, http.StatusConflict, "Only a failed or canceled operation"},
 		{"later steps depend on the step", running + "/skip", reason, auth.RoleOperator, http.StatusConflict, "cannot be skipped"},
@@ -284,16 +284,16 @@ func TestOrchestrations(t *testing.T) {
 		role         auth.Role
 		status       int
 	}{
-		{"pause", "lacks the role operator", auth.RoleViewer, http.StatusForbidden},
+		{"pause", "lacks the operator role", auth.RoleViewer, http.StatusForbidden},
 		{"pause", "The orchestration is being planned.", auth.RoleOperator, http.StatusConflict},
 		{"", "", "", 0},
 		{"pause", "", auth.RoleOperator, http.StatusSeeOther},
 		{"resume", "", auth.RoleOperator, http.StatusSeeOther},
 		{"cancel", "", auth.RoleOperator, http.StatusSeeOther},
 		{"pause", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
-		{"apply", "lacks the role operator", auth.RoleViewer, http.StatusForbidden},
+		{"apply", "lacks the operator role", auth.RoleViewer, http.StatusForbidden},
 		{"apply", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
-		{"retry", "lacks the role operator", auth.RoleViewer, http.StatusForbidden},
+		{"retry", "lacks the operator role", auth.RoleViewer, http.StatusForbidden},
 		{"retry", "Nothing was changed.", auth.RoleOperator, http.StatusConflict},
 	} {
 		if c.action == "" {

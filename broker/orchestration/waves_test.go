@@ -356,7 +356,7 @@ func TestExplain(t *testing.T) {
 		"pending":  {func(o *environment.Orchestration) { o.State = environment.OrchestrationPending }, nil, "being selected"},
 		"paused":   {func(o *environment.Orchestration) { o.State = environment.OrchestrationPaused }, nil, "Paused by me. No upgrades start; those in progress run to completion.\nContinue with 'ebctl orchestration resume o'"},
 		"gated":    {func(o *environment.Orchestration) { o.State = environment.OrchestrationGated }, nil, "'ebctl orchestration targets o --state failed'"},
-		"canceled": {func(o *environment.Orchestration) { o.State = environment.OrchestrationCanceling }, nil, "No more upgrades start"},
+		"canceled": {func(o *environment.Orchestration) { o.State = environment.OrchestrationCanceling }, nil, "No more upgrades will start"},
 		"failed":   {func(o *environment.Orchestration) { o.State = environment.OrchestrationFailed }, nil, "'ebctl orchestration retry o'"},
 		"ended":    {func(o *environment.Orchestration) { o.State = environment.OrchestrationSucceeded }, nil, "Paused by me."},
 		"later":    {func(o *environment.Orchestration) { o.Parameters.Strategy.ScheduleTime = began.Add(time.Hour) }, nil, "Nothing starts before 2030-01-02T04:04:05Z"},

@@ -48,7 +48,7 @@ func TestSchema(t *testing.T) {
 		{"a new field is optional", "{type: object}", "{type: object, properties: {a: {type: string}}}", ""},
 		{"objects lack the new field", "{type: object}", "{type: object, required: [a], properties: {a: {type: string}}}", "field " +
 			".spec.a: the field is now required"},
-		{"objects may lack the field", "{type: object, properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string}}}", "required now"},
+		{"objects may lack the field", "{type: object, properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string}}}", "now required"},
 		{"a default completes objects", "{type: object}", "{type: object, required: [a], properties: {a: {type: string, default: x}}}", ""},
 		{"a field becomes optional", "{type: object, required: [a], properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string}}}", ""},
 		{

@@ -90,7 +90,7 @@ func TestSkip(t *testing.T) {
 	reader := open(t, f.base)
 	reader.logIn(viewer)
 	reader.visit("/console/operations/" + operation)
-	reader.waitText("Interventions need the role operator.")
+	reader.waitText("Interventions need the operator role.")
 
 	if eval[bool](reader, `document.querySelector("#main form") !== null`) {
 		t.Error("the page offers an action to a viewer")
