@@ -53,8 +53,7 @@ func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObjec
 ) error {
 	kyma := instance.Request.Cluster.Kyma
 	if object.Key != instance.RuntimeID || !kyma.InstalledBy(environment.InstallerReconciler) || kyma.Version == "" {
-		return failure.New(failure.Permanent, "the Reconciler does not install Kyma on the instance's runtime: its creation failed, or "+
-			"the runtime was replaced")
+		return failure.New(failure.Permanent, "the Reconciler does not install Kyma on the runtime of the instance: its creation failed, or the runtime was replaced")
 	}
 
 	cluster, err := r.cluster(ctx, object, instance, kubeconfig)
