@@ -202,11 +202,13 @@ func (m *model) end() {
 }
 
 func (m *model) retry() {
-	m.repeatUnstarted()
+	if !m.ended() {
+		m.repeatUnstarted()
+	}
 
 	failed := m.in("failed")
 	for _, target := range failed {
-		target.state, target.accepted, target.chosen = "retrying", false, false
+		target.state, target.accepted, target.chosen, target.unstarted = "retrying", false, false, false
 		target.retries++
 		m.waitAgain(target)
 	}

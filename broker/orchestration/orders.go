@@ -269,8 +269,11 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, operationIDs []string) (Retried, error) {
 	id := orchestration.ID
 
-	if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
-		return Retried{}, err
+	// After the end, nothing repeats upgrades that did not start in time: they have failed like the others.
+	if !orchestration.State.Ended() {
+		if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
+			return Retried{}, err
+		}
 	}
 
 	if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {

@@ -35,7 +35,7 @@ func run(m *testing.M) int {
 	const patience = 4 * time.Minute
 
 	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join("..", "..", ".bin"), ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
+		BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin"), ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
 	}
 
 	config, err := environment.Start()
