@@ -209,6 +209,10 @@ docs-tools: $(DOCS)/.stamp ## Install the generator of the site into .bin/. Need
 docs: docs-tools ## Build the site of the documentation into dist/docs, and check it. Needs npm; DOCS_BASE is the path of the site on its server (/).
 	$(VITEPRESS) build docs
 
+.PHONY: docs-test
+docs-test: docs chromium ## Build the site of the documentation, and test its search in a browser.
+	go test -tags site -count 1 -run '^TestSearchOfSite$$' ./test/docs
+
 .PHONY: docs-serve
 docs-serve: docs-tools ## Serve the site of the documentation at http://localhost:5173, and show changes of the pages at once. Needs npm.
 	$(VITEPRESS) dev docs
