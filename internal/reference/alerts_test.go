@@ -231,7 +231,7 @@ func checkTexts(t *testing.T, rule alert, labels []string) {
 	}
 }
 
-// TestAlertsAreDocumented checks that the page of the alerts explains every rule and no others.
+// TestAlertsAreDocumented checks that the page of the alerts explains every rule with its severity, and no others.
 func TestAlertsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(alertsPage)
 	if err != nil {
@@ -241,19 +241,28 @@ func TestAlertsAreDocumented(t *testing.T) {
 	var explained, want []string
 
 	table, _, _ := strings.Cut(string(page), "\n## ")
+	words := func(cell string) []string {
+		return strings.FieldsFunc(cell, func(r rune) bool { return r == ',' || r == ' ' })
+	}
 
 	for line := range strings.Lines(table) {
-		if cells := strings.Split(strings.Trim(line, "|\n"), "|"); len(cells) == 3 && !strings.Contains(line, "---") {
-			explained = append(explained, strings.FieldsFunc(cells[0], func(r rune) bool { return r == ',' || r == ' ' })...)
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		if len(cells) != 4 || strings.Contains(line, "---") {
+			continue
+		}
+
+		severities := words(cells[1])
+		for number, name := range words(cells[0]) {
+			explained = append(explained, name+" "+severities[min(number, len(severities)-1)])
 		}
 	}
 
 	_, alerts := rules(t)
 	for _, rule := range alerts {
-		want = append(want, rule.Alert)
+		want = append(want, rule.Alert+" "+rule.Labels["severity"])
 	}
 
-	if diff := cmp.Diff(append([]string{"alert"}, want...), explained); diff != "" {
+	if diff := cmp.Diff(append([]string{"alert severity"}, want...), explained); diff != "" {
 		t.Errorf("%s does not match the rules, -want +got:\n%s", alertsPage, diff)
 	}
 }
