@@ -213,7 +213,7 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	case existing.State == environment.BindingDeleting:
 		return bindResult{}, true, nil // the removal failed; the job ExpiryOfBindings repeats it
 	case existing.State == environment.BindingCreating && !running, existing.State == environment.BindingReady && !a.usable(existing, instance):
-		_, err := a.removeBinding(ctx, tx, instance, existing)
+		_, err := a.removeBinding(ctx, tx, instance, existing, "")
 
 		return bindResult{}, true, err
 	case !request.matches(existing):

@@ -12,11 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -341,6 +343,11 @@ func TestExpiredBindingsGo(t *testing.T) {
 
 		for range 3 { // three replicas
 			b.expires()
+		}
+
+		if entries, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: instanceID, Limit: 1}); err != nil || len(entries) != 1 ||
+			entries[0].Reason != broker.ExpiryOfBindings(b.options, 0).Reason {
+			b.Errorf("the audit log does not have the reason: %+v, %v", entries, err)
 		}
 
 		b.carries()

@@ -96,15 +96,17 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 		}
 	}
 
-	operation, err := a.removeBinding(ctx, tx, instance, binding)
+	operation, err := a.removeBinding(ctx, tx, instance, binding, "")
 
 	return outcome{operation, true}, err
 }
 
 // removeBinding accepts the removal of a binding inside the transaction and cancels the creation of the binding. It
-// returns the ID of the operation. The error is errLostRace if another transaction has started a removal or ended
-// the creation since the binding was read.
-func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
+// returns the ID of the operation. The timeline and the audit log contain the reason, which is empty for a platform's
+// request. The error is errLostRace if another transaction has started a removal or ended the creation since the
+// binding was read.
+func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding, reason string,
+) (string, error) {
 	now := o.Clock.Now()
 
 	operation, err := environment.NewBindingOperation(environment.KindUnbind, uuid.NewString(), instance, binding, now)
@@ -129,7 +131,9 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 		}
 	}
 
-	entry := auditlog.Entry{Before: binding.Shown()}
+	operation.Why = reason
+
+	entry := auditlog.Entry{Before: binding.Shown(), Reason: reason}
 	if operation, err = o.withBindingAudit(ctx, tx, operation, binding, entry); err != nil {
 		return "", err
 	}
@@ -152,7 +156,7 @@ const (
 	// expireEvery is the interval between two searches for expired bindings. It need not be short, because runtimes
 	// reject expired credentials without the broker.
 	expireEvery = 30 * time.Second
-	// expireAtOnce is the maximum number of bindings that one run removes.
+	// expireAtOnce is the maximum number of bindings that one run removes, unless the limit of the job is higher.
 	expireAtOnce = 500
 	// removeAgain is the pause after a failed removal. It is long because the runtime may be gone for good.
 	removeAgain = time.Hour
@@ -162,16 +166,19 @@ const (
 func ExpiryOfBindings(options Options, limit int) jobs.Job {
 	return jobs.Job{
 		Name: "bindings", Description: "Remove the bindings that have expired or could not be created.",
-		Items: "bindings", Every: expireEvery, Limit: limit, Reason: "the binding has expired", Due: options.expiredBindings,
+		Items: "bindings", Every: expireEvery, Limit: limit, Reason: "the binding has expired or could not be created",
+		Due: func(ctx context.Context) (jobs.Due, error) {
+			return options.expiredBindings(ctx, max(expireAtOnce, limit+1)) // one more than the limit holds the job
+		},
 		Protection: "Deletion protection has no effect: bindings are removed, and the instances and their clusters are kept.",
 	}
 }
 
-// expiredBindings returns the bindings that are due for removal.
-func (o Options) expiredBindings(ctx context.Context) (jobs.Due, error) {
+// expiredBindings returns the bindings that are due for removal, at most count.
+func (o Options) expiredBindings(ctx context.Context, count int) (jobs.Due, error) {
 	now := o.Clock.Now()
 
-	expired, err := o.Bindings.Removable(ctx, now, now.Add(-removeAgain), expireAtOnce)
+	expired, err := o.Bindings.Removable(ctx, now, now.Add(-removeAgain), count)
 	if err != nil {
 		return jobs.Due{}, err
 	}
@@ -179,8 +186,8 @@ func (o Options) expiredBindings(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 
 	for _, binding := range expired {
-		due.Items = append(due.Items, jobs.Item{ID: binding.ID, InstanceID: binding.InstanceID, Do: func(ctx context.Context, _ string) (bool, error) {
-			return o.expireBinding(ctx, binding)
+		due.Items = append(due.Items, jobs.Item{ID: binding.ID, InstanceID: binding.InstanceID, Do: func(ctx context.Context, reason string) (bool, error) {
+			return o.expireBinding(ctx, binding, reason)
 		}})
 	}
 
@@ -188,14 +195,14 @@ func (o Options) expiredBindings(ctx context.Context) (jobs.Due, error) {
 }
 
 // expireBinding removes one binding in a separate transaction, so that a failure does not affect other bindings.
-func (o Options) expireBinding(ctx context.Context, binding environment.Binding) (changed bool, err error) {
+func (o Options) expireBinding(ctx context.Context, binding environment.Binding, reason string) (changed bool, err error) {
 	err = o.DB.InTx(ctx, func(tx storage.Tx) error {
 		instance, err := o.Instances.Get(ctx, tx, binding.InstanceID)
 		if err != nil {
 			return err
 		}
 
-		_, err = o.removeBinding(ctx, tx, instance, binding)
+		_, err = o.removeBinding(ctx, tx, instance, binding, reason)
 
 		return err
 	})

@@ -270,13 +270,18 @@ func (s stores) targetCalls(id string, target environment.Target) map[string]cal
 
 			return err
 		}),
+		"orchestrations.Newer": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.orchestrations.Newer(ctx, tx, "o6")
+
+			return err
+		}),
 		"orchestrations.Repeated": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.orchestrations.Repeated(ctx, tx, "o6", "p10")
+			_, err := s.orchestrations.Repeated(ctx, tx, "o6", []string{"p10"})
 
 			return err
 		}),
 		"orchestrations.Retry": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			return s.orchestrations.Retry(ctx, tx, target, "another", filledAt)
+			return s.orchestrations.Retry(ctx, tx, id, map[string]string{"i4": "another"}, false, filledAt)
 		}),
 		"orchestrations.ListTargets": func(ctx context.Context) error {
 			_, _, err := s.orchestrations.ListTargets(ctx, "o6", orchestrations.Filter{Limit: page})

@@ -121,7 +121,7 @@ func (c *console) apply(r *http.Request) (result, error) {
 // retryTargets retries all failed targets.
 func (c *console) retryTargets(r *http.Request) (result, error) {
 	return c.changeOrchestration(r, func(ctx context.Context, id string) error {
-		_, err := c.API.RetryTargets(ctx, id, nil)
+		_, err := c.API.RetryTargets(ctx, id, operatorapi.OrchestrationRetry{})
 
 		return err
 	})

@@ -85,7 +85,8 @@ func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 
 	result := r.run(ctx, job, Order{Reason: job.Reason})
 
-	return r.Reports.Save(ctx, reportID(job), result, r.Clock.Now())
+	// A shutdown that ends the run must not lose its result.
+	return r.Reports.Save(context.WithoutCancel(ctx), reportID(job), result, r.Clock.Now())
 }
 
 // Run runs a job for an operator. A dry run only returns the due items, and those of protected instances. The error is of kind NotFound if there is no such job,

@@ -265,6 +265,23 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestShutdown ends the context during a run in the background, which still stores its result.
+func TestShutdown(t *testing.T) {
+	work, runner, _ := newRunner(t, storagetest.SQLite(t), 0)
+	work.due = []string{"a", "b", "c"}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	work.each = cancel
+
+	if err := runner.TakeTurn(ctx, runner.Jobs[0]); err != nil {
+		t.Error(err)
+	}
+
+	if stored := last(t, runner); stored == nil || stored.Changed != 1 || stored.Left() != 2 {
+		t.Errorf("stored %+v", stored)
+	}
+}
+
 // TestErrorsAreBounded checks that a result has each error once with the items, and not all of them.
 func TestErrorsAreBounded(t *testing.T) {
 	work, runner, _ := newRunner(t, storagetest.SQLite(t), 0)

@@ -44,7 +44,7 @@ type Orchestrator interface {
 	Cancel(ctx context.Context, id string) error
 	Pause(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string) error
-	Retry(ctx context.Context, id string, operationIDs []string) (orchestration.Retried, error)
+	Retry(ctx context.Context, id string, retry orchestration.Retry) (orchestration.Retried, error)
 	ChooseTime(ctx context.Context, instanceID string, at time.Time) error
 	Undo(ctx context.Context, id string, plan bool) (undoID string, err error)
 }
@@ -350,14 +350,14 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	retried, err := a.RetryTargets(r.Context(), id, wanted.OperationIDs)
+	retried, err := a.RetryTargets(r.Context(), id, wanted)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: retried}, err
 }
 
 // RetryTargets retries failed operations of an orchestration: those with the IDs, or all if there are no IDs.
-func (a *API) RetryTargets(ctx context.Context, id string, operationIDs []string) (operatorapi.OrchestrationRetried, error) {
-	retried, err := a.Orchestrator.Retry(ctx, id, operationIDs)
+func (a *API) RetryTargets(ctx context.Context, id string, wanted operatorapi.OrchestrationRetry) (operatorapi.OrchestrationRetried, error) {
+	retried, err := a.Orchestrator.Retry(ctx, id, orchestration.Retry{OperationIDs: wanted.OperationIDs, Immediate: wanted.Immediate})
 	a.logOrchestration(ctx, id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
 
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -45,7 +46,7 @@ func TestAbandoned(t *testing.T) {
 		}
 
 		for range 2 { // the second retry finds a conductor
-			if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+			if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -79,7 +80,7 @@ func TestAbandonedWithoutTargets(t *testing.T) {
 		f.fail(f.claim())
 		f.endAbandoned(f.id)
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 
@@ -113,7 +114,7 @@ func TestAbandonedWhileCanceling(t *testing.T) {
 
 		f.wantStats("pending targets are canceled", map[string]int{"in progress": 1, "canceled": 1})
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 
@@ -134,7 +135,7 @@ func TestRetryOfASuccess(t *testing.T) {
 			f.Errorf("got %+v", progress)
 		}
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 

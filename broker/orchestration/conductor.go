@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/orchestrating"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
@@ -205,7 +206,7 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 	target environment.Target,
 ) (environment.Target, error) {
 	order := upgrade.Order{
-		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration), DryRun: orchestration.Parameters.DryRun,
+		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration.Kind, orchestration.Parameters), DryRun: orchestration.Parameters.DryRun,
 		OperationID: target.OperationID, PredecessorID: target.FormerID, NotAfter: target.NotAfter,
 		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID,
 			cmp.Or(orchestration.AppliedBy, orchestration.OrderedBy, "an unauthenticated user")),
@@ -236,6 +237,8 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 		target.NotBefore, target.Description = c.Clock.Now().Add(busyPause), "Waiting: "+refused.Text
 	case errors.Is(err, storage.ErrNotFound):
 		target.State, target.Description = environment.TargetCanceled, textGone
+	case isUnreadable(err):
+		target.State, target.Description = environment.TargetLeftOut, textUnreadable
 	case isRefusal && refused.Kind == failure.Invalid, errors.Is(err, upgrade.ErrChanged):
 		target.State, target.Description = environment.TargetLeftOut, refused.Text
 	case isRefusal && refused.Kind == failure.Conflict:
@@ -247,14 +250,17 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 	return target, c.Orchestrations.SetTarget(ctx, tx, target)
 }
 
-// version returns the ordered version, which is empty for the default.
-func version(orchestration environment.Orchestration) string {
-	parameters := orchestration.Parameters
+// isUnreadable reports whether the instance, or an operation that an undo needs, cannot be decrypted. Trying again does not help.
+func isUnreadable(err error) bool {
+	return errors.Is(err, instances.ErrUnreadable) || errors.Is(err, operations.ErrSealed)
+}
 
+// version returns the ordered version, which is empty for the default.
+func version(kind string, parameters fleet.Parameters) string {
 	switch {
-	case orchestration.Kind == environment.KindUpgradeKyma && parameters.Kyma != nil:
+	case kind == environment.KindUpgradeKyma && parameters.Kyma != nil:
 		return parameters.Kyma.Version
-	case orchestration.Kind == environment.KindUpgradeCluster && parameters.Kubernetes != nil:
+	case kind == environment.KindUpgradeCluster && parameters.Kubernetes != nil:
 		return parameters.Kubernetes.KubernetesVersion
 	default:
 		return ""

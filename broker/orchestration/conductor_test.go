@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -250,11 +251,12 @@ func TestNoTargets(t *testing.T) {
 func TestChangedSincePlanned(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		same := func(*environment.Instance) {}
-		for _, id := range []string{"busy", "gone", "suspended", "ready"} {
+		for _, id := range []string{"busy", "changed", "gone", "suspended", "ready"} {
 			f.create(id, environment.KindProvision, process.Succeeded, same)
 		}
 
 		conductor := f.start(environment.KindUpgradeCluster, all(9))
+		f.exec(`UPDATE instances SET shoot_name = 'other' WHERE id = 'changed'`)
 
 		f.accept(environment.KindUpdate, environment.Instance{ID: "busy"}, process.Pending)
 		f.accept(environment.KindSuspend, environment.Instance{ID: "suspended"}, process.Succeeded)
@@ -269,6 +271,7 @@ func TestChangedSincePlanned(t *testing.T) {
 
 		for id, want := range map[string]string{
 			"ready":     "in progress: Operation created",
+			"changed":   "left out: The instance cannot be read. Its row was changed outside of the broker, or its key is missing.",
 			"gone":      "canceled: The instance no longer exists.",
 			"suspended": "canceled: The instance is suspended and has no runtime to upgrade. Resume the instance first.",
 		} {
@@ -341,7 +344,7 @@ func TestCancel(t *testing.T) {
 
 		f.wantStats("pending targets are canceled", map[string]int{"in progress": 1, "canceled": 2})
 
-		if _, err := f.Retry(f.Context(), f.id, nil); !failure.Is(err, failure.Conflict) {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); !failure.Is(err, failure.Conflict) {
 			f.Errorf("a retry meanwhile: %v", err)
 		}
 
@@ -444,7 +447,7 @@ func TestRetry(t *testing.T) {
 
 		first := listed[0].OperationID
 
-		retried, err := f.Retry(f.Context(), f.id, []string{first, "other", first})
+		retried, err := f.Retry(f.Context(), f.id, orchestration.Retry{OperationIDs: []string{first, "other", first}})
 		if err != nil || len(retried.Targets) != 1 || retried.Targets[0].ShootName != "c-i00000" || !cmp.Equal(retried.Invalid, []string{"other"}) {
 			f.Errorf("retried %+v, %v", retried, err)
 		}
@@ -458,7 +461,7 @@ func TestRetry(t *testing.T) {
 		next := f.claim()
 		f.advance(next)
 
-		again, err := f.Retry(f.Context(), f.id, []string{first})
+		again, err := f.Retry(f.Context(), f.id, orchestration.Retry{OperationIDs: []string{first}})
 		if err != nil || len(again.Targets) != 0 || !cmp.Equal(again.Old, []string{first}) {
 			f.Errorf("a repeated retry: %+v, %v", again, err)
 		}
@@ -468,7 +471,7 @@ func TestRetry(t *testing.T) {
 		f.advance(next)
 
 		// A retry that arrives before the end keeps the orchestration running.
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 
@@ -484,11 +487,11 @@ func TestRetry(t *testing.T) {
 			f.Errorf("the retry names its predecessor: %+v, %v", record, err)
 		}
 
-		if _, err := f.Retry(f.Context(), f.id, make([]string, 1001)); !failure.Is(err, failure.Invalid) {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{OperationIDs: make([]string, 1001)}); !failure.Is(err, failure.Invalid) {
 			f.Errorf("too many IDs: %v", err)
 		}
 
-		if _, err := f.Retry(f.Context(), "other", nil); !failure.Is(err, failure.NotFound) {
+		if _, err := f.Retry(f.Context(), "other", orchestration.Retry{}); !failure.Is(err, failure.NotFound) {
 			f.Errorf("an unknown orchestration: %v", err)
 		}
 	})
@@ -517,8 +520,24 @@ func TestDryRunAndVersion(t *testing.T) {
 
 func TestInvalidOrder(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
-		if _, err := f.Create(f.Context(), environment.KindUpgradeKyma, fleet.Parameters{}); !failure.Is(err, failure.Invalid) {
-			f.Errorf("got %v", err)
+		for reason, c := range map[string]struct {
+			kind   string
+			change func(*fleet.Parameters)
+		}{
+			"no target":               {environment.KindUpgradeKyma, func(p *fleet.Parameters) { p.Targets = fleet.Targets{} }},
+			"no Kyma version":         {environment.KindUpgradeKyma, func(p *fleet.Parameters) { p.Kyma = &fleet.Kyma{Version: "2 0"} }},
+			"a v is no version":       {environment.KindUpgradeCluster, func(p *fleet.Parameters) { p.Kubernetes = &fleet.Kubernetes{KubernetesVersion: "v1.35"} }},
+			"a major version is none": {environment.KindUpgradeCluster, func(p *fleet.Parameters) { p.Kubernetes = &fleet.Kubernetes{KubernetesVersion: "1"} }},
+		} {
+			parameters := all(1)
+			c.change(&parameters)
+
+			_, err := f.Create(f.Context(), c.kind, parameters)
+			_, planErr := f.CreatePlan(f.Context(), c.kind, parameters)
+
+			if !failure.Is(err, failure.Invalid) || !failure.Is(planErr, failure.Invalid) {
+				f.Errorf("%s: got %v, and for a plan %v", reason, err, planErr)
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -97,7 +98,7 @@ operations:
 					f.wantUpgrades(1)
 					f.setFailing("i00007", false)
 
-					retried, err := f.Retry(f.Context(), id, nil)
+					retried, err := f.Retry(f.Context(), id, orchestration.Retry{})
 					if err != nil || len(retried.Targets) != 1 {
 						f.Fatalf("retried %+v, %v", retried, err)
 					}

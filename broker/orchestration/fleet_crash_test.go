@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -154,7 +155,7 @@ func (s *simulated) runFleet(run *crashtest.Run[environment.Data], limits fleetL
 
 	s.setFailing(failing, false)
 
-	if retried, err := s.Retry(s.Context(), id, nil); err != nil || len(retried.Targets) != 1 {
+	if retried, err := s.Retry(s.Context(), id, orchestration.Retry{}); err != nil || len(retried.Targets) != 1 {
 		s.Fatalf("retried %+v, %v", retried, err)
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -606,11 +607,12 @@ func (m *modeled) endOrchestration(t *rapid.T) {
 }
 
 func (m *modeled) retryFailed(t *rapid.T) {
-	_, err := m.Retry(m.Context(), m.id, nil)
+	_, err := m.Retry(m.Context(), m.id, orchestration.Retry{})
 
-	if m.want.state == "canceling" || m.want.state == "planned" {
+	late := m.want.late() && len(m.want.in("failed")) > 0
+	if m.want.state == "canceling" || m.want.state == "planned" || late {
 		if !failure.Is(err, failure.Conflict) {
-			t.Fatalf("a retry of what is %s: %v", m.want.state, err)
+			t.Fatalf("a retry of what is %s, late: %t: %v", m.want.state, late, err)
 		}
 
 		return

@@ -1,15 +1,16 @@
 package orchestration
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/upgrade"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
@@ -42,7 +43,7 @@ type Orders struct {
 func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
 	now := o.Clock.Now()
 
-	parameters, err = completed(parameters, now)
+	parameters, err = completed(kind, parameters, now)
 	if err != nil {
 		return "", err
 	}
@@ -66,13 +67,13 @@ func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parame
 }
 
 // completed returns the parameters with their defaults. The error is of kind Invalid.
-func completed(parameters fleet.Parameters, now time.Time) (fleet.Parameters, error) {
+func completed(kind string, parameters fleet.Parameters, now time.Time) (fleet.Parameters, error) {
 	parameters, err := parameters.Complete(now)
 	if mistake, is := errors.AsType[*fleet.ValidationError](err); is {
 		return parameters, failure.New(failure.Invalid, "%s", mistake)
 	}
 
-	return parameters, err //nolint:wrapcheck // Complete returns no other errors
+	return parameters, cmp.Or(err, upgrade.CheckVersion(kind, version(kind, parameters)))
 }
 
 func newOrchestration(ctx context.Context, kind string, parameters fleet.Parameters, now time.Time) environment.Orchestration {
@@ -159,160 +160,4 @@ func (o Orders) Cancel(ctx context.Context, id string) error {
 			Action: auditlog.ActionCancel, OperationID: id, Before: auditlog.Fields{"state": orchestration.State}, After: auditlog.Fields{"state": state},
 		})
 	})
-}
-
-// Retried is the result of a retry.
-type Retried struct {
-	// Targets are the targets that are retried.
-	Targets []environment.Target
-	// Old contains the IDs of upgrades that were already retried. Invalid contains the IDs that do not belong to failed upgrades
-	// of the orchestration.
-	Old, Invalid []string
-}
-
-// maxRetried is the maximum number of IDs in a retry.
-const maxRetried = 1000
-
-// Retry makes failed targets pending again: the targets of the given upgrades, or all of them. Each target gets a new operation.
-// The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the
-// orchestration is being canceled.
-func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (retried Retried, err error) {
-	if len(operationIDs) > maxRetried {
-		return retried, failure.New(failure.Invalid,
-			"The request has %d operation IDs. At most %d are allowed; without IDs, all failed operations are retried.",
-			len(operationIDs), maxRetried)
-	}
-
-	err = o.change(ctx, func(tx storage.Tx) error {
-		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-
-		switch orchestration.State {
-		case environment.OrchestrationCanceling:
-			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
-		case environment.OrchestrationPlanned:
-			return failure.New(failure.Conflict, "The plan has not been applied, so there is nothing to retry.")
-		default:
-		}
-
-		if retried, err = o.retryTargets(ctx, tx, orchestration, operationIDs); err != nil {
-			return err
-		}
-
-		if len(retried.Targets) == 0 {
-			return o.restart(ctx, tx, orchestration)
-		}
-
-		why := fmt.Sprintf("retried %d operations", len(retried.Targets))
-
-		if orchestration.State.Ended() {
-			orchestration.State = environment.OrchestrationRetrying
-		}
-
-		if err := o.Orchestrations.SetState(ctx, tx, id, orchestration.State, orchestration.Description+"; "+why, o.Clock.Now()); err != nil {
-			return err
-		}
-
-		if err := o.wake(ctx, tx, id, why); err != nil {
-			return err
-		}
-
-		return o.record(ctx, tx, auditlog.Entry{
-			Action: auditlog.ActionRetry, OperationID: id, After: auditlog.Fields{"operations": len(retried.Targets)},
-		})
-	})
-
-	return retried, err
-}
-
-// restart accepts a new conductor if the former one has failed: the orchestration has not ended, or targets are waiting.
-func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
-	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
-	if err != nil {
-		return err
-	}
-
-	state := orchestration.State
-
-	switch {
-	case !state.Ended():
-	case state != environment.OrchestrationFailed:
-		return nil
-	case len(stats) == 0:
-		state = environment.OrchestrationPending // the conductor failed before it selected the targets
-	case unfinished(stats) > 0:
-		state = environment.OrchestrationRetrying
-	default:
-		return nil
-	}
-
-	const why = "continued after a failure of the conductor"
-
-	if conducted, err := o.Orchestrations.HasConductor(ctx, tx, orchestration.ID); err != nil || conducted {
-		return err
-	}
-
-	if err := o.Orchestrations.SetState(ctx, tx, orchestration.ID, state, why, o.Clock.Now()); err != nil {
-		return err
-	}
-
-	if err := o.conduct(ctx, tx, orchestration.ID, why); err != nil {
-		return err
-	}
-
-	return o.record(ctx, tx, auditlog.Entry{Action: auditlog.ActionRetry, OperationID: orchestration.ID, After: auditlog.Fields{"state": state}})
-}
-
-// retryTargets makes the targets pending, and sorts the other IDs.
-func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, operationIDs []string) (Retried, error) {
-	id := orchestration.ID
-
-	// After the end, nothing repeats upgrades that did not start in time: they have failed like the others.
-	if !orchestration.State.Ended() {
-		if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
-			return Retried{}, err
-		}
-	}
-
-	if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {
-		return Retried{}, err
-	}
-
-	targets, err := o.Orchestrations.Failed(ctx, tx, id, operationIDs)
-	if err != nil {
-		return Retried{}, err
-	}
-
-	retried, found := Retried{Targets: targets}, map[string]bool{}
-
-	for _, target := range targets {
-		found[target.OperationID] = true
-
-		if err := o.Orchestrations.Retry(ctx, tx, target, uuid.NewString(), o.Clock.Now()); err != nil {
-			return Retried{}, err
-		}
-	}
-
-	for _, operationID := range operationIDs {
-		if found[operationID] {
-			continue
-		}
-
-		found[operationID] = true
-
-		old, err := o.Orchestrations.Repeated(ctx, tx, id, operationID)
-		if err != nil {
-			return Retried{}, err
-		}
-
-		if old {
-			retried.Old = append(retried.Old, operationID)
-		} else {
-			retried.Invalid = append(retried.Invalid, operationID)
-		}
-	}
-
-	return retried, nil
 }

@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
+
+// planLimit is the time limit for storing the targets, which is one transaction. It is longer than that of other transactions, because
+// a fleet can be large, and the transaction locks only rows of the orchestration.
+const planLimit = 2 * time.Minute
 
 // Plan implements orchestrating.Orchestrations. Each upgrade checks again at its start whether the instance can be upgraded.
 func (c Conductor) Plan(ctx context.Context, by process.Record) error {
@@ -25,13 +30,16 @@ func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 		return explain(err)
 	}
 
-	return c.conduct(ctx, by, func(tx storage.Tx, orchestration environment.Orchestration) error {
+	limited, cancel := context.WithTimeout(ctx, planLimit)
+	defer cancel()
+
+	return c.conduct(limited, by, func(tx storage.Tx, orchestration environment.Orchestration) error {
 		// The orchestration may have been canceled, or already planned by a run whose result was lost.
 		if orchestration.State != environment.OrchestrationPending {
 			return nil
 		}
 
-		if err := c.Orchestrations.AddTargets(ctx, tx, targets); err != nil {
+		if err := c.Orchestrations.AddTargets(limited, tx, targets); err != nil {
 			return err
 		}
 
@@ -43,7 +51,7 @@ func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 			}
 		}
 
-		return c.Orchestrations.SetState(ctx, tx, id, environment.OrchestrationInProgress,
+		return c.Orchestrations.SetState(limited, tx, id, environment.OrchestrationInProgress,
 			fmt.Sprintf("Scheduled %d operations", scheduled), c.Clock.Now())
 	})
 }

@@ -21,8 +21,9 @@ const (
 	// planPage is the number of instances that one query reads.
 	planPage = 1000
 
-	textGone     = "The instance no longer exists."
-	textNoWindow = "No maintenance window is known: neither the catalog's policy nor the plan has one, and the Shoot's has not been read."
+	textGone       = "The instance no longer exists."
+	textUnreadable = "The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
+	textNoWindow   = "No maintenance window is known: neither the catalog's policy nor the plan has one, and the Shoot's has not been read."
 )
 
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
@@ -239,8 +240,7 @@ func addReadable(target *environment.Target, complete map[string]environment.Ins
 
 	switch {
 	case unreadable[target.InstanceID] != nil:
-		target.State, target.Description = environment.TargetLeftOut,
-			"The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
+		target.State, target.Description = environment.TargetLeftOut, textUnreadable
 	case !found:
 		target.State, target.Description = environment.TargetLeftOut, textGone
 	}
@@ -250,7 +250,7 @@ func addReadable(target *environment.Target, complete map[string]environment.Ins
 
 // addVersions adds the versions to the target, or leaves the target out if the upgrade would be rejected.
 func (p Planner) addVersions(target *environment.Target, orchestration environment.Orchestration, instance environment.Instance) {
-	versions, err := p.Upgrader.Preview(instance, upgrade.Order{Kind: orchestration.Kind, Version: version(orchestration)})
+	versions, err := p.Upgrader.Preview(instance, upgrade.Order{Kind: orchestration.Kind, Version: version(orchestration.Kind, orchestration.Parameters)})
 	if err != nil {
 		target.State, target.Description = environment.TargetLeftOut, failure.Of(err).Text
 
@@ -330,7 +330,7 @@ func (p Planner) obstacle(kind string, listed instances.Listed) string {
 	switch {
 	case instance.Provider == "":
 		return "The cluster belongs to the tenant, who also upgrades it."
-	case slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend}, newest.Kind):
+	case newest.Kind == environment.KindDeprovision, newest.Kind == environment.KindSuspend && !revoked(newest):
 		return "The runtime is being removed or was removed."
 	case instance.Suspended:
 		return "The instance is suspended and has no runtime."
@@ -344,4 +344,9 @@ func (p Planner) obstacle(kind string, listed instances.Listed) string {
 	default:
 		return ""
 	}
+}
+
+// revoked reports whether the suspension was canceled before it started. It has then changed nothing.
+func revoked(suspension process.Record) bool {
+	return suspension.State == process.Canceled && suspension.StartedAt.IsZero()
 }

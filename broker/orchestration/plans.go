@@ -27,7 +27,7 @@ const maxNamed = 10
 func (o Orders) CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
 	now := o.Clock.Now()
 
-	parameters, err = completed(parameters, now)
+	parameters, err = completed(kind, parameters, now)
 	if err != nil {
 		return "", err
 	}

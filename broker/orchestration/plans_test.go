@@ -77,7 +77,7 @@ func TestPlanFirst(t *testing.T) {
 			f.Errorf("a plan needs no conductor: %v, %v", ended, err)
 		}
 
-		if _, err := f.Retry(f.Context(), f.id, nil); !failure.Is(err, failure.Conflict) {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); !failure.Is(err, failure.Conflict) {
 			f.Errorf("a retry of a plan: %v", err)
 		}
 

@@ -115,7 +115,7 @@ func checkUndo(undone environment.Orchestration) error {
 func (o Orders) newUndo(ctx context.Context, undone environment.Orchestration) (environment.Orchestration, error) {
 	now := o.Clock.Now()
 
-	parameters, err := completed(fleet.Parameters{
+	parameters, err := completed(undone.Kind, fleet.Parameters{
 		Targets: undone.Parameters.Targets, Strategy: fleet.Strategy{Parallel: undone.Parameters.Strategy.Parallel},
 	}, now)
 
@@ -185,6 +185,8 @@ func (p Planner) addRollback(ctx context.Context, target *environment.Target, in
 	versions, err := p.Upgrader.PreviewRollback(ctx, p.reader(), instance, past, upgraded.OperationID)
 
 	switch {
+	case isUnreadable(err):
+		target.State, target.Description = environment.TargetLeftOut, textUnreadable
 	case failure.Is(err, failure.Invalid):
 		target.State, target.Description = environment.TargetLeftOut, failure.Of(err).Text
 	case err != nil:

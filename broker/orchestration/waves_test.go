@@ -113,7 +113,7 @@ func TestRetryWhileSoaking(t *testing.T) {
 		f.endUpgrades(1)
 		f.advance(conductor)
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 
@@ -216,7 +216,7 @@ func TestFailureGate(t *testing.T) {
 		f.advance(conductor)
 		f.wantStats("accepted failures do not count", map[string]int{"succeeded": 4, "failed": 2, "in progress": 3, "pending": 3})
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 

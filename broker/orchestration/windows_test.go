@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -193,7 +194,7 @@ func TestRetryInWindow(t *testing.T) {
 		f.advance(conductor)
 		f.endUpgrades(1)
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 
@@ -203,7 +204,7 @@ func TestRetryInWindow(t *testing.T) {
 		f.pass(time.Hour)
 		f.endUpgrades(1)
 
-		if _, err := f.Retry(f.Context(), f.id, nil); err != nil {
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); err != nil {
 			f.Fatal(err)
 		}
 
@@ -212,6 +213,27 @@ func TestRetryInWindow(t *testing.T) {
 		}
 
 		f.wantStats("the window is over", map[string]int{"retrying": 1, "succeeded": 1})
+	})
+}
+
+// TestImmediateRetry retries outside the window at once.
+func TestImmediateRetry(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.setPolicy(window1)
+		f.fill(2)
+
+		conductor := f.start(environment.KindUpgradeCluster, inWindows(9))
+		f.pass(time.Hour)
+		f.advance(conductor)
+		f.pass(time.Hour)
+		f.endUpgrades(2)
+
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{Immediate: true}); err != nil {
+			f.Fatal(err)
+		}
+
+		f.advance(conductor)
+		f.wantStats("the window is over", map[string]int{"in progress": 2})
 	})
 }
 
@@ -376,7 +398,7 @@ func TestResumeKeepsUnstartedUpgrades(t *testing.T) {
 	for name, act := range map[string]func(*stepped) error{
 		"resume": func(f *stepped) error { return f.Resume(f.Context(), f.id) },
 		"retry": func(f *stepped) error {
-			retried, err := f.Retry(f.Context(), f.id, nil)
+			retried, err := f.Retry(f.Context(), f.id, orchestration.Retry{})
 			if len(retried.Targets) != 1 || retried.Targets[0].InstanceID != "fails" {
 				f.Errorf("retried %+v", retried.Targets)
 			}

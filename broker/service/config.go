@@ -71,7 +71,7 @@ type Config struct {
 	Console              session.Config    `envPrefix:"CONSOLE_"`
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
-	JobLimits                 map[string]int           `env:"JOB_LIMITS"                  help:"how many items a run of a job may change without confirmation, as job:number,…; 0 means no limit"`
+	JobLimits                 map[string]int           `env:"JOB_LIMITS"                  help:"how many items a run of a job may change without confirmation, as job:number,…; 0 means no limit, and a missing job keeps its default"`
 	JobTimes                  map[string]string        `env:"JOB_TIMES"                   help:"times of day in UTC at which jobs run once a day instead of at their interval, as job:HH:MM,…"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
 }
@@ -252,6 +252,6 @@ func DefaultConfig() Config {
 			Installer: environment.InstallerProvisioner, VersionConfigNamespace: "kcp-system", VersionConfigName: "kyma-versions", Namespace: "kcp-system", Calls: 10,
 		},
 		ExpirationPeriods: map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
-		JobLimits:         map[string]int{"expiry": 200, "subaccounts": 50},
+		JobLimits:         defaultJobLimits(),
 	}
 }

@@ -21,12 +21,10 @@ import (
 // jobs returns the jobs of the broker, and registers their metrics.
 func (s *Service) jobs(config Config, stores stores, connected upstreams, expirer expiry.Expirer, cleaner cleanup.Cleaner, osb broker.Options,
 ) jobs.Runner {
-	limits := config.JobLimits
-
 	runner := jobs.Runner{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log, Jobs: []jobs.Job{
-		expirer.Job(limits["expiry"]),
-		cleaner.Job(limits["leftovers"]),
-		broker.ExpiryOfBindings(osb, limits["bindings"]),
+		expirer.Job(config.JobLimit("expiry")),
+		cleaner.Job(config.JobLimit("leftovers")),
+		broker.ExpiryOfBindings(osb, config.JobLimit("bindings")),
 	}}
 
 	runner.Protected = func(ctx context.Context, instanceID string) (bool, error) {
@@ -34,7 +32,7 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 	}
 
 	if connected.pool != nil {
-		runner.Jobs = append(runner.Jobs, connected.pool.cleaner.Job(limits["accounts"]))
+		runner.Jobs = append(runner.Jobs, connected.pool.cleaner.Job(config.JobLimit("accounts")))
 	}
 
 	if connected.cis != nil {
@@ -44,7 +42,7 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 				return broker.DeleteWithSubaccount(ctx, osb, id, reason)
 			},
 		}
-		runner.Jobs = append(runner.Jobs, deleter.Job(config.CIS.Interval, limits[subaccounts.Name]))
+		runner.Jobs = append(runner.Jobs, deleter.Job(config.CIS.Interval, config.JobLimit(subaccounts.Name)))
 	}
 
 	for i := range runner.Jobs {
@@ -57,6 +55,18 @@ func (s *Service) jobs(config Config, stores stores, connected upstreams, expire
 	runner.Metrics = jobs.NewMetrics(s.Metrics(), runner)
 
 	return runner
+}
+
+// defaultJobLimits returns the limits of jobs that APP_JOB_LIMITS does not name.
+func defaultJobLimits() map[string]int { return map[string]int{"expiry": 200, "subaccounts": 50} }
+
+// JobLimit returns how many items a run of the job may change without confirmation, or 0 for no limit.
+func (c Config) JobLimit(job string) int {
+	if limit, set := c.JobLimits[job]; set {
+		return limit
+	}
+
+	return defaultJobLimits()[job]
 }
 
 // checkJobs checks the limits and the times of jobs.

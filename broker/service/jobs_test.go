@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/poolcleanup"
+	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/broker/subaccounts"
 )
 
@@ -26,6 +27,17 @@ func TestJobsStateTheirProtection(t *testing.T) {
 		page, err := os.ReadFile("../../docs/operator/jobs/" + job.Name + ".md")
 		if err != nil || !strings.Contains(string(page), "| deletion protection | ") {
 			t.Errorf("the page of job %s does not: %v", job.Name, err)
+		}
+	}
+}
+
+// TestJobLimits checks that a limit for one job does not remove the default limits of others.
+func TestJobLimits(t *testing.T) {
+	config := service.Config{JobLimits: map[string]int{"leftovers": 5, "subaccounts": 0}}
+
+	for job, want := range map[string]int{"leftovers": 5, "subaccounts": 0, "expiry": 200, "bindings": 0} {
+		if got := config.JobLimit(job); got != want {
+			t.Errorf("the limit of %s is %d, want %d", job, got, want)
 		}
 	}
 }

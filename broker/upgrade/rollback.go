@@ -3,12 +3,14 @@ package upgrade
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past lists all operations of the
@@ -100,6 +102,17 @@ func (u Upgrader) data(ctx context.Context, tx storage.Tx, operationID string) (
 	err = json.Unmarshal(payload, &data)
 
 	return data, failure.While(err, "reading the data of operation %s", operationID)
+}
+
+// MayHaveChanged reports whether an upgrade may have changed its runtime: it is neither a dry run nor preempted. If its data cannot be
+// decrypted, the upgrade counts as one that may have.
+func (u Upgrader) MayHaveChanged(ctx context.Context, tx storage.Tx, operationID string) (bool, error) {
+	data, err := u.data(ctx, tx, operationID)
+	if errors.Is(err, operations.ErrSealed) {
+		return true, nil
+	}
+
+	return data.Upgrade != nil && !data.Upgrade.DryRun && !data.Upgrade.Preempted, err
 }
 
 // PreviewRollback returns the versions of the rollback of an upgrade. If it cannot be rolled back, the error is of kind Invalid

@@ -216,6 +216,10 @@ func (u Upgrader) resolve(instance environment.Instance, order Order) (environme
 			"The catalog no longer has plan %s. Restore the plan, then upgrade.", instance.PlanName)
 	}
 
+	if err := CheckVersion(order.Kind, order.Version); err != nil {
+		return environment.Upgrade{}, Accepted{}, err
+	}
+
 	if order.Kind == environment.KindUpgradeKyma {
 		return resolveKyma(plan, instance, order)
 	}
@@ -233,9 +237,6 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 			"The instance was created without Kyma. Only new instances of plan %s have Kyma.", plan.Name)
 	case installed == nil:
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "The instance has no Kyma to upgrade: plan %s does not install Kyma.", plan.Name)
-	case order.Version != "" && !catalog.IsKymaVersion(order.Version):
-		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
-			"version is not a Kyma version. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
 	}
 
 	if installed.InstalledBy(environment.InstallerLifecycleManager) {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -13,13 +15,24 @@ import (
 // four digits.
 var kubernetesVersions = regexp.MustCompile(`^[1-9][0-9]{0,3}\.(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3}))?$`)
 
-// checkKubernetes returns an error of kind Invalid if the wanted version is malformed or lower than the current one. Gardener
-// checks whether it offers the version.
-func checkKubernetes(current, wanted string) error {
-	if !kubernetesVersions.MatchString(wanted) {
+// CheckVersion returns an error of kind Invalid if the version is malformed for upgrades of the kind. An empty version is valid.
+func CheckVersion(kind, version string) error {
+	switch {
+	case version == "":
+		return nil
+	case kind == environment.KindUpgradeKyma && !catalog.IsKymaVersion(version):
+		return failure.New(failure.Invalid,
+			"version is not a Kyma version. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
+	case kind == environment.KindUpgradeCluster && !kubernetesVersions.MatchString(version):
 		return failure.New(failure.Invalid, "version is not a Kubernetes version. Use a form such as 1.34 or 1.34.2.")
+	default:
+		return nil
 	}
+}
 
+// checkKubernetes returns an error of kind Invalid if the wanted version is lower than the current one. Gardener checks whether it
+// offers the version.
+func checkKubernetes(current, wanted string) error {
 	if isLower(wanted, current) {
 		return failure.New(failure.Invalid, "The cluster has Kubernetes %s, and Kubernetes cannot be downgraded to %s.", current, wanted)
 	}

@@ -367,14 +367,17 @@ func newOrchestrationCancelCommand(session *session) *cobra.Command {
 
 // newOrchestrationRetryCommand returns the command that retries failed upgrades.
 func newOrchestrationRetryCommand(session *session) *cobra.Command {
-	return session.onOrchestration(&cobra.Command{
+	var immediate bool
+
+	command := session.onOrchestration(&cobra.Command{
 		Use:   "retry ORCHESTRATION [OPERATION...]",
 		Short: "Retry the failed upgrades of an orchestration, by default all of them",
 		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
-			"Each failed target gets a new operation. If the orchestration has failed because its conductor failed, the command continues it. " +
+			"Each failed target gets a new operation. Upgrades that were retried before, or that a later upgrade of the instance has superseded, " +
+			"are not repeated. If the orchestration has failed because its conductor failed, the command continues it. " +
 			"The command needs the operator role. The audit log records your name.",
 	}, atLeast("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
-		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations})
+		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations, Immediate: immediate})
 		if err != nil {
 			return fmt.Errorf("retrying orchestration %s: %w", id, err)
 		}
@@ -385,8 +388,11 @@ func newOrchestrationRetryCommand(session *session) *cobra.Command {
 			{Name: "Orchestration", Value: id},
 			{Name: "Result", Value: retried.Msg},
 			{Name: "Shoots", Value: strings.Join(retried.RetryShoots, ", ")},
-			{Name: "Retried before", Value: strings.Join(retried.OldOperations, ", ")},
+			{Name: "Retried before, or superseded", Value: strings.Join(retried.OldOperations, ", ")},
 			{Name: "Not failed", Value: strings.Join(retried.InvalidOperations, ", ")},
 		}})
 	})
+	command.Flags().BoolVar(&immediate, "immediate", false, "start at once, even outside the maintenance windows of the instances")
+
+	return command
 }

@@ -169,18 +169,20 @@ func TestNotAfter(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		reason   string
+		accepted time.Time
 		notAfter time.Time
 		now      time.Time
 		orders   int
 	}{
-		"in time":      {"it starts before the end", started.Add(time.Second), started, 1},
-		"long upgrade": {"the first attempt counts", started.Add(time.Second), started.Add(time.Hour), 1},
-		"at the end":   {"the end is too late", started, started, 0},
-		"too late":     {"after the end", started.Add(-time.Hour), started, 0},
+		"in time":      {"it starts before the end", started, started.Add(time.Second), started, 1},
+		"long upgrade": {"the first attempt counts", started, started.Add(time.Second), started.Add(time.Hour), 1},
+		"at the end":   {"the end is too late", started.Add(-time.Minute), started, started, 0},
+		"too late":     {"after the end", started.Add(-2 * time.Hour), started.Add(-time.Hour), started, 0},
+		"retry":        {"an operator has retried it after the end", started, started.Add(-time.Hour), started, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture()
-			operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1", StartedAt: started},
+			operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1", CreatedAt: c.accepted, StartedAt: started},
 				environment.Data{Upgrade: &environment.Upgrade{Version: "1.35", NotAfter: c.notAfter}}, c.now)
 
 			_, _, err := stepstest.Run(t, w.process().Stages, operation)

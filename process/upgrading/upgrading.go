@@ -53,8 +53,9 @@ func Start(name, description string, instances Instances, change func(operation 
 				return operation, 0, failure.New(failure.Internal, "the operation contains no upgrade")
 			}
 
-			// The time of the first attempt counts: an upgrade that has started runs to its end.
-			if end := operation.Data.Upgrade.NotAfter; !end.IsZero() && !operation.StartedAt.Before(end) {
+			// The time of the first attempt counts: an upgrade that has started runs to its end. A retry by an operator after the limit
+			// has a copy of it, which no longer applies.
+			if end := operation.Data.Upgrade.NotAfter; operation.CreatedAt.Before(end) && !operation.StartedAt.Before(end) {
 				return operation, 0, failure.New(failure.Permanent, "the upgrade had to start before %s, and has changed nothing",
 					end.UTC().Format(time.RFC3339)).
 					WithReason(failure.ReasonNotStarted, failure.ComponentBroker)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,13 +105,13 @@ type sealedRequest struct {
 // check returns an error if the columns of the row differ from the sealed copies.
 func (r sealedRequest) check(row row) error {
 	if r.Platform != "" && (r.Platform != row.Platform || !slices.Equal(r.SharedWith, strings.Fields(row.SharedWith))) {
-		return fmt.Errorf("the platforms of instance %s differ from those in its sealed request: the row was changed outside of the broker", row.ID)
+		return errors.New("the platforms differ from those in the sealed request: the row was changed outside of the broker")
 	}
 
 	present := boundColumns(row.Instance)
 	present[columnRuntime] = row.RuntimeID // even if somebody has emptied it
 
-	return failure.While(r.Columns.Check(present), "reading instance %s", row.ID)
+	return r.Columns.Check(present)
 }
 
 // columnRuntime is the column with the ID of the runtime.
@@ -272,26 +273,35 @@ func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit 
 	return ids, failure.While(err, "finding expiring instances")
 }
 
-// instance returns the instance with its decrypted request.
+// ErrUnreadable reports that the row of an instance exists but cannot be used: no configured key decrypts it, or somebody changed it
+// outside of the broker. Reading it again does not help.
+var ErrUnreadable = errors.New("the row cannot be read")
+
+// instance returns the instance with its decrypted request, or ErrUnreadable.
 func (s *Store) instance(row row) (environment.Instance, error) {
-	plain, err := s.keys.Open(row.Request, requestPlace(row.ID))
+	request, err := s.request(row)
 	if err != nil {
-		return environment.Instance{}, fmt.Errorf("reading instance %s: %w", row.ID, err)
-	}
-
-	var request sealedRequest
-	if err := json.Unmarshal(plain, &request); err != nil {
-		return environment.Instance{}, fmt.Errorf("decoding the request of instance %s: %w", row.ID, err)
-	}
-
-	if err := request.check(row); err != nil {
-		return environment.Instance{}, err
+		return environment.Instance{}, fmt.Errorf("reading instance %s: %w: %w", row.ID, ErrUnreadable, err)
 	}
 
 	instance := row.instance()
 	instance.Request = request.Request
 
 	return instance, nil
+}
+
+// request decrypts the request of an instance and compares it with the columns of the row.
+func (s *Store) request(row row) (request sealedRequest, err error) {
+	plain, err := s.keys.Open(row.Request, requestPlace(row.ID))
+	if err != nil {
+		return request, err
+	}
+
+	if err := json.Unmarshal(plain, &request); err != nil {
+		return request, fmt.Errorf("decoding the request: %w", err)
+	}
+
+	return request, request.check(row)
 }
 
 // namesIn returns the names in a column, or nil if there are none.

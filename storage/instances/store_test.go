@@ -312,7 +312,7 @@ func TestChangedColumnsAreRejected(t *testing.T) {
 						return err
 					},
 				} {
-					if err := read(); !errors.Is(err, storage.ErrChangedColumn) || !strings.Contains(err.Error(), "reading instance one: "+column+": ") {
+					if err := read(); !errors.Is(err, storage.ErrChangedColumn) || !strings.Contains(err.Error(), "reading instance one: the row cannot be read: "+column+": ") {
 						t.Errorf("%s = %q: %s returns %v", column, other, name, err)
 					}
 				}

@@ -163,38 +163,3 @@ func (s *Store) CancelPending(ctx context.Context, tx storage.Tx, id, why string
 
 	return failure.While(err, "canceling the targets of orchestration %s", id)
 }
-
-// Failed returns the failed targets, or only those with the given upgrades. If operationIDs is nil, it returns all.
-func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]environment.Target, error) {
-	var conditions storage.Conditions
-
-	conditions.Add(true, "orchestration_id = ? AND state = 'failed'", id)
-	conditions.Add(len(operationIDs) > 0, "operation_id IN (?)", operationIDs)
-	where, args := conditions.Where()
-
-	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+`,
-		COALESCE((SELECT shoot_name FROM instances WHERE id = instance_id), '') AS shoot FROM orchestration_targets`+where+` ORDER BY instance_id`, args...)
-
-	return targets(rows), failure.While(err, "finding the failed targets of orchestration %s", id)
-}
-
-// Repeated reports whether a retry has repeated the upgrade.
-func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id, operationID string) (bool, error) {
-	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM orchestration_targets
-		WHERE orchestration_id = ? AND ' ' || former_ids || ' ' LIKE ? ESCAPE '\'`, id, "% "+storage.EscapeLike(operationID)+" %")
-
-	return len(found) > 0, failure.While(err, "finding a target of orchestration %s", id)
-}
-
-// Retry makes a failed target pending again, with the ID of its next upgrade. A target with a window waits for the next occurrence, which
-// can be the current one.
-func (s *Store) Retry(ctx context.Context, tx storage.Tx, target environment.Target, operationID string, now time.Time) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = '', not_before = ?,
-			accepted = FALSE, chosen_at = NULL, chosen_by = '',
-			not_after = CASE WHEN maintenance_window = '' THEN NULL ELSE not_before END,
-			former_ids = CASE WHEN former_ids = '' THEN operation_id ELSE operation_id || ' ' || former_ids END, operation_id = ?
-		WHERE orchestration_id = ? AND instance_id = ? AND state = 'failed'`,
-		storage.At(now), operationID, target.OrchestrationID, target.InstanceID)
-
-	return failure.While(err, "retrying a target of orchestration %s", target.OrchestrationID)
-}

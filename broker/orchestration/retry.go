@@ -1,0 +1,217 @@
+package orchestration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// Retried is the result of a retry.
+type Retried struct {
+	// Targets are the targets that are retried.
+	Targets []environment.Target
+	// Old contains the IDs of upgrades that were already retried, or that a later upgrade of the instance has superseded. Invalid
+	// contains the IDs that do not belong to failed upgrades of the orchestration.
+	Old, Invalid []string
+}
+
+// maxRetried is the maximum number of IDs in a retry.
+const maxRetried = 1000
+
+// Retry is the order of a retry.
+type Retry struct {
+	// OperationIDs are the upgrades to retry, at most maxRetried. Without IDs, all failed upgrades are retried.
+	OperationIDs []string
+	// Immediate makes upgrades start at once, even outside the maintenance windows of their instances.
+	Immediate bool
+}
+
+// Retry makes failed targets pending again. Each target gets a new operation. An upgrade is not repeated if the instance has a later
+// upgrade of the same kind, because the repetition could undo it.
+//
+// The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the orchestration
+// is being canceled, or if its deadline has passed.
+func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retried, err error) {
+	if count := len(retry.OperationIDs); count > maxRetried {
+		return retried, failure.New(failure.Invalid,
+			"The request has %d operation IDs. At most %d are allowed; without IDs, all failed operations are retried.", count, maxRetried)
+	}
+
+	err = o.change(ctx, func(tx storage.Tx) error {
+		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+
+		switch orchestration.State {
+		case environment.OrchestrationCanceling:
+			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
+		case environment.OrchestrationPlanned:
+			return failure.New(failure.Conflict, "The plan has not been applied, so there is nothing to retry.")
+		default:
+		}
+
+		if retried, err = o.retryTargets(ctx, tx, orchestration, retry); err != nil {
+			return err
+		}
+
+		if len(retried.Targets) == 0 {
+			return o.restart(ctx, tx, orchestration)
+		}
+
+		if deadline := orchestration.Parameters.Strategy.Deadline; !deadline.IsZero() && !o.Clock.Now().Before(deadline) {
+			return failure.New(failure.Conflict, "The deadline of the orchestration, %s, has passed, so no upgrade can start. Order a new orchestration.",
+				deadline.UTC().Format(time.RFC3339))
+		}
+
+		why := fmt.Sprintf("retried %d operations", len(retried.Targets))
+
+		if orchestration.State.Ended() {
+			orchestration.State = environment.OrchestrationRetrying
+		}
+
+		if err := o.Orchestrations.SetState(ctx, tx, id, orchestration.State, orchestration.Description+"; "+why, o.Clock.Now()); err != nil {
+			return err
+		}
+
+		if err := o.wake(ctx, tx, id, why); err != nil {
+			return err
+		}
+
+		return o.record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionRetry, OperationID: id, After: auditlog.Fields{"operations": len(retried.Targets)},
+		})
+	})
+
+	return retried, err
+}
+
+// restart accepts a new conductor if the former one has failed: the orchestration has not ended, or targets are waiting.
+func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
+	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
+	if err != nil {
+		return err
+	}
+
+	state := orchestration.State
+
+	switch {
+	case !state.Ended():
+	case state != environment.OrchestrationFailed:
+		return nil
+	case len(stats) == 0:
+		state = environment.OrchestrationPending // the conductor failed before it selected the targets
+	case unfinished(stats) > 0:
+		state = environment.OrchestrationRetrying
+	default:
+		return nil
+	}
+
+	const why = "continued after a failure of the conductor"
+
+	if conducted, err := o.Orchestrations.HasConductor(ctx, tx, orchestration.ID); err != nil || conducted {
+		return err
+	}
+
+	if err := o.Orchestrations.SetState(ctx, tx, orchestration.ID, state, why, o.Clock.Now()); err != nil {
+		return err
+	}
+
+	if err := o.conduct(ctx, tx, orchestration.ID, why); err != nil {
+		return err
+	}
+
+	return o.record(ctx, tx, auditlog.Entry{Action: auditlog.ActionRetry, OperationID: orchestration.ID, After: auditlog.Fields{"state": state}})
+}
+
+// retryTargets makes the targets pending, and sorts the other IDs.
+func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, retry Retry) (Retried, error) {
+	id := orchestration.ID
+
+	// After the end, nothing repeats upgrades that did not start in time: they have failed like the others.
+	if !orchestration.State.Ended() {
+		if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
+			return Retried{}, err
+		}
+	}
+
+	if err := o.Orchestrations.Settle(ctx, tx, id); err != nil {
+		return Retried{}, err
+	}
+
+	failed, err := o.Orchestrations.Failed(ctx, tx, id, retry.OperationIDs)
+	if err != nil {
+		return Retried{}, err
+	}
+
+	superseded, err := o.superseded(ctx, tx, orchestration)
+	if err != nil {
+		return Retried{}, err
+	}
+
+	retried, known, next := Retried{}, map[string]bool{}, map[string]string{}
+
+	for _, target := range failed {
+		known[target.OperationID] = true
+
+		if superseded[target.OperationID] {
+			retried.Old = append(retried.Old, target.OperationID)
+		} else {
+			retried.Targets, next[target.InstanceID] = append(retried.Targets, target), uuid.NewString()
+		}
+	}
+
+	repeated, err := o.Orchestrations.Repeated(ctx, tx, id, retry.OperationIDs)
+	if err != nil {
+		return Retried{}, err
+	}
+
+	for _, operationID := range retry.OperationIDs {
+		switch {
+		case known[operationID]:
+		case slices.Contains(repeated, operationID):
+			retried.Old = append(retried.Old, operationID)
+		default:
+			retried.Invalid = append(retried.Invalid, operationID)
+		}
+
+		known[operationID] = true
+	}
+
+	return retried, o.Orchestrations.Retry(ctx, tx, id, next, retry.Immediate, o.Clock.Now())
+}
+
+// superseded returns the failed upgrades of an orchestration that were followed by another upgrade of the instance, unless that one was
+// canceled or has changed nothing.
+func (o Orders) superseded(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (map[string]bool, error) {
+	superseded := map[string]bool{}
+
+	if orchestration.Parameters.DryRun { // its upgrades change nothing, so they can always be repeated
+		return superseded, nil
+	}
+
+	newer, err := o.Orchestrations.Newer(ctx, tx, orchestration.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, each := range newer {
+		if superseded[each.FailedID] {
+			continue
+		}
+
+		if superseded[each.FailedID], err = o.Planner.Upgrader.MayHaveChanged(ctx, tx, each.OperationID); err != nil {
+			return nil, err
+		}
+	}
+
+	return superseded, nil
+}

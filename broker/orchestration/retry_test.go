@@ -1,0 +1,153 @@
+package orchestration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/orchestration"
+	"github.com/environment-broker/environment-broker/broker/upgrade"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// TestRetryAfterTheDeadline refuses a retry that could start nothing, and keeps the failures.
+func TestRetryAfterTheDeadline(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(2)
+
+		parameters := all(9)
+		parameters.Strategy.Deadline = began.Add(time.Hour)
+
+		conductor := f.start(environment.KindUpgradeCluster, parameters)
+		f.advance(conductor)
+		f.endUpgrades(1)
+		f.advance(conductor)
+
+		if err := f.finish(conductor); err != nil {
+			f.Fatal(err)
+		}
+
+		f.pass(2 * time.Hour)
+
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); !failure.Is(err, failure.Conflict) {
+			f.Errorf("got %v", err)
+		}
+
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationFailed {
+			f.Errorf("the orchestration is %s", got.State)
+		}
+
+		f.wantStats("nothing has changed", map[string]int{"failed": 1, "succeeded": 1})
+	})
+}
+
+// TestSupersededUpgrades retries an orchestration after single upgrades of its instances: a retry must not install the earlier version.
+// Dry runs and canceled upgrades supersede nothing.
+func TestSupersededUpgrades(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		for _, id := range []string{"canceled", "described", "superseded", "untouched"} {
+			f.kyma(id)
+			f.setFailing(id, true)
+		}
+
+		parameters := all(9)
+		parameters.Kyma = &fleet.Kyma{Version: "2.0.0"}
+		f.run(f.start(environment.KindUpgradeKyma, parameters))
+		f.wantStats("before", map[string]int{"failed": 4})
+
+		listed, err := f.Conductor.Orchestrations.Pending(f.Context(), f.db.Reader(), f.id)
+		if err != nil || len(listed) != 0 {
+			f.Fatalf("pending: %v, %v", listed, err)
+		}
+
+		f.setFailing("superseded", false)
+
+		for _, order := range []upgrade.Order{
+			{InstanceID: "superseded", Kind: environment.KindUpgradeKyma, Version: "3.0.0"},
+			{InstanceID: "described", Kind: environment.KindUpgradeKyma, Version: "3.0.0", DryRun: true},
+			{InstanceID: "canceled", Kind: environment.KindUpgradeKyma, Version: "3.0.0"},
+		} {
+			accepted, err := f.Conductor.Planner.Upgrader.Upgrade(f.Context(), order)
+			if err != nil {
+				f.Fatal(err)
+			}
+
+			if order.InstanceID == "canceled" {
+				f.exec(`UPDATE operations SET state = 'canceled' WHERE id = '` + accepted.OperationID + `'`)
+			}
+		}
+
+		f.endKyma()
+
+		retried, err := f.Retry(f.Context(), f.id, orchestration.Retry{})
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		ids := []string{}
+		for _, target := range retried.Targets {
+			ids = append(ids, target.InstanceID)
+		}
+
+		if diff := cmp.Diff([]string{"canceled", "described", "untouched"}, ids); diff != "" || len(retried.Old) != 1 {
+			f.Errorf("retried %+v, -want +got\n%s", retried, diff)
+		}
+
+		f.wantStats("the superseded upgrade stays failed", map[string]int{"retrying": 3, "failed": 1})
+
+		if again, err := f.Retry(f.Context(), f.id, orchestration.Retry{OperationIDs: retried.Old}); err != nil || len(again.Targets) != 0 || !cmp.Equal(again.Old, retried.Old) {
+			f.Errorf("a retry by ID: %+v, %v", again, err)
+		}
+
+		f.run(f.claim())
+
+		if got := f.versions("superseded")["superseded"]; got != "3.0.0" {
+			f.Errorf("Kyma was downgraded to %s", got)
+		}
+	})
+}
+
+// TestUndoOfUnreadableUpgrades leaves out an instance whose upgrade cannot be decrypted, when the undo is planned and when it starts.
+func TestUndoOfUnreadableUpgrades(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		for _, id := range []string{"early", "late", "readable"} {
+			f.kyma(id)
+		}
+
+		parameters := all(9)
+		parameters.Kyma = &fleet.Kyma{Version: "2.0.0"}
+		f.run(f.start(environment.KindUpgradeKyma, parameters))
+
+		seal := func(id string) {
+			f.exec(`UPDATE operations SET payload = 'lost:AAAA' WHERE kind = 'upgradeKyma' AND instance_id = '` + id + `'`)
+		}
+		seal("early")
+
+		undo, err := f.Undo(f.Context(), f.id, false)
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		seal("late")
+
+		f.id = undo
+		f.run(f.claim())
+		f.wantStats("two cannot be read", map[string]int{"succeeded": 1, "left out": 2})
+	})
+}
+
+// TestCanceledSuspension upgrades an instance whose suspension was canceled before it started: its runtime has not changed.
+func TestCanceledSuspension(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.create("one", environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
+		f.accept(environment.KindSuspend, environment.Instance{ID: "one"}, process.Pending)
+		f.exec(`UPDATE operations SET state = 'canceled' WHERE kind = 'suspend'`)
+
+		f.advance(f.start(environment.KindUpgradeCluster, all(1)))
+		f.wantStats("upgraded", map[string]int{"in progress": 1})
+	})
+}
