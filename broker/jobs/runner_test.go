@@ -267,11 +267,17 @@ func TestInterrupted(t *testing.T) {
 
 // TestShutdown ends the context during a run in the background, which still stores its result.
 func TestShutdown(t *testing.T) {
-	work, runner, _ := newRunner(t, storagetest.SQLite(t), 0)
+	work, runner, clock := newRunner(t, storagetest.SQLite(t), 0)
 	work.due = []string{"a", "b", "c"}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	work.each = cancel
+
+	if err := runner.TakeTurn(ctx, runner.Jobs[0]); err != nil || len(work.done) != 0 {
+		t.Fatalf("the first turn is in an hour: %v, %v", work.done, err)
+	}
+
+	clock.SetTime(began.Add(time.Hour))
 
 	if err := runner.TakeTurn(ctx, runner.Jobs[0]); err != nil {
 		t.Error(err)

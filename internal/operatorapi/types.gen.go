@@ -1035,7 +1035,7 @@ type OrchestrationRetried struct {
 	InvalidOperations []string `json:"invalidOperations"`
 	Msg               string   `json:"msg"`
 
-	// OldOperations Operations that were retried before.
+	// OldOperations Operations that are not retried, because they were retried before, or because a later upgrade of the instance has superseded them.
 	OldOperations   []string `json:"oldOperations"`
 	OrchestrationID string   `json:"orchestrationID"`
 
@@ -1045,7 +1045,7 @@ type OrchestrationRetried struct {
 
 // OrchestrationRetry A request to retry failed operations of an orchestration.
 type OrchestrationRetry struct {
-	// Immediate Whether the operations start at once. Currently, they always do.
+	// Immediate Whether the upgrades start at once, even outside the maintenance windows of their instances.
 	Immediate bool `json:"immediate,omitempty,omitzero"`
 
 	// OperationIDs The failed operations. The default is all.

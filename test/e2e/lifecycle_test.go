@@ -172,12 +172,12 @@ func TestUnreachableOwnCluster(t *testing.T) {
 func TestProgressMoves(t *testing.T) {
 	t.Parallel()
 
-	e := start(t, harness.SQLite, 4*time.Second)
+	e := start(t, harness.SQLite, time.Minute)
 	e.Create("moving", harness.PlanAWS)
 
 	seen := map[string]bool{}
 
-	e.Until("the end of the creation", func() bool {
+	e.Until("two percentages above 0", func() bool {
 		var last struct{ State, Description string }
 
 		e.decode(e.Send(http.MethodGet, harness.InstancePath("moving")+"/last_operation", nil, http.StatusOK).Raw, &last)
@@ -186,10 +186,10 @@ func TestProgressMoves(t *testing.T) {
 			seen[found[1]] = true
 		}
 
-		return last.State == "succeeded"
-	})
+		if last.State == "succeeded" {
+			t.Fatalf("the creation has ended after the percentages %v", slices.Collect(maps.Keys(seen)))
+		}
 
-	if len(seen) < 2 {
-		t.Errorf("want several percentages above 0, got %v", slices.Collect(maps.Keys(seen)))
-	}
+		return len(seen) == 2
+	})
 }
