@@ -61,7 +61,7 @@ type Options struct {
 	Log   logrus.FieldLogger
 	// Metrics counts the requests, labeled with plans of the catalog. If it is nil, requests are not counted.
 	Metrics *httpserver.Metrics
-	// Recorder writes rejected changes to the audit log.
+	// Recorder writes to the audit log. The entries about operations on instances are stored with the operations instead.
 	Recorder *audit.Recorder
 	// Authorizer admits users with the osb role.
 	Authorizer *auth.Authorizer
@@ -95,8 +95,9 @@ type Options struct {
 	Otherwise http.Handler
 }
 
-// NewHandler returns the handler of the Open Service Broker API under its three path prefixes. The order of the
-// middleware matters: rejected requests must be logged and audited, and no body may be read before authentication.
+// NewHandler returns the handler of the Open Service Broker API under its three path prefixes; it passes other paths to
+// Options.Console and Options.Otherwise. The order of the middleware matters: rejected requests must be logged and audited, and no
+// body may be read before authentication.
 func NewHandler(options Options) http.Handler {
 	if options.Platforms == nil {
 		options.Platforms = func() auth.Platforms { return auth.Platforms{} }

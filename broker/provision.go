@@ -75,7 +75,7 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 
 // decideProvision creates an instance, or returns the operation of an identical earlier request. If only an ID that
 // was used before can prevent the creation, it inserts the instance without further reads. The parameter taken is the
-// number of names of Shoots that must not be used.
+// number of Shoot names that were tried and belong to other instances.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest, taken int) (provisionResult, error) {
 	repeated, err := a.repeatsOnSQLite(ctx, request.instance.ID)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// quotas returns a change of the broker's options: the quotas of the file. Plans are IDs.
+// quotas returns a change of the broker's options: the quotas of the file. The file names plans by their IDs.
 func quotas(t *testing.T, file string) func(*broker.Options) {
 	t.Helper()
 

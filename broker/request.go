@@ -135,8 +135,8 @@ func (a *api) region(r *http.Request) (string, error) {
 	return segment(r, "region")
 }
 
-// resourceID returns an ID in the path. IDs of new instances and bindings must be visible. Earlier releases accepted invisible
-// characters, so other requests find resources with such IDs.
+// resourceID returns an ID in the path. IDs of new instances and bindings must consist of visible characters. Earlier releases
+// also accepted invisible ones, so requests for existing resources may have such IDs.
 func resourceID(r *http.Request, name string) (string, error) {
 	creates := r.Method == http.MethodPut || r.Method == http.MethodPost
 	if _, ofBinding := mux.Vars(r)["binding_id"]; ofBinding && name != "binding_id" {
@@ -194,7 +194,7 @@ const (
 type body struct {
 	// fields are the fields before decoding. The map is nil if the object is absent or null.
 	fields map[string]json.RawMessage
-	// objects are the objects among the fields that inner has decoded.
+	// objects caches the fields of the objects that inner has decoded, by the name of the object.
 	objects map[string]map[string]json.RawMessage
 	// within is the path of the object in error messages, such as "context.". It is empty for the outermost object.
 	within string

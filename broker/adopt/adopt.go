@@ -140,7 +140,7 @@ func leftBehind() []string {
 	}
 }
 
-// adopt takes over one instance, or adds the reason against it to the report. An error ends the run.
+// adopt takes over one instance, or adds it to the report with the reason why it is skipped. An error ends the run.
 func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, report *takeover.Report) error {
 	report.Found++
 

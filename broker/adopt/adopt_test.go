@@ -189,7 +189,7 @@ func TestAdoptedInstance(t *testing.T) {
 	}
 }
 
-// TestPreview checks that the report of a dry run has the fields that the first update of each instance changes.
+// TestPreview checks that the report of a dry run lists the fields that the first update of each instance changes.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 

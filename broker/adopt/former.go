@@ -20,7 +20,7 @@ func KEB() takeover.Program {
 	}
 }
 
-// formerInstance is a row of the instances table.
+// formerInstance is a row of the table instances of Kyma Environment Broker.
 type formerInstance struct {
 	ID                  string         `db:"instance_id"`
 	RuntimeID           string         `db:"runtime_id"`
@@ -38,11 +38,11 @@ type formerInstance struct {
 	DeletedAt           time.Time      `db:"deleted_at"`
 	ExpiredAt           sql.NullTime   `db:"expired_at"`
 
-	// operations are sorted by time.
+	// operations are those that readPage selects, oldest first.
 	operations []formerOperation
 }
 
-// formerOperation is a row of the table operations.
+// formerOperation is a row of the table operations of Kyma Environment Broker.
 type formerOperation struct {
 	ID          string `db:"id"`
 	InstanceID  string `db:"instance_id"`

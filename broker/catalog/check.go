@@ -206,8 +206,8 @@ func (p *Plan) checkBounds(errs *problems, place string) {
 	}
 }
 
-// checkTarget checks that the named plan offers all machine types of this plan on the same providers, because a
-// cluster keeps its machine type when its plan changes.
+// checkTarget checks that the named plan offers all machine types of this plan on the same providers, and has all its Kyma modules,
+// because a cluster keeps them when its plan changes.
 func (p *Plan) checkTarget(errs *problems, name string, plans []*Plan) {
 	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
 	if index < 0 || name == p.Name {

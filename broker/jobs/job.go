@@ -64,7 +64,8 @@ type Result struct {
 	Failed    int `json:"failed"`
 	// Held reports that more items than the limit were due, so that the run changed nothing.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first errors of the run, for operators. An error of items begins with the ID of the first one.
+	// Errors are the first different errors of the run, for operators. An error of items begins with the ID of the first item that has
+	// it, and the number of further ones.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`

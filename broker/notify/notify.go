@@ -86,7 +86,7 @@ func New(options Options) *Delivery {
 	return &Delivery{Options: options, owner: uuid.NewString()}
 }
 
-// Part returns the background part, which returns the lease when it stops.
+// Part returns the part of the service that calls Deliver periodically. When it stops, it gives the lease back.
 func (d *Delivery) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "notifications", Every: checkEvery, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -104,8 +104,8 @@ func (d *Delivery) Part() lifecycle.Part {
 	}}
 }
 
-// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns the errors of the database; the next
-// call continues.
+// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns the
+// errors of the database; the next call continues.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	for {
 		done, err := d.pass(ctx)

@@ -173,7 +173,8 @@ func (v Versions) String() string {
 	return fmt.Sprintf("from version %s to %s", cmp.Or(v.From, "unknown"), cmp.Or(v.To, "the default"))
 }
 
-// Preview returns the versions of the upgrade of an instance. It reads nothing. Errors are those of Upgrade.
+// Preview returns the versions of the upgrade of an instance. It does not access the database. Errors are those of Upgrade, except that
+// it does not check the operations of the instance.
 func (u Upgrader) Preview(instance environment.Instance, order Order) (Versions, error) {
 	_, accepted, err := u.resolve(instance, order)
 

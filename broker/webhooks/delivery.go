@@ -29,7 +29,7 @@ const (
 	Timeout = 10 * time.Second
 	// calls is the number of concurrent attempts for one webhook.
 	calls = 4
-	// batch is the number of events and deliveries that one query returns. A webhook with more than maxPending deliveries gets no
+	// batch is the number of events and deliveries that one query returns. A webhook with maxPending pending deliveries gets no
 	// further ones; the events stay in the log.
 	batch      = 100
 	maxPending = 1000
@@ -104,7 +104,8 @@ func New(options Options) *Deliverer {
 	return &Deliverer{Options: options, owner: uuid.NewString(), active: map[string]bool{}}
 }
 
-// Part returns the background part. When it stops, it waits for running attempts, and returns the leases.
+// Part returns the part of the service that calls Start periodically. When it stops, it waits for running attempts, and gives the leases
+// back.
 func (d *Deliverer) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "webhooks", Every: checkEvery, Work: d.Start, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -199,7 +200,7 @@ type run struct {
 	heldUntil time.Time
 }
 
-// pass sends the due deliveries. It reports whether nothing was due.
+// pass turns new events into deliveries and sends those that are due. It reports whether there is nothing left to do now.
 func (r *run) pass(ctx context.Context) (done bool, err error) {
 	if err := r.hold(ctx); err != nil {
 		return false, err

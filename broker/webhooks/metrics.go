@@ -21,8 +21,8 @@ const (
 	resultDead      = "dead letter"
 )
 
-// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts. Each scrape queries the
-// database. While the database is down, the numbers of deliveries are absent.
+// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts by result. Each scrape queries
+// the database. While the database is down, the numbers of deliveries are absent.
 type Metrics struct {
 	store  *webhooks.Store
 	clock  clock.PassiveClock
