@@ -186,7 +186,7 @@ func TestQuotasDoNotHarmInstances(t *testing.T) {
 		b.want("an update of the cluster", b.patch("one", with("parameters", with("autoScalerMax", 7))), 202)
 
 		got := b.want("a change to a plan whose quota is used up", b.patch("two", with("plan_id", planLarge)), 422, "QuotaExceeded")
-		if got.Body["update_repeatable"] != false || !strings.Contains(got.text("description"), "The quota large is used up: there are 1 instances") {
+		if got.Body["update_repeatable"] != false || !strings.Contains(got.text("description"), "The quota large is used up: there is 1 instance, and the limit is") {
 			b.Errorf("F15: %s", got.Raw)
 		}
 
