@@ -251,7 +251,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest
 
 	if live >= a.BindingLimit {
 		return bindResult{}, failure.New(failure.Quota,
-			"The instance has %d bindings, which is the limit. Remove one, or wait until one expires.", live)
+			"The instance already has the maximum number of bindings, %d. Remove one, or wait until one expires.", a.BindingLimit)
 	}
 
 	binding := environment.Binding{
