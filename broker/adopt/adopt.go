@@ -258,7 +258,8 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 		})
 	})
 	if storage.IsDuplicate(err) {
-		return failure.New(failure.Permanent, "another instance of this broker has its ID, its Shoot name or its quota")
+		return failure.New(failure.Permanent,
+			"another instance of this broker has its ID or its Shoot name, or is the only instance that the plan allows the account")
 	}
 
 	return err

@@ -288,8 +288,9 @@ func (s Shoots) store(ctx context.Context, instance environment.Instance) error 
 	}
 
 	if storage.IsDuplicate(err) {
-		return failure.New(failure.Conflict, "a concurrent request has added an instance with the ID, the Shoot or the quota of the plan: "+
-			"delete that instance and repeat the command, because the Provisioner has the runtime %s now", instance.RuntimeID)
+		return failure.New(failure.Conflict, "a concurrent request has added an instance that has the ID or the Shoot, or that is the only one that "+
+			"the plan allows the account: delete that instance and repeat the command, because the Provisioner has the runtime %s now",
+			instance.RuntimeID)
 	}
 
 	return err

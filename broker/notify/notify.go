@@ -97,7 +97,7 @@ func (d *Delivery) Part() lifecycle.Part {
 		defer cancel()
 
 		if lost := d.Store.ReturnLease(limited, d.owner); lost != nil {
-			d.Log.WithError(lost).Debug("notifications: another replica takes the lease when it has expired")
+			d.Log.WithError(lost).Debug("notifications: the lease could not be given back; another replica can take it when it expires")
 		}
 
 		return err
@@ -222,7 +222,7 @@ func (d *Delivery) one(ctx context.Context, message notifications.Pending) error
 	if problem != nil {
 		d.Log.WithError(problem).WithFields(logrus.Fields{
 			logging.OperationID: message.EventID, logging.InstanceID: message.InstanceID, logging.Attempt: message.Attempts,
-		}).Warnf("notifications: customers are not informed (%s): the message is given up", message.Action)
+		}).Warnf("notifications: customers are not informed (%s): gave up sending the message", message.Action)
 	}
 
 	return nil

@@ -344,7 +344,7 @@ func (f *fixture) wantShown(row string) {
 			f.Fatal(err)
 		}
 
-		if strings.Contains(entry.Msg, "the message is given up") {
+		if strings.Contains(entry.Msg, "gave up sending the message") {
 			text = entry.Error
 		}
 	}
@@ -356,7 +356,7 @@ func (f *fixture) wantShown(row string) {
 func (f *fixture) wantLogged(givenUp bool, text string) {
 	f.Helper()
 
-	if got := strings.Contains(f.log.String(), "the message is given up"); got != givenUp || !strings.Contains(f.log.String(), text) {
+	if got := strings.Contains(f.log.String(), "gave up sending the message"); got != givenUp || !strings.Contains(f.log.String(), text) {
 		f.Errorf("the log is %q, want %q", f.log.String(), text)
 	}
 }

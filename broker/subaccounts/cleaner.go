@@ -62,7 +62,7 @@ func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
 	return jobs.Job{
 		Name: Name, Description: "Delete the instances of subaccounts that were deleted in SAP Cloud Management.",
 		Items: "instances", Every: every, Limit: limit, Reason: "the subaccount was deleted", Due: c.due,
-		Protection: "Protected instances are kept: each is an error of the run until an operator ends its protection.",
+		Protection: "Protected instances are kept: each causes an error of every run until an operator lifts its protection.",
 	}
 }
 

@@ -173,7 +173,7 @@ func (d *Deliverer) deliver(ctx context.Context, to webhooks.Webhook) error {
 		defer cancel()
 
 		if err := d.Store.ReturnLease(limited, to.ID, d.owner); err != nil {
-			d.Log.WithError(err).Debug("webhooks: another replica takes the lease when it has expired")
+			d.Log.WithError(err).Debug("webhooks: the lease could not be given back; another replica can take it when it expires")
 		}
 	}()
 
@@ -354,7 +354,7 @@ func (r *run) failed(ctx context.Context, delivery webhooks.Delivery, cause erro
 		return nil
 	}
 
-	line.Warn("webhooks: the webhook is disabled")
+	line.Warn("webhooks: disabling the webhook, because " + reasonGone)
 
 	return errors.Join(r.Store.Disable(ctx, r.webhook.ID, reasonGone, now), errLeaseLost)
 }

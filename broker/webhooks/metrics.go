@@ -34,8 +34,8 @@ type Metrics struct {
 func NewMetrics(store *webhooks.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_webhook_attempts_total",
-		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed. Events that have become dead " +
-			"letters are counted in addition.",
+		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed, dead letter (a last " +
+			"attempt that failed; it is counted in addition).",
 	}, []string{"result"})}
 
 	// The series must exist before the first event, or else an alert would miss that event.
