@@ -79,7 +79,7 @@ type Options struct {
 	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, because the Provisioner does
 	// not support them. Nil means that it never does.
 	RangesLeftOpen func() bool
-	// Periods lists the plans with instances that can be suspended, and the lifetimes of these instances.
+	// Periods lists the plans whose instances can be suspended, with the lifetimes of these instances.
 	Periods expiry.Periods
 	// Quotas limits how many instances tenants may have. The zero value has no limits.
 	Quotas quota.Checker

@@ -134,7 +134,7 @@ func (i formerInstance) names() []string {
 // leftBehind lists the objects that this broker does not remove, because only KEB knew them.
 func leftBehind() []string {
 	return []string{
-		"Kyma resources and kubeconfig Secrets in the control plane: remove the instances from Lifecycle Manager when you delete them",
+		"Kyma resources and kubeconfig Secrets in the control plane: when an adopted instance is deleted, remove its runtime from Lifecycle Manager",
 		"credentials of the SAP BTP service operator in runtimes, with the cluster IDs that KEB chose",
 		"orchestrations, runtime states and events in the tables of KEB",
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// claimID is the ID in package reports with which only one replica starts a search in each interval.
+	// claimID is the ID in package reports that lets only one replica start a search in each interval.
 	claimID = "kubeconfigs"
 	// every is the interval between two searches for kubeconfigs that are due. batch and concurrency bound the load of a search.
 	every       = 10 * time.Second
@@ -172,7 +172,7 @@ func (r Renewer) restore(ctx context.Context, renewal *outsideobjects.Renewal) e
 	until, reserved := r.Clock.Now().Add(restoreTime+spare), false
 
 	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
-		// The intent locks the instance. Like a deletion, lock the instance before the object.
+		// Events.Begin locks the instance. Lock it before the object, in the same order as a deletion.
 		err := r.Events.Begin(ctx, tx, renewal.Object.InstanceID, renewal.Object.System, r.Clock.Now())
 		if err == nil {
 			reserved, err = r.Objects.Reserve(ctx, tx, renewal.Object, until)
@@ -211,7 +211,7 @@ func (r Renewer) end(ctx context.Context, object environment.OutsideObject, titl
 			}
 		}
 
-		// The event locks the instance. Like a deletion, lock the instance before the intent and the object.
+		// Events.Record locks the instance. Lock it before the intent and the object, in the same order as a deletion.
 		if event.Result != "" {
 			if err := r.Events.Record(ctx, tx, event); err != nil {
 				return err

@@ -42,7 +42,7 @@ func (j Job) checkEvery() time.Duration {
 	return j.Every
 }
 
-// turn returns the times for Reports.Claim: the job runs if it has been due since due or earlier, and is then due again at next.
+// turn returns the times for Reports.Claim: due is compared with the stored time of the next run, and next replaces that time.
 // Outside the window of a daily job, due is zero, so the job does not run.
 func (j Job) turn(now time.Time) (due, next time.Time) {
 	if j.Daily == nil {

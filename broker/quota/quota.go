@@ -138,7 +138,7 @@ func (q *Quota) check() []error {
 
 	for _, tenant := range slices.Sorted(maps.Keys(q.Limits)) {
 		if tenant == "" {
-			errs = append(errs, errors.New("limits: a tenant is empty"))
+			errs = append(errs, errors.New("limits: the ID of a tenant is empty"))
 		}
 
 		if q.Limits[tenant] < Unlimited {

@@ -129,7 +129,7 @@ func (d *Deliverer) Start(ctx context.Context) error {
 				defer d.end(each.ID)
 
 				if err := d.deliver(ctx, each); err != nil && ctx.Err() == nil {
-					d.Log.WithError(err).WithField(fieldWebhook, each.ID).Warn("webhooks: delivery failed; the next pass continues")
+					d.Log.WithError(err).WithField(fieldWebhook, each.ID).Warnf("webhooks: the delivery was interrupted; trying again in %s", checkEvery)
 				}
 			})
 		}
