@@ -191,7 +191,7 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance env
 
 // protected reports whether the instance must not be deleted. newest is its newest creation or deletion. The protection begins
 // when the creation has succeeded, so that platforms can delete an instance whose creation failed (orphan mitigation). It ends
-// when the instance expires, because the cluster is then gone. A failed deletion can always be repeated.
+// when the instance expires, because the cluster is then removed anyway. A failed deletion can always be repeated.
 func protected(instance environment.Instance, newest process.Record) bool {
 	incomplete := newest.Kind == environment.KindProvision && newest.State != process.Succeeded
 

@@ -183,7 +183,7 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 }
 
 // storeInstance executes the statements that add the instance and its first operation. If a quota applies to the instance, it
-// checks the quota in the same transaction; otherwise everything is one statement.
+// checks the quota in the same transaction. Otherwise it executes both as a batch, which needs one round trip to PostgreSQL.
 func (a *api) storeInstance(ctx context.Context, instance environment.Instance, insertion, acceptance storage.Statement) error {
 	if !a.Quotas.Concerns(instance) {
 		return a.DB.ExecBatch(ctx, insertion, acceptance)
