@@ -122,7 +122,7 @@ func TestQuotaDimensions(t *testing.T) {
 	})
 }
 
-// TestConcurrentOrdersRespectQuotas sends orders to two replicas at once. PostgreSQL replicas have connections of their own.
+// TestConcurrentOrdersRespectQuotas sends orders to two replicas at once. On PostgreSQL, each replica has a separate connection pool.
 func TestConcurrentOrdersRespectQuotas(t *testing.T) {
 	const times, limit = 16, 5
 

@@ -202,8 +202,7 @@ type body struct {
 }
 
 // readBody reads the JSON object in the body of a request. It rejects an object that exceeds the limits of package
-// bounds. A request without a content type is accepted as JSON, and so is a request with the content type of a form,
-// which is curl's default.
+// bounds. It accepts a request as JSON if its content type is missing, or is that of a form, which is curl's default.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)

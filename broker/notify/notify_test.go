@@ -361,8 +361,8 @@ func (f *fixture) wantLogged(givenUp bool, text string) {
 	}
 }
 
-// TestGivenUpMessages gives up the creation of an event. The later messages are sent nevertheless: a lost response may hide that the
-// event exists.
+// TestGivenUpMessages lets the replica give up sending the creation of an event. It must still send the later messages: a lost response may
+// hide that the event exists.
 func TestGivenUpMessages(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	replica := f.replica(f.store, f.client.Send)
