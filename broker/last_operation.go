@@ -32,11 +32,11 @@ const (
 type lastOperation struct {
 	apiresponses.LastOperationResponse
 
-	// InstanceUsable reports whether the instance works after a failed update, suspension, resumption or deletion.
-	// Otherwise it is nil.
+	// InstanceUsable reports whether the instance works after a failed update, suspension, resumption or deletion. It is
+	// nil for all other operations and results.
 	InstanceUsable *bool `json:"instance_usable,omitempty"`
-	// UpdateRepeatable is true for a failed update, suspension or resumption, which the platform may repeat. Otherwise
-	// it is nil.
+	// UpdateRepeatable is true for a failed update, suspension or resumption, which the platform may repeat. It is nil
+	// for all other operations and results.
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 }
 

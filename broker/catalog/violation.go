@@ -28,7 +28,7 @@ const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
 	ruleCreateOnly  = "createOnly"  // an update changes a create-only parameter
-	ruleRange       = "range"       // a lower bound exceeds its upper bound
+	ruleRange       = "range"       // a value is out of range, or a lower bound exceeds its upper bound
 	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
 	ruleOffer       = "offer"       // not available in the plan or the region

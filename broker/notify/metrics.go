@@ -45,7 +45,7 @@ func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus
 	return metrics
 }
 
-// ended counts a message that was delivered, or that this replica has stopped sending.
+// ended counts a message whose delivery has ended, by the result.
 func (m *Metrics) ended(delivered bool) {
 	result := resultGivenUp
 	if delivered {
