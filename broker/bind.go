@@ -149,9 +149,9 @@ func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest
 	return a.newBinding(ctx, tx, request, instance)
 }
 
-// bindableInstance locks and returns the instance. It fails if the instance has no runtime, and returns a
-// ConcurrencyError while an operation creates or removes the runtime. Updates of the runtime do not prevent
-// bindings.
+// bindableInstance locks and returns the instance. It returns an error if the request names another account, service
+// or plan, or if the instance has no runtime, and a ConcurrencyError while an operation creates or removes the
+// runtime. Updates of the runtime do not prevent bindings.
 func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindRequest) (environment.Instance, error) {
 	present, err := a.Instances.Lock(ctx, tx, request.instanceID)
 	if err != nil {
@@ -251,7 +251,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest
 
 	if live >= a.BindingLimit {
 		return bindResult{}, failure.New(failure.Quota,
-			"The instance has %d bindings, which is the limit. Remove one, or wait until one expires.", live)
+			"The instance already has the maximum number of bindings, %d. Remove one, or wait until one expires.", a.BindingLimit)
 	}
 
 	binding := environment.Binding{

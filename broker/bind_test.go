@@ -370,7 +370,7 @@ func TestFailedRemovalIsRetriedLater(t *testing.T) {
 
 		var got []int
 
-		for range 4 { // once at first, twice within an hour, once afterwards
+		for range 4 { // at 0, 25 and 50 minutes, before the removal is due again, and at 75 minutes
 			for range 3 {
 				b.expires()
 

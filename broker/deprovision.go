@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// accountCleanup is the User-Agent of the job that deletes the instances of deleted subaccounts. The timeline of the deletion
-	// names the job, because no user requested the deletion.
+	// accountCleanup is the User-Agent of the job of Kyma Environment Broker that deletes the instances of deleted subaccounts. The
+	// timeline of the deletion names the job, because no user requested the deletion.
 	accountCleanup       = "accountcleanup-job"
 	reasonAccountCleanup = "requested by " + accountCleanup + ": the subaccount was deleted"
 )
@@ -25,10 +25,10 @@ const (
 // reasonDeleted is the reason that the timelines of operations show when a deletion cancels them.
 const reasonDeleted = "the instance is being deleted"
 
-// deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, or 410 if
-// the instance does not exist. A deletion is accepted during any other operation and cancels it, unless it is an upgrade, so
-// that users need not wait for a creation that they no longer want. An upgrade is not canceled: its steps notice the deletion, and it
-// ends as succeeded.
+// deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, 410 if the instance does
+// not exist, or 422 if it is protected. A deletion is accepted during any other operation, so that users need not wait for a
+// creation that they no longer want. It cancels the other operation. An upgrade is not canceled: its steps notice the deletion,
+// and the upgrade ends as succeeded.
 func (a *api) deprovision(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
 	if err != nil {
@@ -101,8 +101,8 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 }
 
 // DeleteWithSubaccount accepts the deletion of an instance whose subaccount was deleted. It reports whether it has accepted one:
-// it does nothing if the instance does not exist or is already being deleted. The error is of kind Conflict if the instance is
-// protected.
+// it does nothing if the instance does not exist or is already being deleted. If the instance is protected, it records the
+// rejection in the audit log and returns an error of kind Conflict.
 func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reason string) (accepted bool, err error) {
 	a := &api{Options: options}
 
@@ -190,8 +190,8 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance env
 }
 
 // protected reports whether the instance must not be deleted. newest is its newest creation or deletion. The protection begins
-// when the creation has succeeded, so that platforms can clean up after a failed creation. It ends when the instance expires,
-// because the cluster is then gone. A failed deletion can always be repeated.
+// when the creation has succeeded, so that platforms can delete an instance whose creation failed (orphan mitigation). It ends
+// when the instance expires, because the cluster is then removed anyway. A failed deletion can always be repeated.
 func protected(instance environment.Instance, newest process.Record) bool {
 	incomplete := newest.Kind == environment.KindProvision && newest.State != process.Succeeded
 

@@ -16,5 +16,5 @@
 // or an error.
 //
 // All routes exist under /v2, /oauth/v2 and /oauth/{region}/v2, where region is the region of the platform. A new
-// error response needs an entry in error_catalog.yaml. A new description for users is a constant in errors.go.
+// error response needs an entry in error_catalog.yaml. Descriptions for users are constants in errors.go.
 package broker

@@ -14,7 +14,7 @@ var errorCatalog []byte
 // from all documented errors. Tests check that every error response is documented.
 type DocumentedError struct {
 	Status int `json:"status"`
-	// Code is the value of the field error in the response. It is empty if the protocol does not define a code.
+	// Code is the value of the field error in the response. It is empty if the response has no such field.
 	Code string `json:"code"`
 	// When describes the causes.
 	When string `json:"when"`

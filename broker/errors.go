@@ -6,7 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Error codes of the protocol. Clients recognize AsyncRequired and ConcurrencyError by the descriptions below.
+// Error codes. The protocol defines the first three; clients recognize AsyncRequired and ConcurrencyError by textAsyncRequired and
+// textConcurrency. The others are extensions.
 const (
 	codeAsyncRequired       = "AsyncRequired"
 	codeConcurrency         = "ConcurrencyError"

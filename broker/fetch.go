@@ -27,9 +27,9 @@ type fetchedInstance struct {
 	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
 }
 
-// fetch handles GET /v2/service_instances/{instance_id}. The response shows the instance as the last successful
-// operation left it. It is 404 until the first creation succeeds, and 422 with a ConcurrencyError during a
-// deletion.
+// fetch handles GET /v2/service_instances/{instance_id}. The response shows the stored instance: the values of an update appear
+// when its operation has succeeded, those of a resumption immediately. The response is 404 until the creation has succeeded, and
+// 422 with a ConcurrencyError during a deletion.
 func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {

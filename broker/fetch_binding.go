@@ -16,8 +16,8 @@ import (
 )
 
 // fetchBinding handles GET …/service_bindings/{binding_id}. The response contains the credentials and the
-// parameters. The response is 404 if the credentials do not work: they have expired, or the instance is suspended
-// or has another runtime.
+// parameters. The response is 404 if the credentials do not work: they have expired or are being removed, or the instance is not
+// active or has another runtime.
 func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 	binding, err := snapshot(r.Context(), a, func(tx storage.Tx) (environment.Binding, error) {
 		return a.usableBinding(r.Context(), tx, r)
@@ -120,8 +120,8 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// issueBinding returns the response to a bind or a fetch. It forbids caching, because only this response contains the credentials of a
-// binding. If it cannot write the entry of the response to the audit log, it fails and returns no credentials. The parameters may be nil.
+// issueBinding returns the response to a bind or a fetch. It forbids caching, because the response contains credentials. If it cannot
+// write the entry about the response to the audit log, it fails and returns no credentials. The parameters may be nil.
 func (a *api) issueBinding(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters,
 ) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)

@@ -61,7 +61,7 @@ type Options struct {
 	Log   logrus.FieldLogger
 	// Metrics counts the requests, labeled with plans of the catalog. If it is nil, requests are not counted.
 	Metrics *httpserver.Metrics
-	// Recorder writes rejected changes to the audit log.
+	// Recorder writes to the audit log. The entries about operations on instances are stored with the operations instead.
 	Recorder *audit.Recorder
 	// Authorizer admits users with the osb role.
 	Authorizer *auth.Authorizer
@@ -79,7 +79,7 @@ type Options struct {
 	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, because the Provisioner does
 	// not support them. Nil means that it never does.
 	RangesLeftOpen func() bool
-	// Periods lists the plans with instances that can be suspended, and the lifetimes of these instances.
+	// Periods lists the plans whose instances can be suspended, with the lifetimes of these instances.
 	Periods expiry.Periods
 	// Quotas limits how many instances tenants may have. The zero value has no limits.
 	Quotas quota.Checker
@@ -95,8 +95,9 @@ type Options struct {
 	Otherwise http.Handler
 }
 
-// NewHandler returns the handler of the Open Service Broker API under its three path prefixes. The order of the
-// middleware matters: rejected requests must be logged and audited, and no body may be read before authentication.
+// NewHandler returns the handler of the Open Service Broker API under its three path prefixes; it passes other paths to
+// Options.Console and Options.Otherwise. The order of the middleware matters: rejected requests must be logged and audited, and no
+// body may be read before authentication.
 func NewHandler(options Options) http.Handler {
 	if options.Platforms == nil {
 		options.Platforms = func() auth.Platforms { return auth.Platforms{} }

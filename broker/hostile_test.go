@@ -87,7 +87,7 @@ func distinct(count int) string {
 	return "[" + strings.TrimPrefix(texts.String(), ",") + "]"
 }
 
-// TestViolationsAreBounded checks that a response lists 20 violations and the number of the others.
+// TestViolationsAreBounded checks that a response lists 20 violations and the number of further ones.
 func TestViolationsAreBounded(t *testing.T) {
 	b := newFixture(t)
 

@@ -376,8 +376,8 @@ func TestPlatformsReuseAnID(t *testing.T) {
 	})
 }
 
-// TestMovedInstance moves an instance while an operation runs. The new owner must see the operation, and the former owner must
-// not.
+// TestMovedInstance moves an instance to another platform while an operation runs. The new owner must see the operation, and the
+// former owner must not.
 func TestMovedInstance(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		isolated(t)(&b.options)

@@ -32,11 +32,11 @@ const (
 type lastOperation struct {
 	apiresponses.LastOperationResponse
 
-	// InstanceUsable reports whether the instance works after a failed update, suspension, resumption or deletion.
-	// Otherwise it is nil.
+	// InstanceUsable reports whether the instance works after a failed update, suspension, resumption or deletion. It is
+	// nil for all other operations and results.
 	InstanceUsable *bool `json:"instance_usable,omitempty"`
-	// UpdateRepeatable is true for a failed update, suspension or resumption, which the platform may repeat. Otherwise
-	// it is nil.
+	// UpdateRepeatable is true for a failed update, suspension or resumption, which the platform may repeat. It is nil
+	// for all other operations and results.
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func lastOperationOf(record process.Record, forecast process.Forecast, now time.
 
 // pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed deletion is 200 with
 // the state succeeded, because some clients do not expect 410 here and would keep the instance. Upgrades, which operators start,
-// are not shown: the platform sees its own newest operation.
+// are not shown: the platform sees the newest operation of another kind.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
 	record, err := a.operationOf(r, a.DB.Reader(), environment.PlatformKinds()...)
 
@@ -82,9 +82,9 @@ func (a *api) pollBinding(r request) (httpserver.Response, error) {
 	return a.polled(r, record, err, notFound(textNoBinding))
 }
 
-// checkPolledBinding returns storage.ErrNotFound if the binding that the operation created no longer exists, even
-// if another binding uses its ID now. The check does not apply to unfinished operations, to successful removals, or
-// to failed operations that the platform polls by their ID.
+// checkPolledBinding returns storage.ErrNotFound if the binding of the operation no longer exists, even if another
+// binding uses its ID now. The check does not apply to unfinished operations, to successful removals, or to failed
+// operations that the platform polls by their ID.
 func (a *api) checkPolledBinding(tx storage.Tx, r request, record process.Record) error {
 	named := r.query.Get("operation") == record.ID
 

@@ -62,7 +62,7 @@ func TestDeletionProtection(t *testing.T) {
 	})
 }
 
-// TestProtectionEndsWithExpiry checks that an expired instance, which can only be deleted, can be deleted.
+// TestProtectionEndsWithExpiry checks that a protected instance can be deleted after it has expired.
 func TestProtectionEndsWithExpiry(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
@@ -73,7 +73,7 @@ func TestProtectionEndsWithExpiry(t *testing.T) {
 	b.want("a deletion", b.remove(instanceID), 202)
 }
 
-// TestProtectionWithOtherChanges checks that a protection takes effect with the update that contains it.
+// TestProtectionWithOtherChanges checks that a protection takes effect when the update that contains it has succeeded, not before.
 func TestProtectionWithOtherChanges(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)

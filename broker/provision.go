@@ -75,7 +75,7 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 
 // decideProvision creates an instance, or returns the operation of an identical earlier request. If only an ID that
 // was used before can prevent the creation, it inserts the instance without further reads. The parameter taken is the
-// number of names of Shoots that must not be used.
+// number of Shoot names that were tried and belong to other instances.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest, taken int) (provisionResult, error) {
 	repeated, err := a.repeatsOnSQLite(ctx, request.instance.ID)
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 }
 
 // storeInstance executes the statements that add the instance and its first operation. If a quota applies to the instance, it
-// checks the quota in the same transaction; otherwise everything is one statement.
+// checks the quota in the same transaction. Otherwise it executes both as a batch, which needs one round trip to PostgreSQL.
 func (a *api) storeInstance(ctx context.Context, instance environment.Instance, insertion, acceptance storage.Statement) error {
 	if !a.Quotas.Concerns(instance) {
 		return a.DB.ExecBatch(ctx, insertion, acceptance)

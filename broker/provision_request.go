@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// provisionRequest is a request for an instance that has passed all checks that do not need the database.
+// provisionRequest is a well-formed request for an instance, with the results of all checks that do not need the database.
 type provisionRequest struct {
 	plan              *catalog.Plan
 	acceptsIncomplete bool

@@ -43,7 +43,7 @@ func (a *api) usedQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, 
 	return fmt.Sprintf(textQuota, plan.Name, holder), nil
 }
 
-// checkQuota returns an error of kind quota if the plan allows one instance per account and the account has another
+// checkQuota returns an error of kind Quota if the plan allows one instance per account and the account has another
 // one.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
 	used, err := a.usedQuota(ctx, tx, plan, account, instanceID)

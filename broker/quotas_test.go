@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// quotas returns a change of the broker's options: the quotas of the file. Plans are IDs.
+// quotas returns a change of the broker's options: the quotas of the file. The file names plans by their IDs.
 func quotas(t *testing.T, file string) func(*broker.Options) {
 	t.Helper()
 
@@ -122,7 +122,7 @@ func TestQuotaDimensions(t *testing.T) {
 	})
 }
 
-// TestConcurrentOrdersRespectQuotas sends orders to two replicas at once. PostgreSQL replicas have connections of their own.
+// TestConcurrentOrdersRespectQuotas sends orders to two replicas at once. On PostgreSQL, each replica has a separate connection pool.
 func TestConcurrentOrdersRespectQuotas(t *testing.T) {
 	const times, limit = 16, 5
 
@@ -186,7 +186,7 @@ func TestQuotasDoNotHarmInstances(t *testing.T) {
 		b.want("an update of the cluster", b.patch("one", with("parameters", with("autoScalerMax", 7))), 202)
 
 		got := b.want("a change to a plan whose quota is used up", b.patch("two", with("plan_id", planLarge)), 422, "QuotaExceeded")
-		if got.Body["update_repeatable"] != false || !strings.Contains(got.text("description"), "The quota large is used up: there are 1 instances") {
+		if got.Body["update_repeatable"] != false || !strings.Contains(got.text("description"), "The quota large is used up: there is 1 instance, and the limit is") {
 			b.Errorf("F15: %s", got.Raw)
 		}
 

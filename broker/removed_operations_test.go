@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// drop removes operations as retention does, of which the rules are tested in broker/service.
+// drop removes operations, as the cleanup after their retention period does. Package broker/service tests that cleanup.
 func (b *fixture) drop(ids ...string) {
 	b.Helper()
 
@@ -19,8 +19,8 @@ func (b *fixture) drop(ids ...string) {
 	}
 }
 
-// TestRemovedOperations polls operations that were removed after their retention period. The response never describes another operation
-// than the named one.
+// TestRemovedOperations polls operations that were removed after their retention period. The response must not describe an operation
+// other than the named one.
 func TestRemovedOperations(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.clock.SetTime(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)) // the database compares retention periods with its own clock

@@ -135,8 +135,8 @@ func (a *api) region(r *http.Request) (string, error) {
 	return segment(r, "region")
 }
 
-// resourceID returns an ID in the path. IDs of new instances and bindings must be visible. Earlier releases accepted invisible
-// characters, so other requests find resources with such IDs.
+// resourceID returns an ID in the path. IDs of new instances and bindings must consist of visible characters. Earlier releases
+// also accepted invisible ones, so requests for existing resources may have such IDs.
 func resourceID(r *http.Request, name string) (string, error) {
 	creates := r.Method == http.MethodPut || r.Method == http.MethodPost
 	if _, ofBinding := mux.Vars(r)["binding_id"]; ofBinding && name != "binding_id" {
@@ -194,7 +194,7 @@ const (
 type body struct {
 	// fields are the fields before decoding. The map is nil if the object is absent or null.
 	fields map[string]json.RawMessage
-	// objects are the objects among the fields that inner has decoded.
+	// objects caches the fields of the objects that inner has decoded, by the name of the object.
 	objects map[string]map[string]json.RawMessage
 	// within is the path of the object in error messages, such as "context.". It is empty for the outermost object.
 	within string
@@ -202,8 +202,7 @@ type body struct {
 }
 
 // readBody reads the JSON object in the body of a request. It rejects an object that exceeds the limits of package
-// bounds. A request without a content type is accepted as JSON, and so is a request with the content type of a form,
-// which is curl's default.
+// bounds. It accepts a request as JSON if its content type is missing, or is that of a form, which is curl's default.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)

@@ -60,7 +60,8 @@ func TestServiceManagerIsRejected(t *testing.T) {
 	}
 }
 
-// TestServiceManager checks that the credentials of an order are stored, never returned, and that only other credentials need an operation.
+// TestServiceManager checks that the credentials of an order are stored and never returned, and that only changed credentials start an
+// operation.
 func TestServiceManager(t *testing.T) {
 	b := newFixture(t)
 	b.succeed(b.want("an order with credentials", b.put(instanceID, order(inContext(smCredentials(nil)))), 202).text("operation"))

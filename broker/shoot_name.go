@@ -19,9 +19,9 @@ const (
 // shootName returns the name of the Shoot of a new instance. The same order always gets the same name. If the database has lost
 // the instance, for example in a failover with asynchronous replication, a repeated order therefore finds the existing Shoot.
 //
-// Orders of another platform or tenant get other names, and so does an instance that reuses the ID of a deleted one: former is
-// the newest operation of the deleted instance. taken is the number of tried names that belong to other instances, which a unique
-// index in the database detects.
+// Orders of another platform or tenant get other names. An instance that reuses the ID of a deleted one also gets another name:
+// former is the ID of the newest operation of the deleted instance. taken is the number of tried names that belong to other
+// instances, which a unique index in the database detects.
 func shootName(instance environment.Instance, former string, taken int) string {
 	// The values are quoted, so different values never have the same hash input.
 	seed := []string{instance.ID, instance.Platform, instance.RuntimeTenant(), former, strconv.Itoa(taken)}

@@ -10,9 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeTimes stores the time that the owner of an instance chooses for an upgrade. It locks orchestrations, so the transaction must not have
-// locked an instance. The error is of kind Invalid or Conflict if the time cannot be chosen; it leaves the transaction usable.
+// UpgradeTimes stores the times that owners of instances choose for upgrades.
 type UpgradeTimes interface {
+	// Choose stores the time for the upgrade that waits for the instance. It locks orchestrations, so the transaction must not have
+	// locked an instance before. If the time cannot be chosen, the error is of kind Invalid or Conflict, and the transaction can
+	// still be used.
 	Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error
 }
 
@@ -38,7 +40,7 @@ func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request upda
 }
 
 // refusesTime returns the response for a time that cannot be chosen. Platforms can repeat all parameters in each update, so
-// repeating the present time of the instance is not an error.
+// repeating the stored time of the instance is not an error.
 func refusesTime(refusal error, before, updated environment.Instance) error {
 	if refusal == nil || upgradeTimeOf(before) == upgradeTimeOf(updated) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// upgradeTimes has an upgrade with a deadline until it is finished, and stores the chosen times.
+// upgradeTimes simulates an upgrade that waits, with a deadline, until finished is set. It stores the chosen times.
 type upgradeTimes struct {
 	deadline time.Time
 	finished bool

@@ -12,7 +12,7 @@ import (
 
 // Rules in violations that do not concern a parameter. Clients depend on the names, so they must never change.
 const (
-	ruleExists  = "exists"  // the ID belongs to another instance
+	ruleExists  = "exists"  // the ID is in use by a different order, or by an instance that failed or is being deleted
 	ruleQuota   = "quota"   // the account has used up its quota of the plan
 	ruleOffered = "offered" // the plan is closed for new instances
 )

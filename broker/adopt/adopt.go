@@ -134,13 +134,13 @@ func (i formerInstance) names() []string {
 // leftBehind lists the objects that this broker does not remove, because only KEB knew them.
 func leftBehind() []string {
 	return []string{
-		"Kyma resources and kubeconfig Secrets in the control plane: remove the instances from Lifecycle Manager when you delete them",
+		"Kyma resources and kubeconfig Secrets in the control plane: when an adopted instance is deleted, remove its runtime from Lifecycle Manager",
 		"credentials of the SAP BTP service operator in runtimes, with the cluster IDs that KEB chose",
 		"orchestrations, runtime states and events in the tables of KEB",
 	}
 }
 
-// adopt takes over one instance, or adds the reason against it to the report. An error ends the run.
+// adopt takes over one instance, or adds it to the report with the reason why it is skipped. An error ends the run.
 func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, report *takeover.Report) error {
 	report.Found++
 
@@ -258,7 +258,8 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 		})
 	})
 	if storage.IsDuplicate(err) {
-		return failure.New(failure.Permanent, "another instance of this broker has its ID, its Shoot name or its quota")
+		return failure.New(failure.Permanent,
+			"another instance of this broker has its ID or its Shoot name, or is the only instance that the plan allows the account")
 	}
 
 	return err

@@ -189,7 +189,7 @@ func TestAdoptedInstance(t *testing.T) {
 	}
 }
 
-// TestPreview checks that the report of a dry run has the fields that the first update of each instance changes.
+// TestPreview checks that the report of a dry run lists the fields that the first update of each instance changes.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 
@@ -339,14 +339,23 @@ func TestAdoptedOwnCluster(t *testing.T) {
 	const kubeconfig = `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://192.0.2.1"}}],` +
 		`"users":[{"name":"u","user":{"token":"t"}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`
 
-	each := kymarows.ExampleInstance(kymarows.Example(0))
-	each.PlanID, each.UpdateID = kymarows.PlanOwnCluster, ""
-	each.Parameters = map[string]any{"kubeconfig": kymarows.Encrypt(t, base64.StdEncoding.EncodeToString([]byte(kubeconfig))), "shootName": "mine", "shootDomain": "example.com"}
-	found, _ := newFixture(t, each).adopted(each)
+	for name, stored := range map[string]string{
+		"encrypted":     kymarows.Encrypt(t, base64.StdEncoding.EncodeToString([]byte(kubeconfig))),
+		"in plain text": kubeconfig,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-	own := found.Request.Cluster.Own
-	if own == nil || own.Kubeconfig.Reveal().Reveal() != kubeconfig || own.ShootName != "mine" || found.Provider != "" {
-		t.Errorf("got %+v", found)
+			each := kymarows.ExampleInstance(kymarows.Example(0))
+			each.PlanID, each.UpdateID = kymarows.PlanOwnCluster, ""
+			each.Parameters = map[string]any{"kubeconfig": stored, "shootName": "mine", "shootDomain": "example.com"}
+			found, _ := newFixture(t, each).adopted(each)
+
+			own := found.Request.Cluster.Own
+			if own == nil || own.Kubeconfig.Reveal().Reveal() != kubeconfig || own.ShootName != "mine" || found.Provider != "" {
+				t.Errorf("got %+v", found)
+			}
+		})
 	}
 }
 
@@ -377,7 +386,7 @@ func TestSkipped(t *testing.T) {
 		}, "the Shoot other"},
 		"no JSON": {func(f fixture, each kymarows.Instance) {
 			f.former.Exec(`UPDATE instances SET provisioning_parameters = '[]'`+ofFirst, each.ID)
-		}, "not JSON"},
+		}, "decoding the column provisioning_parameters"},
 		"being deleted": {func(f fixture, each kymarows.Instance) {
 			f.former.Exec(`UPDATE operations SET type = 'deprovision', data = '{}' WHERE id = ?`, each.UpdateID)
 		}, "being deleted"},

@@ -20,7 +20,7 @@ func KEB() takeover.Program {
 	}
 }
 
-// formerInstance is a row of the instances table.
+// formerInstance is a row of the table instances of Kyma Environment Broker.
 type formerInstance struct {
 	ID                  string         `db:"instance_id"`
 	RuntimeID           string         `db:"runtime_id"`
@@ -38,11 +38,11 @@ type formerInstance struct {
 	DeletedAt           time.Time      `db:"deleted_at"`
 	ExpiredAt           sql.NullTime   `db:"expired_at"`
 
-	// operations are sorted by time.
+	// operations are those that readPage selects, oldest first.
 	operations []formerOperation
 }
 
-// formerOperation is a row of the table operations.
+// formerOperation is a row of the table operations of Kyma Environment Broker.
 type formerOperation struct {
 	ID          string `db:"id"`
 	InstanceID  string `db:"instance_id"`
@@ -118,12 +118,14 @@ func (i formerInstance) newest(operationType string) *formerOperation {
 	return nil
 }
 
-// samples returns encrypted values of the former database, for checking the key.
+// samples returns encrypted values of the former database, for checking the key. It omits kubeconfigs in plain text, which old rows
+// contain (isKubeconfig).
 func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
 	return takeover.Select[string](ctx, former, `SELECT value FROM (
 			(SELECT provisioning_parameters::jsonb #>> '{ers_context,sm_operator_credentials,clientid}' AS value FROM instances
 				WHERE provisioning_parameters::jsonb #>> '{ers_context,sm_operator_credentials,clientid}' <> '' LIMIT 1)
 			UNION ALL
 			(SELECT provisioning_parameters::jsonb #>> '{parameters,kubeconfig}' FROM instances
-				WHERE provisioning_parameters::jsonb #>> '{parameters,kubeconfig}' <> '' LIMIT 1)) AS samples`)
+				WHERE provisioning_parameters::jsonb #>> '{parameters,kubeconfig}' <> ''
+					AND provisioning_parameters::jsonb #>> '{parameters,kubeconfig}' NOT LIKE '%apiVersion%' LIMIT 1)) AS samples`)
 }

@@ -39,7 +39,7 @@ const (
 func parse(text string) (formerParameters, error) {
 	var found formerParameters
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		return found, fmt.Errorf("the column provisioning_parameters is not JSON: %w", err)
+		return found, fmt.Errorf("decoding the column provisioning_parameters: %w", err)
 	}
 
 	found.Context, found.Parameters = withoutNull(found.Context), withoutNull(found.Parameters)

@@ -55,7 +55,7 @@ type ShootOrder struct {
 	Platform, PlatformRegion string
 	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. It defaults to the same name.
 	CredentialsBinding string
-	// Generation is the generation of the Shoot in a dry run, or 0 to accept any.
+	// Generation is the generation of the Shoot in an earlier dry run, or 0 to accept any.
 	Generation int
 	DryRun     bool
 }
@@ -66,8 +66,8 @@ type ShootResult struct {
 	Generation int
 	// Earlier reports that the instance already existed.
 	Earlier bool
-	// ShootChanges are the fields of the Shoot that the adoption and the first update change. OrderChanges are the fields of the order that it changes in
-	// addition, because of the plan.
+	// ShootChanges are the fields of the Shoot that the adoption and the first update change. OrderChanges are the fields of the
+	// order that the first update also changes, because of the plan.
 	ShootChanges, OrderChanges []objectdiff.Change
 	// NotInOrder are the fields of the Shoot that updates keep, and that the cluster of a resumed instance would not have.
 	NotInOrder []string
@@ -89,8 +89,8 @@ type Shoots struct {
 	Clock            clock.PassiveClock
 }
 
-// Adopt turns a Shoot into an instance. If the order has no generation, Adopt first does a dry run, so that nothing changes if
-// the instance cannot be stored. Errors carry a failure.Kind and say why the Shoot cannot be adopted.
+// Adopt turns a Shoot into an instance. It first does a dry run, so that nothing changes if the plan or a quota forbids the
+// instance. Errors carry a failure.Kind and say why the Shoot cannot be adopted.
 func (s Shoots) Adopt(ctx context.Context, order ShootOrder) (ShootResult, error) {
 	instance := s.newInstance(order)
 
@@ -167,7 +167,8 @@ func (s Shoots) nameTaken(ctx context.Context, shootName string) error {
 	return failure.New(failure.Conflict, "Shoot %q belongs to instance %s", shootName, owners[0].Instance.ID)
 }
 
-// complete adds the plan and the cluster to the instance, and returns the fields of the order that its first update changes.
+// complete adds the plan and the cluster to the instance, and returns the fields of the order that its first update changes. The
+// error says why the plan or a quota forbids the instance.
 func (s Shoots) complete(ctx context.Context, instance environment.Instance, wanted string, found provisionerclient.AdoptedShoot,
 ) (environment.Instance, []objectdiff.Change, error) {
 	plan, err := s.planOf(wanted, found)
@@ -287,8 +288,9 @@ func (s Shoots) store(ctx context.Context, instance environment.Instance) error 
 	}
 
 	if storage.IsDuplicate(err) {
-		return failure.New(failure.Conflict, "a concurrent request has added an instance with the ID, the Shoot or the quota of the plan: "+
-			"delete that instance and repeat the command, because the Provisioner has the runtime %s now", instance.RuntimeID)
+		return failure.New(failure.Conflict, "a concurrent request has added an instance that has the ID or the Shoot, or that is the only one that "+
+			"the plan allows the account: delete that instance and repeat the command, because the Provisioner has the runtime %s now",
+			instance.RuntimeID)
 	}
 
 	return err

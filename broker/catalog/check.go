@@ -61,14 +61,14 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 		"APP_ENABLE_ON_DEMAND_VERSION requires APP_KYMA_VERSION, the version of orders without a version")
 
 	errs.require(regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(options.KubernetesVersion),
-		"the Kubernetes version %q does not have the form 1.34 or 1.34.2", options.KubernetesVersion)
-	errs.require(options.OperationTimeout > 0, "the operation timeout %s is not positive", options.OperationTimeout)
+		"APP_KUBERNETES_VERSION: %q does not have the form 1.34 or 1.34.2", options.KubernetesVersion)
+	errs.require(options.OperationTimeout > 0, "APP_OPERATION_TIMEOUT: %s is not positive", options.OperationTimeout)
 	errs.name("service", c.service.Name)
 	errs.text("service: description", c.service.Description)
 	errs.text("service: displayName", c.service.DisplayName)
 	errs.require(c.service.ImageURL == "" || usableImage(c.service.ImageURL),
 		"service: imageUrl must be an https address or a data URI of an image, of at most %d bytes", maxImage)
-	errs.require(len(c.plans) > 0, "the service has no plans")
+	errs.require(len(c.plans) > 0, "service: plans is empty")
 
 	for _, cidr := range c.service.ReservedNetworks {
 		errs.network("service: reservedNetworks", cidr)
@@ -206,12 +206,12 @@ func (p *Plan) checkBounds(errs *problems, place string) {
 	}
 }
 
-// checkTarget checks that the named plan offers all machine types of this plan on the same providers, because a
-// cluster keeps its machine type when its plan changes.
+// checkTarget checks that the named plan offers all machine types of this plan on the same providers, and has all its Kyma modules,
+// because a cluster keeps them when its plan changes.
 func (p *Plan) checkTarget(errs *problems, name string, plans []*Plan) {
 	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
 	if index < 0 || name == p.Name {
-		errs.require(false, "plan %s: it cannot be changed to plan %q, which does not exist", p.Name, name)
+		errs.require(false, "plan %s: becomesPlans: %q is not the name of another plan", p.Name, name)
 
 		return
 	}

@@ -43,7 +43,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 	}
 
 	if len(kept) == len(fields) {
-		return sent, nil // return the original bytes: callers compare bytes to detect an update without effect
+		return sent, nil // nothing was removed
 	}
 
 	encoded, err := json.Marshal(kept)

@@ -105,7 +105,8 @@ type planFile struct {
 	// ProviderByPlatform reports whether the platform region determines the provider, and thereby the offer.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
-	// Kyma is nil if the Provisioner installs no Kyma on the plan's runtimes. LifecycleManager is nil if Lifecycle Manager installs none.
+	// Kyma configures the Kyma that the Provisioner or the Reconciler installs. LifecycleManager configures the Kyma that Lifecycle
+	// Manager installs. Each is nil if the plan has no such Kyma.
 	Kyma             *kymaPlan             `json:"kyma"`
 	LifecycleManager *lifecycleManagerPlan `json:"lifecycleManager"`
 	// DeletionProtection is the default of the parameter with this name. Plans without the parameter protect all their instances, or none.

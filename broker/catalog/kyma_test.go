@@ -19,7 +19,7 @@ func kymaOptions() catalog.Options {
 	return configured
 }
 
-// moduleSection is the kyma of a plan with dependent modules.
+// moduleSection is the kyma section of a plan with three modules. Module tracing depends on module monitoring.
 const moduleSection = `kyma:
   profile: Production
   components:
@@ -232,8 +232,8 @@ var revealed = cmp.Transformer("reveal", func(entry environment.KymaEntry) [3]an
 	return [3]any{entry.Key, entry.Value.Reveal(), entry.Secret}
 })
 
-// TestAgentIsForTheProvisioner checks that only a Provisioner that installs Kyma requires its agent, and that every installer requires a
-// component.
+// TestAgentIsForTheProvisioner checks that a plan needs the runtime agent only if the Provisioner installs Kyma, and at least one
+// component with every installer.
 func TestAgentIsForTheProvisioner(t *testing.T) {
 	t.Parallel()
 

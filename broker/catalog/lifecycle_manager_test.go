@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// managerSection is the lifecycleManager of a plan that also has components for the Provisioner.
+// managerSection consists of the kyma and the lifecycleManager sections of a plan.
 const managerSection = moduleSection + `lifecycleManager:
   channel: fast
   template: "{apiVersion: operator.kyma-project.io/v1beta2, kind: Kyma}"

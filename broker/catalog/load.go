@@ -30,7 +30,8 @@ type Options struct {
 	// OIDC is the default configuration for orders that contain none. If it is nil, the Provisioner chooses the
 	// default.
 	OIDC *environment.OIDC
-	// KymaVersion is the default version of Kyma. If it is empty, no Kyma is installed, and the field kyma of plans is ignored.
+	// KymaVersion is the default version of Kyma. If it is empty, the field kyma of plans is ignored, so that only Lifecycle Manager
+	// can install Kyma.
 	KymaVersion string
 	// KymaInstaller installs Kyma. If it is empty, the Provisioner does.
 	KymaInstaller environment.KymaInstaller
@@ -91,8 +92,8 @@ func (c *Catalog) Reload(files fs.FS) error {
 	return err
 }
 
-// Require checks the plans with another part of the service, and the plans of each later reload: if the check fails, a reload leaves the
-// catalog unchanged. It must be called before the catalog is used, at most once.
+// Require runs a check of another part of the service on the plans, and on the plans of each later reload: if the check fails, a reload
+// leaves the catalog unchanged. It must be called before the catalog is used, at most once.
 func (c *Catalog) Require(check func(plans []*Plan) error) error {
 	c.required = check
 

@@ -53,8 +53,8 @@ func TestLoadReportsEveryError(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		`the Kubernetes version "latest" does not have the form 1.34 or 1.34.2`,
-		`the operation timeout 0s is not positive`,
+		`APP_KUBERNETES_VERSION: "latest" does not have the form 1.34 or 1.34.2`,
+		`APP_OPERATION_TIMEOUT: 0s is not positive`,
 		`service: imageUrl must be an https address or a data URI of an image`,
 		`plan a/w/s: ID "nonsense" is not a GUID`,
 		`plan a/w/s: name "a/w/s" may contain only letters, digits, dots, dashes and underscores`,

@@ -191,8 +191,8 @@ func (p *Plan) checkModules(errs *problems, place string, modules []offeredModul
 	}
 }
 
-// checkModulesOf checks that a plan to which instances of another plan can be changed has all their modules, because a runtime keeps
-// its modules.
+// checkModulesOf checks that the plan has all modules of the other plan, whose instances can be changed to it. A runtime keeps its
+// modules.
 func (p *Plan) checkModulesOf(errs *problems, other *Plan) {
 	check := func(own, required []offeredModule) {
 		for _, module := range required {

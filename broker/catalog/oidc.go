@@ -16,7 +16,7 @@ type oidcParameters struct {
 }
 
 // NewOIDC returns the default configuration for an issuer: user names come from the claim sub, without a prefix, and
-// groups from the claim groups; the signing algorithm is RS256.
+// groups from the claim groups. The signing algorithm RS256 has no effect: API servers accept all asymmetric ones.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
 		IssuerURL: issuerURL, ClientID: clientID,

@@ -100,7 +100,7 @@ func ownParameters() []string {
 }
 
 // updatable returns the parameters that a plan may allow in updates: those that Gardener can change in a running
-// cluster, the kubeconfig of a cluster that the tenant brings, and the deletion protection.
+// cluster, the kubeconfig of a cluster that the tenant brings, the Kyma modules, and the deletion protection.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",

@@ -50,8 +50,9 @@ func (p *Plan) Exclusive(account string) string {
 	return p.ID + ":" + account
 }
 
-// Skeleton returns the parameters that an order must contain, with a value of the right type for each: its default, else its first permitted value,
-// else a text in angle brackets that the user replaces. It is empty if an order needs no parameters.
+// Skeleton returns the parameters that an order must contain, with a value of the right type for each: its default, else its first
+// permitted value, else the minimum of a number, false or an empty list or object. Texts get a placeholder in angle brackets, which
+// the user replaces. It is empty if an order needs no parameters.
 func (p *Plan) Skeleton() map[string]any {
 	values := map[string]any{}
 	properties, _ := p.create.bounds["properties"].(map[string]any)
@@ -81,7 +82,8 @@ func (p *Plan) Skeleton() map[string]any {
 	return values
 }
 
-// makeForms compiles the schemas of orders and updates. The plan must have passed content.check.
+// makeForms completes and compiles the schemas of orders and updates, and adds upgradeTime to Updates. The plan must have passed
+// content.check.
 func (p *Plan) makeForms() error {
 	p.completeSchemas()
 

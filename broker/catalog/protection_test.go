@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// TestDeletionProtectionOfPlans checks whom a plan protects by default. The plans that come with the broker protect nobody.
+// TestDeletionProtectionOfPlans checks whether a plan protects its instances by default. The plans that come with the broker do not.
 func TestDeletionProtectionOfPlans(t *testing.T) {
 	t.Parallel()
 

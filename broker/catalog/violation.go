@@ -28,13 +28,13 @@ const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
 	ruleCreateOnly  = "createOnly"  // an update changes a create-only parameter
-	ruleRange       = "range"       // a lower bound exceeds its upper bound
+	ruleRange       = "range"       // a value is out of range, or a lower bound exceeds its upper bound
 	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
 	ruleOffer       = "offer"       // not available in the plan or the region
 	ruleNetwork     = "network"     // not a usable address range
 	ruleOverlap     = "overlap"     // two address ranges overlap
-	ruleOIDC        = "oidc"        // the issuer is unusable
+	ruleOIDC        = "oidc"        // the configuration of OpenID Connect is unusable or contradictory
 	ruleModules     = "modules"     // the chosen modules are contradictory or incomplete
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 	ruleMore        = "more"        // stands for the violations that are not listed

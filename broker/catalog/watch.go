@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
-// checkEvery is the interval between two checks of the files. A check reads all files, about 20 KiB.
+// checkEvery is the interval between two checks of the files. A check reads all files, about 30 KiB.
 const checkEvery = 5 * time.Second
 
 // Watcher reloads a catalog when its files change. Invalid files do not change the catalog: the error is logged and

@@ -75,7 +75,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// end ends an operation, which it accepts first if it has an instance.
+// end ends an operation. If the operation has an instance, end accepts the operation first.
 func (f *fixture) end(kind string, operation process.New, state process.State) process.Record {
 	f.Helper()
 

@@ -19,7 +19,7 @@ const (
 	expiringWithin = time.Hour
 )
 
-// The results of renewals. They are values of a metric label.
+// The results of renewals and checks. They are values of a metric label.
 const (
 	resultRenewed  = "renewed"
 	resultRestored = "restored"

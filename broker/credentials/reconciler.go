@@ -28,7 +28,8 @@ type Reconciler struct {
 	Sent interface {
 		Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error)
 	}
-	// Kyma returns the Kyma configuration that an operation would send now. It serves registrations of earlier releases.
+	// Kyma returns the Kyma configuration that an operation would send now. It is used for registrations by earlier releases, which
+	// stored none.
 	Kyma interface {
 		Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 		Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)

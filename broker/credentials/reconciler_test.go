@@ -32,7 +32,7 @@ type reconcilerFixture struct {
 
 	simulated *fakereconciler.Reconciler
 	calls     *reconciler.Client
-	// configuration is the error of the control plane, and password the override that it has.
+	// configuration is the error of the control plane, or nil. password is the value of an override in the control plane.
 	configuration error
 	password      secret.String
 }
@@ -127,7 +127,7 @@ func (f *reconcilerFixture) finish() {
 	}
 }
 
-// TestReconcilerRenewal checks what the Reconciler gets, and when.
+// TestReconcilerRenewal checks when a renewal sends the cluster to the Reconciler, and what it contains.
 func TestReconcilerRenewal(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newReconcilerFixture(t, db)
@@ -197,8 +197,8 @@ func (f *reconcilerFixture) send(kind, version string) {
 	f.finish()
 }
 
-// TestRenewalKeepsConfiguration changes the overrides between a registration and a renewal: the Reconciler gets them with the next operation
-// only, unless an earlier release has sent the newest configuration, which it has not stored.
+// TestRenewalKeepsConfiguration changes the overrides between a registration and a renewal. The renewal must send the configuration of the
+// last operation. If an earlier release ran that operation, no configuration is stored, and the renewal must send the changed one.
 func TestRenewalKeepsConfiguration(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newReconcilerFixture(t, db)
@@ -249,8 +249,8 @@ func TestRenewalKeepsConfiguration(t *testing.T) {
 	})
 }
 
-// TestReconcilerFaults checks what a failed renewal shows, when it is repeated, and whether operations wait for it. Each fault lasts for
-// one renewal.
+// TestReconcilerFaults checks the text of a failed renewal, the time of the next one, and whether operations wait for it. Each fault lasts
+// for one renewal.
 //
 //faults:table reconciler.md#current-kubeconfigs
 func TestReconcilerFaults(t *testing.T) {

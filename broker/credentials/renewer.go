@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// claimID is the ID in package reports that lets only one replica at a time renew.
+	// claimID is the ID in package reports that lets only one replica start a search in each interval.
 	claimID = "kubeconfigs"
 	// every is the interval between two searches for kubeconfigs that are due. batch and concurrency bound the load of a search.
 	every       = 10 * time.Second
@@ -51,8 +51,8 @@ type Access interface {
 type Holder interface {
 	// Title is the name of the system in messages, such as "Lifecycle Manager".
 	Title() string
-	// Limit is the maximum duration of a renewal that excludes operations of the instance, which is necessary if a late request
-	// could overwrite that of an operation. 0 means that renewals exclude no operations.
+	// Limit is the maximum duration of a renewal that excludes operations of the instance. That is necessary if a late request could
+	// overwrite the request of an operation. 0 means that renewals exclude no operations.
 	Limit() time.Duration
 	// Replace replaces the kubeconfig in the system. Before it creates a missing one, it calls restore; if restore fails, it
 	// returns that error. All calls after restore end within restoreTime.
@@ -82,8 +82,8 @@ func (r Renewer) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "kubeconfig renewal", Every: every, Work: r.Renew, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Renew renews at most batch kubeconfigs that are due, unless another replica is renewing. A failed renewal is due again after
-// retryAfter. Renew only returns errors of the database.
+// Renew renews at most batch kubeconfigs that are due, unless another replica has started a search in this interval. A failed renewal
+// is due again after retryAfter. Renew only returns errors of the database.
 func (r Renewer) Renew(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -172,7 +172,7 @@ func (r Renewer) restore(ctx context.Context, renewal *outsideobjects.Renewal) e
 	until, reserved := r.Clock.Now().Add(restoreTime+spare), false
 
 	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
-		// The intent locks the instance. Like a deletion, lock the instance before the object.
+		// Events.Begin locks the instance. Lock it before the object, in the same order as a deletion.
 		err := r.Events.Begin(ctx, tx, renewal.Object.InstanceID, renewal.Object.System, r.Clock.Now())
 		if err == nil {
 			reserved, err = r.Objects.Reserve(ctx, tx, renewal.Object, until)
@@ -211,7 +211,7 @@ func (r Renewer) end(ctx context.Context, object environment.OutsideObject, titl
 			}
 		}
 
-		// The event locks the instance. Like a deletion, lock the instance before the intent and the object.
+		// Events.Record locks the instance. Lock it before the intent and the object, in the same order as a deletion.
 		if event.Result != "" {
 			if err := r.Events.Record(ctx, tx, event); err != nil {
 				return err

@@ -192,7 +192,7 @@ func (f *fixture) run(after time.Duration) int {
 	return f.issued - before
 }
 
-// expiry returns the annotation of the Secret, or an empty text without a Secret.
+// expiry returns the annotation of the Secret with the expiry, or an empty text if there is no Secret.
 func (f *fixture) expiry() string {
 	secrets := f.ControlPlane.Objects("Secret")
 	if len(secrets) == 0 {
@@ -252,7 +252,7 @@ func (f *fixture) wantEvents(want ...string) {
 	}
 }
 
-// wantShown compares the text of the newest event of the instance with the page. Without an event, nothing is shown.
+// wantShown compares the text of the instance's newest event with the row of the table. Without an event, the row must show no text.
 func (f *fixture) wantShown(table, row string) {
 	f.Helper()
 
@@ -336,7 +336,7 @@ func TestFailedRenewal(t *testing.T) {
 	)
 }
 
-// TestLifecycleManagerFaults checks what a failed renewal shows, and when it is repeated. Each fault lasts for one renewal.
+// TestLifecycleManagerFaults checks the text of a failed renewal, and the time of the next one. Each fault lasts for one renewal.
 //
 //faults:table lifecycle-manager.md#current-kubeconfigs
 func TestLifecycleManagerFaults(t *testing.T) {
@@ -430,7 +430,7 @@ func TestRemovalDuringRenewal(t *testing.T) {
 	}
 }
 
-// kill lets the first replica die after the system has got the kubeconfig, and leaves only the second one.
+// kill lets the first replica die after the system has received the kubeconfig, and leaves only the second one.
 func (f *fixture) kill() {
 	f.Helper()
 
@@ -499,7 +499,8 @@ func (h dyingHolder) Replace(ctx context.Context, object environment.OutsideObje
 	return h.Holder.Replace(ctx, object, instance, kubeconfig, restore)
 }
 
-// TestReplicaDies stops a replica while a kubeconfig is issued, and after the system has got it. The other one renews after the pause.
+// TestReplicaDies stops a replica while a kubeconfig is issued, and after the system has received it. The other replica renews it after
+// the pause.
 //
 //faults:row reconciler.md#current-kubeconfigs the replica dies
 //faults:row lifecycle-manager.md#current-kubeconfigs the replica dies

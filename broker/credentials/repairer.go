@@ -173,7 +173,8 @@ type outcome int
 
 const (
 	settled outcome = iota
-	// busy means that an unfinished operation of the instance may change the Secret.
+	// busy means that the check has to be repeated soon: an unfinished operation of the instance may change the Secret, or the check
+	// was interrupted.
 	busy
 	failed
 )
@@ -314,7 +315,7 @@ func (r Repairer) begin(ctx context.Context, id string) error {
 // repeated.
 func (r Repairer) record(ctx context.Context, id string, then outcome, result, message string) (outcome, error) {
 	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
-		// The event locks the instance. Like a deletion, lock the instance before the intent.
+		// Events.Record locks the instance. Lock it before the intent, in the same order as a deletion.
 		if err := r.Events.Record(ctx, tx, environment.Event{
 			InstanceID: id, System: environment.SystemBTPOperator, Result: result, Message: message, LastAt: r.Clock.Now(),
 		}); err != nil || result == resultFailed {

@@ -27,7 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// runtimes has the client secrets in runtimes, by instance.
+// runtimes simulates runtimes. It contains the client secrets in their Secrets, by instance.
 type runtimes struct {
 	mutex   sync.Mutex
 	secrets map[string]string
@@ -35,7 +35,7 @@ type runtimes struct {
 	checked []string
 	// during, if set, is called once in the first check.
 	during func()
-	// lost, if set, is called after each write, whose response is lost.
+	// lost, if set, is called after each write. The response to the write is then lost.
 	lost func()
 }
 
@@ -155,7 +155,7 @@ func (f *repairFixture) run(after, step time.Duration) []string {
 	return f.present.checked
 }
 
-// wantShown compares the text of the newest event of an instance with the page. Without an event, nothing is shown.
+// wantShown compares the text of the instance's newest event with the row of the table. Without an event, the row must show no text.
 func (f *repairFixture) wantShown(id, row string) {
 	f.Helper()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/estimate"
 )
 
-// BenchmarkForecast measures what a forecast adds to a poll of last_operation: the comparison with 40 past operations of 30 steps.
+// BenchmarkForecast measures the cost of the forecast in a poll of last_operation: the comparison with 40 past operations of 30 steps.
 func BenchmarkForecast(b *testing.B) {
 	past := &history{}
 

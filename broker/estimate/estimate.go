@@ -116,7 +116,7 @@ func (e *Estimator) known() map[string]*past {
 	return known
 }
 
-// readSteps reads the steps of the operations.
+// readSteps sets the steps of the operations. An operation whose timeline was removed gets none, and is not read again.
 func (e *Estimator) readSteps(ctx context.Context, unread map[string]*past) error {
 	ids := make([]string, 0, len(unread))
 	for id, one := range unread {
@@ -140,7 +140,7 @@ func (e *Estimator) readSteps(ctx context.Context, unread map[string]*past) erro
 }
 
 // Forecast predicts the end of an operation from past operations of the same kind and plan, or of the same kind if the plan is
-// unknown or has no past operations. The forecast is unknown if there are none, or unless the operation is running.
+// unknown or has no past operations. The forecast is zero if there are none, or if the operation has not started or has ended.
 func (e *Estimator) Forecast(record process.Record, planID string, now time.Time) process.Forecast {
 	if e == nil || record.StartedAt.IsZero() || record.State.Terminal() {
 		return process.Forecast{}

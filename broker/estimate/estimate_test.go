@@ -41,7 +41,7 @@ func (h *history) StepTimes(_ context.Context, ids []string) ([]operations.StepT
 	return times, h.err
 }
 
-// add adds an operation. Its steps take the given minutes, one after the other.
+// add adds an operation with the steps in the given order. steps contains the minutes that each of them takes.
 func (h *history) add(kind, plan string, steps map[string]int, order ...string) {
 	id := strconv.Itoa(len(h.durations))
 	took := time.Duration(0)

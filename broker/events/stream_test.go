@@ -74,7 +74,7 @@ type replica struct {
 	streams   *events.Streams
 }
 
-// serve returns a replica. The limit of its requests is over before the streams begin.
+// serve returns a replica. The contexts of its requests end before the streams begin, as they do after the time limit of a request.
 func (l log) serve(clock clock.WithTicker, limit int) *replica {
 	l.Helper()
 
@@ -90,7 +90,7 @@ func (l log) serve(clock clock.WithTicker, limit int) *replica {
 		}
 
 		ctx, end := context.WithCancel(r.Context())
-		defer end() // as the limit does it
+		defer end() // as the time limit does
 
 		return served.streams.Response(ctx, eventlog.Filter{InstanceID: r.URL.Query().Get("instance")}, after)
 	}), httpserver.Deadline(time.Minute)))

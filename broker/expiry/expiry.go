@@ -240,8 +240,8 @@ func (e Expirer) Job(limit int) jobs.Job {
 	}
 }
 
-// due returns the instances that have reached the end of their lifetime, except those whose last suspension failed less than retryAfter
-// ago.
+// due returns the instances that have reached the end of their lifetime and can expire now, except those whose last suspension failed or
+// was canceled less than retryAfter ago.
 func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 
@@ -268,7 +268,8 @@ func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 	}
 }
 
-// expires reports whether an instance with these operations can expire now: it is not being deleted, and it is not being suspended.
+// expires reports whether an instance with these operations can expire now: it is neither being deleted nor being suspended, and its
+// deletion has not failed.
 func (Expirer) expires(past []process.Record) bool {
 	if phase := environment.PhaseOf(past); phase == environment.Deleting || phase == environment.DeletionFailed {
 		return false
@@ -289,7 +290,7 @@ func (e Expirer) expireDue(ctx context.Context, id, reason string) (changed bool
 	return err == nil, failure.While(err, "expiring instance %s", id)
 }
 
-// failedSince reports whether the last suspension of the instance failed after the given time.
+// failedSince reports whether the last suspension of the instance failed or was canceled after the given time.
 func failedSince(past []process.Record, since time.Time) bool {
 	for _, operation := range past {
 		if operation.Kind == environment.KindSuspend {

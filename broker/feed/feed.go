@@ -103,9 +103,10 @@ func (f *Feed) Pace(elapsed time.Duration) time.Duration {
 	return pause + time.Duration(rand.Int64N(int64(pause/pollShare)+1))
 }
 
-// Run follows the feed until the context ends. It logs errors and continues. After a permanent error, which means
-// that the Provisioner no longer accepts the cursor, Run continues with new changes; operations find the missed
-// changes when they poll.
+// Run follows the feed until the context ends. It logs errors and continues. A Provisioner without a feed is logged
+// only when it is first recognized, because it is not an error. After a permanent error, which means that the
+// Provisioner no longer accepts the cursor, Run continues with new changes; operations find the missed changes when
+// they poll.
 func (f *Feed) Run(ctx context.Context) error {
 	cursor, pause := "", firstPause
 
@@ -122,19 +123,19 @@ func (f *Feed) Run(ctx context.Context) error {
 
 			continue
 		case errors.Is(err, provisionerclient.ErrNoFeed):
-			f.kind.Store(int32(provisionerclient.KindKyma))
+			if f.kind.Swap(int32(provisionerclient.KindKyma)) != int32(provisionerclient.KindKyma) {
+				f.log.Info("the Provisioner has no change feed (Kyma Provisioner): operations are polled")
+			}
 
 			rest = retryFeed
-		default:
+		case ctx.Err() == nil:
 			pause = min(2*pause, maxPause)
+
+			f.log.WithError(err).Warn("cannot read the Provisioner's change feed; polling operations until it works again")
 		}
 
 		if failure.Is(err, failure.Permanent) {
 			cursor, f.ignoreStored = "", true // the Provisioner does not accept the cursor
-		}
-
-		if ctx.Err() == nil {
-			f.log.WithError(err).Warn("following the Provisioner's feed failed; operations poll until it works again")
 		}
 
 		_ = lifecycle.Pause(ctx, f.clock, rest) // the condition of the loop reports the end of the context

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
@@ -47,6 +48,7 @@ type fixture struct {
 	// unknown makes Wake find no waiting operation. err is the error that the next call of Wake returns.
 	unknown bool
 	err     error
+	log     *logtest.Hook
 }
 
 func (s *fixture) FeedCursor(context.Context) (string, error) { return s.stored, nil }
@@ -114,7 +116,9 @@ func play(t *testing.T, s *fixture, test func(f *feed.Feed)) {
 	synctest.Test(t, func(t *testing.T) {
 		s.T, s.began = t, time.Now()
 
-		follow := feed.New(s, s, s, func() { s.wakes++ }, clock.RealClock{}, logging.Discard())
+		log, hook := logtest.NewNullLogger()
+		s.log = hook
+		follow := feed.New(s, s, s, func() { s.wakes++ }, clock.RealClock{}, log)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 
@@ -359,6 +363,46 @@ func TestKind(t *testing.T) {
 			play(t, s, func(f *feed.Feed) {
 				if got := f.Kind(); got != c.want {
 					t.Errorf("%s: the kind is %d, want %d", c.reason, got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestLog checks that errors are logged as warnings, and that a Provisioner without a feed is logged once at info.
+func TestLog(t *testing.T) {
+	noFeed := fails(failure.Wrap(failure.Permanent, provisionerclient.ErrNoFeed, "no feed"))
+	away := fails(failure.New(failure.Transient, "away"))
+
+	const (
+		without = "info: the Provisioner has no change feed (Kyma Provisioner): operations are polled"
+		failed  = "warning: cannot read the Provisioner's change feed; polling operations until it works again"
+	)
+
+	cases := map[string]struct {
+		script []answer
+		want   []string
+	}{
+		"no errors":           {[]answer{changes("c-1", "op"), changes("c-2", "op")}, nil},
+		"Kyma Provisioner":    {[]answer{noFeed, noFeed, noFeed, changes("c-1")}, []string{without}},
+		"an outage of it":     {[]answer{noFeed, away, noFeed, changes("c-1")}, []string{without, failed}},
+		"replaced twice":      {[]answer{noFeed, changes("c-1"), noFeed, changes("c-2")}, []string{without, without}},
+		"outage":              {[]answer{changes("c-1"), away, away, changes("c-2")}, []string{failed, failed}},
+		"cursor not accepted": {[]answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("d-1")}, []string{failed}},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &fixture{script: c.script}
+
+			play(t, s, func(*feed.Feed) {
+				var got []string
+				for _, entry := range s.log.AllEntries() {
+					got = append(got, entry.Level.String()+": "+entry.Message)
+				}
+
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
 				}
 			})
 		})

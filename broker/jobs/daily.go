@@ -42,8 +42,8 @@ func (j Job) checkEvery() time.Duration {
 	return j.Every
 }
 
-// turn returns due, the time by which the previous run must have made the job due, and next, when the job is due again after this
-// run. Outside the window of a daily job, due is zero, so the job does not run.
+// turn returns the times for Reports.Claim: due is compared with the stored time of the next run, and next replaces that time.
+// Outside the window of a daily job, due is zero, so the job does not run.
 func (j Job) turn(now time.Time) (due, next time.Time) {
 	if j.Daily == nil {
 		return now, now.Add(j.Every)

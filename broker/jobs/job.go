@@ -9,7 +9,7 @@ import (
 type Job struct {
 	// Name identifies the job in the operator API, in metrics and in the database. It never changes.
 	Name string
-	// Description says in one sentence what a run does.
+	// Description describes a run in one sentence.
 	Description string
 	// Items is the plural noun for the items, such as "instances".
 	Items string
@@ -21,7 +21,7 @@ type Job struct {
 	Limit int
 	// Reason is the reason in timelines and the audit log for changes by background runs.
 	Reason string
-	// Protection states, in one sentence for operators, what a run does with items of instances that are protected from deletion.
+	// Protection describes, in one sentence for operators, the effect of a run on instances that are protected from deletion.
 	Protection string
 	// Due returns the items that are due now. It changes nothing.
 	Due func(ctx context.Context) (Due, error)
@@ -64,12 +64,13 @@ type Result struct {
 	Failed    int `json:"failed"`
 	// Held reports that more items than the limit were due, so that the run changed nothing.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first errors of the run, for operators. An error of items begins with the ID of the first one.
+	// Errors are the first different errors of the run, for operators. An error of items begins with the ID of the first item that has
+	// it, and the number of further ones.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`
 	// Protected is the number of due items whose instances are protected from deletion, and ProtectedIDs are the first of them.
-	// Protection states what a run does with them. Only dry runs have these fields. They are not stored.
+	// Protection is the text of the job about them. Only dry runs have these fields. They are not stored.
 	Protected    int      `json:"-"`
 	ProtectedIDs []string `json:"-"`
 	Protection   string   `json:"-"`

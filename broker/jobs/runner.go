@@ -73,7 +73,8 @@ func (r Runner) Parts() []lifecycle.Part {
 	return parts
 }
 
-// TakeTurn runs the job, unless a replica has run it within its interval or, for a daily job, today.
+// TakeTurn runs the job, unless a replica has run it within its interval. A daily job runs once a day, at most dailyWindow after its
+// time.
 func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	now := r.Clock.Now()
 	due, next := job.turn(now)
@@ -89,9 +90,9 @@ func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	return r.Reports.Save(context.WithoutCancel(ctx), reportID(job), result, r.Clock.Now())
 }
 
-// Run runs a job for an operator. A dry run only returns the due items, and those of protected instances. The error is of kind NotFound if there is no such job,
-// and of kind Conflict if more items than the limit are due and the order does not confirm them. Errors of items are in the
-// result.
+// Run runs a job for an operator. A dry run changes nothing: it returns the due items, and which of them belong to protected
+// instances. The error is of kind NotFound if there is no such job, and of kind Conflict if more items than the limit are due and
+// the order does not confirm them. Errors of items are in the result.
 func (r Runner) Run(ctx context.Context, order Order) (Result, error) {
 	at := slices.IndexFunc(r.Jobs, func(job Job) bool { return job.Name == order.Name })
 	if at < 0 {
@@ -235,13 +236,13 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 	}
 }
 
-// failures are the different errors of a run, in their order.
+// failures are the first shownErrors different errors of items, in the order of the items.
 type failures []itemFailure
 
 // itemFailure is an error of one or more items.
 type itemFailure struct {
 	text string
-	// first is the ID of the first item with the error, and items is the number of all.
+	// first is the ID of the first item with the error. items is the number of items with it.
 	first string
 	items int
 }
@@ -257,7 +258,7 @@ func (f *failures) add(item Item, err error) {
 	}
 }
 
-// texts returns the errors, each with the first item that has it, and the number of the others.
+// texts returns the errors, each after the ID of the first item that has it and the number of further items.
 func (f *failures) texts() []string {
 	var texts []string
 

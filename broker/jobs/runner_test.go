@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { postgrestest.Main(m) }
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// work is what a job has to do. It is not safe for concurrent use.
+// work simulates the work of a job. It is not safe for concurrent use.
 type work struct {
 	due       []string
 	broken    error            // the error of Due
@@ -79,7 +79,7 @@ func newRunner(t *testing.T, db *storage.DB, limit int) (*work, jobs.Runner, *cl
 	return work, jobs.Runner{Jobs: []jobs.Job{work.job(limit)}, Reports: store, Clock: clock, Log: logging.Discard(), Protected: work.isProtected}, clock
 }
 
-// isProtected returns an error for the instance "broken".
+// isProtected returns true for IDs that start with p, and an error for the instance "broken".
 func (w *work) isProtected(_ context.Context, instanceID string) (bool, error) {
 	if instanceID == "broken" {
 		return false, failure.New(failure.Transient, "the database is unreachable")
@@ -88,7 +88,7 @@ func (w *work) isProtected(_ context.Context, instanceID string) (bool, error) {
 	return strings.HasPrefix(instanceID, "p"), nil
 }
 
-// TestDryRunNamesProtectedInstances checks what a dry run says about the due items of protected instances.
+// TestDryRunNamesProtectedInstances checks that the result of a dry run counts and names the due items of protected instances.
 func TestDryRunNamesProtectedInstances(t *testing.T) {
 	work, runner, _ := newRunner(t, storagetest.SQLite(t), 1)
 
@@ -126,7 +126,7 @@ func last(t *testing.T, runner jobs.Runner) *jobs.Result {
 	return list[0].Last
 }
 
-// TestResults checks what a run in the background does and records.
+// TestResults checks the changes and the stored result of background runs.
 func TestResults(t *testing.T) {
 	gone := failure.New(failure.Transient, "the system is unreachable")
 
@@ -288,7 +288,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestErrorsAreBounded checks that a result has each error once with the items, and not all of them.
+// TestErrorsAreBounded checks that a result lists equal errors once, with the number of their items, and only the first different ones.
 func TestErrorsAreBounded(t *testing.T) {
 	work, runner, _ := newRunner(t, storagetest.SQLite(t), 0)
 	work.failing = map[string]error{}

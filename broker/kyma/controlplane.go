@@ -29,14 +29,15 @@ const (
 	maxBytes   = 16 << 20
 )
 
-// ControlPlane reads ConfigMaps and Secrets of one namespace in the control-plane cluster. It reads the kubeconfig file for every
-// call, so that a rotated kubeconfig takes effect immediately. It is safe for concurrent use.
+// ControlPlane reads ConfigMaps and Secrets in the control-plane cluster. It reads the kubeconfig file for every call, so that a
+// rotated kubeconfig takes effect immediately. It is safe for concurrent use.
 //
 // As an http.RoundTripper, it sends requests of other clients to the control plane.
 type ControlPlane struct {
 	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
 	KubeconfigPath string
-	Namespace      string
+	// Namespace contains the overrides and the configuration of plans. The versions of accounts can be in another one.
+	Namespace string
 	// Wrap, if set, wraps the transport of all calls, for a concurrency limit and a circuit breaker.
 	Wrap func(http.RoundTripper) http.RoundTripper
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Kyma completes the Kyma of instances. It is safe for concurrent use.
+// Kyma completes the Kyma configuration of instances. It is safe for concurrent use.
 type Kyma struct {
 	// Catalog contains the plans, which can change while the broker runs.
 	Catalog *catalog.Catalog

@@ -29,7 +29,7 @@ func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifec
 	}
 
 	if k.ControlPlane == nil {
-		return lifecyclemanager.Objects{}, failure.New(failure.Internal, "Lifecycle Manager is turned on without a control plane")
+		return lifecyclemanager.Objects{}, failure.New(failure.Internal, "Lifecycle Manager is turned on without a control plane: set APP_CONTROL_PLANE_KUBECONFIG_PATH")
 	}
 
 	template, err := k.template(ctx, plan.Name)

@@ -106,7 +106,7 @@ func (p *realPlane) report(state string) {
 	p.must(p.Client.Status().Update(p.Context(), found))
 }
 
-// wantStatus compares whether Lifecycle Manager is done.
+// wantStatus fails the test unless the status reports Lifecycle Manager as done or not done, as wanted.
 func (p *realPlane) wantStatus(reason string, done bool) {
 	p.Helper()
 

@@ -77,7 +77,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestTemplateBesideReconciler checks that the template is that for the default version, if there is one.
+// TestTemplateBesideReconciler checks that the template comes from the ConfigMap for the default version, if there is one.
 func TestTemplateBesideReconciler(t *testing.T) {
 	t.Parallel()
 

@@ -14,8 +14,8 @@ import (
 // scrapeTimeout bounds the query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// Metrics is a prometheus.Collector that reports the number of undelivered messages, and counts those that have ended. Each
-// scrape queries the database. While the database is down, the numbers of undelivered messages are absent.
+// Metrics is a prometheus.Collector that reports the number of undelivered messages, and counts messages by the result of their
+// delivery. Each scrape queries the database. While the database is down, the numbers of undelivered messages are absent.
 type Metrics struct {
 	store  *notifications.Store
 	clock  clock.PassiveClock
@@ -45,7 +45,7 @@ func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus
 	return metrics
 }
 
-// ended counts a message that was delivered or given up.
+// ended counts a message whose delivery has ended, by the result.
 func (m *Metrics) ended(delivered bool) {
 	result := resultGivenUp
 	if delivered {

@@ -86,7 +86,7 @@ func New(options Options) *Delivery {
 	return &Delivery{Options: options, owner: uuid.NewString()}
 }
 
-// Part returns the background part, which returns the lease when it stops.
+// Part returns the part of the service that calls Deliver periodically. When it stops, it gives the lease back.
 func (d *Delivery) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "notifications", Every: checkEvery, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -97,15 +97,15 @@ func (d *Delivery) Part() lifecycle.Part {
 		defer cancel()
 
 		if lost := d.Store.ReturnLease(limited, d.owner); lost != nil {
-			d.Log.WithError(lost).Debug("notifications: another replica takes the lease when it has expired")
+			d.Log.WithError(lost).Debug("notifications: the lease could not be given back; another replica can take it when it expires")
 		}
 
 		return err
 	}}
 }
 
-// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns the errors of the database; the next
-// call continues.
+// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns the
+// errors of the database; the next call continues.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	for {
 		done, err := d.pass(ctx)
@@ -222,7 +222,7 @@ func (d *Delivery) one(ctx context.Context, message notifications.Pending) error
 	if problem != nil {
 		d.Log.WithError(problem).WithFields(logrus.Fields{
 			logging.OperationID: message.EventID, logging.InstanceID: message.InstanceID, logging.Attempt: message.Attempts,
-		}).Warnf("notifications: customers are not informed (%s): the message is given up", message.Action)
+		}).Warnf("notifications: customers are not informed (%s): gave up sending the message", message.Action)
 	}
 
 	return nil

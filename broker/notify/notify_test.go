@@ -199,7 +199,8 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestFaults checks the log, when a message is repeated, and when it ends. The other messages of the event follow.
+// TestFaults checks the log, the pause before a message is sent again, and the time of the last attempt. The other messages of the event
+// must follow.
 //
 //faults:table notifications.md#delivery
 func TestFaults(t *testing.T) {
@@ -217,7 +218,7 @@ func TestFaults(t *testing.T) {
 		fault simulator.Fault
 		// retried is the pause after the first attempt.
 		retried time.Duration
-		// givenUp reports that the message is given up if the fault remains; logged is a part of the warning.
+		// givenUp reports whether the replica gives up sending the message if the fault remains. logged is a part of the warning.
 		givenUp bool
 		logged  string
 	}{
@@ -330,7 +331,8 @@ func (endless) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, request.Context().Err()
 }
 
-// wantShown compares the text of the warning about a message that was given up with the page. Without a warning, nothing is shown.
+// wantShown compares the error in the last warning about an undelivered message with the row of the table. Without a warning, the row
+// must show no text.
 func (f *fixture) wantShown(row string) {
 	f.Helper()
 
@@ -342,7 +344,7 @@ func (f *fixture) wantShown(row string) {
 			f.Fatal(err)
 		}
 
-		if strings.Contains(entry.Msg, "the message is given up") {
+		if strings.Contains(entry.Msg, "gave up sending the message") {
 			text = entry.Error
 		}
 	}
@@ -350,17 +352,17 @@ func (f *fixture) wantShown(row string) {
 	faulttable.Shows(f.T, "notifications.md#delivery", row, text)
 }
 
-// wantLogged checks that a message was given up with the text, or that none was.
+// wantLogged checks whether the log has the warning about an undelivered message, and that it contains the text.
 func (f *fixture) wantLogged(givenUp bool, text string) {
 	f.Helper()
 
-	if got := strings.Contains(f.log.String(), "the message is given up"); got != givenUp || !strings.Contains(f.log.String(), text) {
+	if got := strings.Contains(f.log.String(), "gave up sending the message"); got != givenUp || !strings.Contains(f.log.String(), text) {
 		f.Errorf("the log is %q, want %q", f.log.String(), text)
 	}
 }
 
-// TestGivenUpMessages gives up the creation of an event. The later messages are sent nevertheless: a lost response may hide that the
-// event exists.
+// TestGivenUpMessages lets the replica give up sending the creation of an event. It must still send the later messages: a lost response may
+// hide that the event exists.
 func TestGivenUpMessages(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	replica := f.replica(f.store, f.client.Send)
@@ -397,7 +399,7 @@ func TestGivenUpMessages(t *testing.T) {
 	f.wantLogged(true, "customers are not informed (create)")
 }
 
-// TestOtherEventsAreNotDelayed delivers a message while another event is being repeated.
+// TestOtherEventsAreNotDelayed delivers the messages of one event while the service rejects those of another event.
 func TestOtherEventsAreNotDelayed(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	first, second := f.upgrade("one"), f.upgrade("two")
@@ -465,7 +467,7 @@ func TestFrozenReplica(t *testing.T) {
 	f.wantCounts(2, 0, 0)
 }
 
-// TestStoppedReplica hands over the lease at once.
+// TestStoppedReplica stops a replica. Another one must get the lease at once.
 func TestStoppedReplica(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	upgrade := f.upgrade("one")
@@ -489,7 +491,7 @@ func TestStoppedReplica(t *testing.T) {
 // errKilled ends a replica: its later writes fail, too.
 var errKilled = errors.New("the replica was killed")
 
-// mortal is a replica that dies at its write or call with the number at, before or after it takes effect.
+// mortal is a replica that dies at one of its writes and calls: number at, before or after the write or call takes effect.
 type mortal struct {
 	notify.Store
 

@@ -116,7 +116,7 @@ func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, 
 	return found, err
 }
 
-// Clean calls the hook for the account now, and makes the account free if the hook confirms the cleanup. It returns the result.
+// Clean calls the hook for the account now, and frees the account if the hook confirms the cleanup. It returns the result.
 // The error is of kind NotFound if the pool has no such dirty account, and of kind Conflict if there is no hook, or if the
 // account is in use.
 func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error) {
@@ -135,7 +135,7 @@ func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cl
 	}
 
 	at := slices.IndexFunc(dirty, func(status accountpool.Status) bool { return status.Name == name })
-	record, recorded := records[name] // another replica may already have made the account free
+	record, recorded := records[name] // another replica may already have freed the account
 
 	if at < 0 || !recorded {
 		return accountpool.Cleanup{}, failure.New(failure.NotFound, "The account pool has no dirty account %q.", name)
@@ -148,8 +148,8 @@ func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cl
 	return c.clean(ctx, dirty[at], record, reason)
 }
 
-// clean calls the hook, makes the account free if the hook confirms the cleanup, and records the result. The error comes from the
-// hook, Gardener or the database.
+// clean calls the hook, frees the account if the hook confirms the cleanup, and records the result. The error comes from the hook,
+// Gardener or the database.
 func (c Cleaner) clean(ctx context.Context, status accountpool.Status, record accountpool.Cleanup, reason string) (accountpool.Cleanup, error) {
 	state, message, err := c.Hook.Clean(ctx, status.Account)
 	if err != nil {
@@ -172,7 +172,8 @@ func (c Cleaner) clean(ctx context.Context, status accountpool.Status, record ac
 	return record, errors.Join(err, c.Records.Answered(ctx, record))
 }
 
-// free makes the account free. The entry in the audit log is written before the label changes.
+// free frees the account, unless it has changed since the hook was called. The entry in the audit log is written before the label
+// changes.
 func (c Cleaner) free(ctx context.Context, status accountpool.Status, reason string) error {
 	return c.Pool.FreeUnchanged(ctx, status, func(accountpool.Status) error {
 		return c.Recorder.RecordAlone(ctx, auditlog.Entry{

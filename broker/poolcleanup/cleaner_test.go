@@ -39,7 +39,7 @@ type garden struct {
 
 	accounts map[string]accountpool.Account
 	shoots   map[string][]string
-	// broken is the error of the labels.
+	// broken is the error of changing labels, or nil.
 	broken error
 }
 
@@ -209,7 +209,7 @@ environment_broker_pool_dirty_oldest_seconds{type="aws"} 300
 	})
 }
 
-// TestAnswers checks the record of an answer, and the pause before the next question.
+// TestAnswers checks the record of a response of the hook, and the pause before the next call.
 func TestAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault simulator.Fault
@@ -228,8 +228,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestErrorsOfDeletionsKeepTheAccountDirty checks that an account whose volumes could not be deleted, or of which nobody confirms it, keeps its
-// tenant and is not given to another one.
+// TestErrorsOfDeletionsKeepTheAccountDirty checks that an account keeps its tenant, and is not given to another one, if its volumes could
+// not be deleted or the hook has not confirmed that it is empty.
 func TestErrorsOfDeletionsKeepTheAccountDirty(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 
@@ -293,7 +293,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// answer asks the hook once, with the fault, and returns the record of the answer. The account stays dirty.
+// answer calls the hook once, with the fault, and returns the record of the response. The account stays dirty.
 func (f *fixture) answer(fault simulator.Fault, fails bool) accountpool.Cleanup {
 	f.Helper()
 
@@ -403,7 +403,7 @@ func TestRequestsOfOperators(t *testing.T) {
 	}
 }
 
-// TestWithoutAHook records dirty accounts for the metric, and asks nobody.
+// TestWithoutAHook checks that a cleaner without a hook records dirty accounts for the metric, and frees none.
 func TestWithoutAHook(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	f.Hook = nil

@@ -1,5 +1,4 @@
-// Package poolcleanup makes dirty accounts of the account pool free once a hook of the operators has confirmed that they are
-// empty.
+// Package poolcleanup frees dirty accounts of the account pool once a hook of the operators has confirmed that they are empty.
 //
 // Every five minutes, one replica records the dirty accounts, and calls the hook for those that are due and that nothing uses.
 // The hook empties the account, because the broker has no access to it. An account becomes free only if it has not changed since

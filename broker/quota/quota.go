@@ -138,7 +138,7 @@ func (q *Quota) check() []error {
 
 	for _, tenant := range slices.Sorted(maps.Keys(q.Limits)) {
 		if tenant == "" {
-			errs = append(errs, errors.New("limits: a tenant is empty"))
+			errs = append(errs, errors.New("limits: the ID of a tenant is empty"))
 		}
 
 		if q.Limits[tenant] < Unlimited {
@@ -251,9 +251,14 @@ type ExceededError struct {
 func (e *ExceededError) Error() string {
 	owner := map[string]string{PerAccount: "this account has", PerSubaccount: "this subaccount has"}[e.Quota.tenant()]
 
+	used := fmt.Sprintf("%s %d instances", cmp.Or(owner, "there are"), e.Used)
+	if e.Used == 1 {
+		used = cmp.Or(owner, "there is") + " 1 instance"
+	}
+
 	return fmt.Sprintf(
-		"The quota %s is used up: %s %d instances, and the limit is %d. Delete an instance, or ask the operator of the broker for a higher limit.",
-		e.Quota.Name, cmp.Or(owner, "there are"), e.Used, e.Limit)
+		"The quota %s is used up: %s, and the limit is %d. Delete an instance, or ask the operator of the broker for a higher limit.",
+		e.Quota.Name, used, e.Limit)
 }
 
 // Failure returns the error for an operation of the instance.

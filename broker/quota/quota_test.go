@@ -91,6 +91,21 @@ func tenants(number int) string {
 	return limits.String()
 }
 
+func TestExceededError(t *testing.T) {
+	perAccount := quota.Quota{Name: "some", Per: []string{quota.PerAccount}}
+
+	for want, exceeded := range map[string]quota.ExceededError{
+		"this account has 1 instance, and the limit is 1.":  {Quota: perAccount, Used: 1, Limit: 1},
+		"this account has 0 instances, and the limit is 0.": {Quota: perAccount, Used: 0, Limit: 0},
+		"there is 1 instance, and the limit is 1.":          {Quota: quota.Quota{Name: "some"}, Used: 1, Limit: 1},
+		"there are 3 instances, and the limit is 2.":        {Quota: quota.Quota{Name: "some"}, Used: 3, Limit: 2},
+	} {
+		if got := exceeded.Error(); !strings.HasPrefix(got, "The quota some is used up: "+want) {
+			t.Errorf("want %q, got %q", want, got)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("quotas: [{name: a, per: [account, plan], plans: [aws], regions: [x], limit: 1, limits: {x: -1}}]")
 	f.Add("quotas: [{name: a, limit: 1e9}]")

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// bindings searches the runtimes, one after another, for accounts of unknown bindings. A runtime that does not respond makes the
-// comparison incomplete.
+// bindings searches the runtimes, one after another, for ServiceAccounts of unknown bindings. A runtime that does not respond makes
+// the comparison incomplete.
 func (c *Comparer) bindings(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	return c.eachInstance(ctx, after, page, func(listed []instances.Listed) (int, error) {
 		for i, each := range listed {
@@ -35,9 +35,9 @@ func (c *Comparer) bindings(ctx context.Context, after string, page *operatorser
 	})
 }
 
-// bindingsOf searches one runtime for accounts of unknown bindings. It reads the accounts before and after the rows: an account
-// that disappears in between belongs to a binding that is being removed. The row of a new binding always exists before its
-// account.
+// bindingsOf reports the ServiceAccounts in one runtime that belong to no known binding. It compares twice and reports only those
+// that are unknown both times: one that disappears in between belongs to an unbind in progress. A bind in progress causes no false
+// finding, because the row of a binding is written before its ServiceAccount.
 func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance, page *operatorserver.ComparedPage) error {
 	unknown, err := c.unknown(ctx, instance)
 	if err == nil && len(unknown) > 0 {
@@ -62,7 +62,7 @@ func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance
 		page.Add(operatorapi.Difference{
 			Kind: operatorapi.DifferenceKindUnknownBinding, ID: account, InstanceID: instance.ID, RuntimeID: instance.RuntimeID,
 			ShootName: instance.ShootName, AccountID: instance.GlobalAccountID,
-			Meaning: fmt.Sprintf("The runtime has the account %s of a binding that the broker does not know. Its tokens work until they expire, and no unbind removes them.", account),
+			Meaning: fmt.Sprintf("The runtime has the ServiceAccount %s of a binding that the broker does not know. Its tokens work until they expire, and no unbind removes them.", account),
 			Reason:  "the broker does not keep the credentials of lost bindings: create the binding again",
 			Commands: []string{
 				operatorserver.Command("ebctl instance kubeconfig %s > admin.yaml", instance.ID),
@@ -75,7 +75,8 @@ func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance
 	return nil
 }
 
-// unknown returns the accounts in the runtime of the instance that belong to no binding.
+// unknown returns the ServiceAccounts of bindings in the runtime of the instance that belong to no known binding. It reads them before
+// the rows.
 func (c *Comparer) unknown(ctx context.Context, instance environment.Instance) ([]string, error) {
 	accounts, err := c.Accounts.Accounts(ctx, instance)
 	if err != nil {

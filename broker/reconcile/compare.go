@@ -30,7 +30,7 @@ const (
 	clockSkew = 5 * time.Second
 )
 
-// Accounts lists the accounts of bindings in a runtime. clusterclient.Access implements it.
+// Accounts lists the ServiceAccounts of bindings in a runtime. clusterclient.Access implements it.
 type Accounts interface {
 	Accounts(ctx context.Context, instance environment.Instance) ([]string, error)
 }

@@ -3,7 +3,7 @@
 // differences that the Provisioner finds between its runtimes, Gardener and Director.
 //
 // The broker stores each instance with the runtime, as client data, so a lost row can be restored from the Provisioner. The
-// package never changes runtimes or credentials. Instead, such a difference lists the commands that an operator can run.
+// package never changes runtimes or credentials: for these, a difference lists the commands that an operator can run.
 //
 // Objects with unfinished operations are not compared. The Provisioner is read before the rows, and operations that have ended
 // since then count as unfinished, so an object that is being created or deleted is not reported as a difference.

@@ -136,7 +136,10 @@ func refused(status int) error {
 		"the Provisioner has no operator API that lists differences (HTTP status %d): it is a Kyma Provisioner or an earlier release", status)
 
 	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	case status == http.StatusUnauthorized:
+		err = failure.New(failure.Permanent,
+			"the Provisioner rejects the credentials of the broker: correct APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD")
+	case status == http.StatusForbidden:
 		err = failure.New(failure.Permanent, "the user in APP_PROVISIONER_USER needs the operator role at the Provisioner, in addition to osb")
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests:
 		err = failure.New(failure.Transient, "the Provisioner responded with HTTP status %d", status)

@@ -121,11 +121,12 @@ func TestProvisioner(t *testing.T) {
 		want     string
 		wantKind failure.Kind
 	}{
-		"forbidden": {http.StatusForbidden, "{}", "needs the operator role", failure.Permanent},
-		"Kyma":      {http.StatusNotFound, "404 page not found", "Kyma Provisioner", failure.Permanent},
-		"page":      {http.StatusOK, "<html>internal-host</html>", "not JSON", failure.Permanent},
-		"away":      {http.StatusBadGateway, "internal-host", "HTTP status 502", failure.Transient},
-		"endless":   {http.StatusOK, strings.Repeat(" ", 9<<20), "did not respond", failure.Transient},
+		"unauthorized": {http.StatusUnauthorized, "{}", "correct APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD", failure.Permanent},
+		"forbidden":    {http.StatusForbidden, "{}", "needs the operator role", failure.Permanent},
+		"Kyma":         {http.StatusNotFound, "404 page not found", "Kyma Provisioner", failure.Permanent},
+		"page":         {http.StatusOK, "<html>internal-host</html>", "not JSON", failure.Permanent},
+		"away":         {http.StatusBadGateway, "internal-host", "HTTP status 502", failure.Transient},
+		"endless":      {http.StatusOK, strings.Repeat(" ", 9<<20), "did not respond", failure.Transient},
 	}
 
 	for name, test := range cases {

@@ -39,7 +39,8 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 
 	err = c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, instance) })
 	if storage.IsDuplicate(err) {
-		return failure.Wrap(failure.Conflict, err, "another instance now has the ID, the Shoot or the quota of instance %s", instance.ID)
+		return failure.Wrap(failure.Conflict, err,
+			"another instance now has the ID or the Shoot of instance %s, or is the only instance that its plan allows the account", instance.ID)
 	}
 
 	return err

@@ -122,7 +122,7 @@ func (r *Refresher) refresh(ctx context.Context, due endpoints.Due, now time.Tim
 
 	if _, err := r.Kubeconfigs.AdminKubeconfig(ctx, instance); err != nil && ctx.Err() == nil {
 		r.Log.WithError(err).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
-			Info("reading the address of a cluster failed")
+			Infof("reading the address of a cluster failed; trying again in %s", retryAfter)
 	}
 
 	return nil

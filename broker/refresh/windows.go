@@ -43,13 +43,14 @@ type Windows struct {
 	searched time.Time
 }
 
-// Part returns the background work.
+// Part returns the part of the service that calls Refresh periodically.
 func (w *Windows) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "maintenance windows", Every: every, Work: w.Refresh, Clock: w.Clock, Log: w.Log}.Part()
 }
 
 // Refresh reads the windows that are due, at most batch. It stops at the first error of the database. A window that cannot be
-// read is due again after retryAfter, or after a day if the Provisioner, like Kyma Provisioner, does not report windows.
+// read is due again after retryAfter, or after a day if it is invalid or the Provisioner, like Kyma Provisioner, does not report
+// windows.
 func (w *Windows) Refresh(ctx context.Context) error {
 	now := w.Clock.Now()
 
@@ -98,7 +99,7 @@ func (w *Windows) refresh(ctx context.Context, instanceID string, now time.Time)
 	window, err := w.Provisioner.MaintenanceWindow(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 	if err == nil && window.Begin != "" {
 		if _, invalid := window.Window(); invalid != nil {
-			w.log(instance, invalid)
+			w.log(instance, invalid, windowValidity)
 
 			window = fleet.WindowTimes{}
 		}
@@ -108,13 +109,13 @@ func (w *Windows) refresh(ctx context.Context, instanceID string, now time.Time)
 	case err == nil || errors.Is(err, provisionerclient.ErrNotUnderstood):
 		return w.Store.SetShootWindow(ctx, instanceID, window, now.Add(windowValidity))
 	case ctx.Err() == nil:
-		w.log(instance, err)
+		w.log(instance, err, retryAfter)
 	}
 
 	return nil
 }
 
-func (w *Windows) log(instance environment.Instance, err error) {
+func (w *Windows) log(instance environment.Instance, err error, again time.Duration) {
 	w.Log.WithError(err).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
-		Info("reading the maintenance window of a Shoot failed")
+		Infof("reading the maintenance window of a Shoot failed; trying again in %s", again)
 }

@@ -23,7 +23,7 @@ const (
 	Name = "subaccounts"
 	// cursorID is the ID of the cursor in package reports.
 	cursorID = "events of subaccounts"
-	// overlap is the period before the last complete run whose events are read again. Within this time, failed deletions are
+	// overlap is the period before the newest handled event whose events are read again. Within this time, failed deletions are
 	// repeated, and events that became visible late are found.
 	overlap = 7 * 24 * time.Hour
 	// retryAfter is the pause after a failed deletion. It is long because an operator usually has to fix the cause.
@@ -62,11 +62,11 @@ func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
 	return jobs.Job{
 		Name: Name, Description: "Delete the instances of subaccounts that were deleted in SAP Cloud Management.",
 		Items: "instances", Every: every, Limit: limit, Reason: "the subaccount was deleted", Due: c.due,
-		Protection: "Protected instances are kept: each is an error of the run until an operator ends its protection.",
+		Protection: "Protected instances are kept: each causes an error of every run until an operator lifts its protection.",
 	}
 }
 
-// due returns the instances of the subaccounts that were deleted since the last complete run, or within the overlap before it.
+// due returns the instances of the subaccounts that were deleted after the newest handled event, or within the overlap before it.
 func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	var at cursor
 	if _, err := c.Reports.Get(ctx, cursorID, &at); err != nil && !errors.Is(err, storage.ErrNotFound) {

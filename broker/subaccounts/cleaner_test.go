@@ -228,8 +228,8 @@ func TestErrorsKeepTheCursor(t *testing.T) {
 	}
 }
 
-// TestDeletionsThatNeedNoOperation checks that a deletion that ends at once is no failure: the run is complete, so the event is not handled
-// again.
+// TestDeletionsThatNeedNoOperation checks that an instance that disappears before its deletion is accepted is not a failure: the run is
+// complete, so the cursor moves past its event.
 func TestDeletionsThatNeedNoOperation(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	f.create("gone", "sub-1")

@@ -36,7 +36,7 @@ func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance env
 	return failure.New(failure.Invalid, "The instance has no operation %s, or it was removed after its retention period. It cannot be rolled back.", operationID)
 }
 
-// rollbackTarget checks the upgrade itself.
+// rollbackTarget returns an error unless the operation is a successful upgrade of Kyma.
 func rollbackTarget(operation process.Record) error {
 	if operation.Kind != environment.KindUpgradeKyma || operation.State != process.Succeeded {
 		return failure.New(failure.Invalid, "Operation %s is not a successful upgrade of Kyma.", operation.ID)

@@ -173,7 +173,8 @@ func (v Versions) String() string {
 	return fmt.Sprintf("from version %s to %s", cmp.Or(v.From, "unknown"), cmp.Or(v.To, "the default"))
 }
 
-// Preview returns the versions of the upgrade of an instance. It reads nothing. Errors are those of Upgrade.
+// Preview returns the versions of the upgrade of an instance. It does not access the database, so it does not check whether the instance
+// has a runtime or an unfinished operation. Its errors are otherwise those of Upgrade.
 func (u Upgrader) Preview(instance environment.Instance, order Order) (Versions, error) {
 	_, accepted, err := u.resolve(instance, order)
 

@@ -20,7 +20,8 @@ import (
 // errKilled ends a replica: its later writes and calls fail, too.
 var errKilled = errors.New("the replica was killed")
 
-// mortal is the store and the client of a replica that dies at its write or call with the number at, before or after it takes effect.
+// mortal is the store and the client of a replica that dies at one of its writes and calls: number at, before or after the write or call
+// takes effect.
 type mortal struct {
 	delivery.Store
 

@@ -29,7 +29,7 @@ const (
 	Timeout = 10 * time.Second
 	// calls is the number of concurrent attempts for one webhook.
 	calls = 4
-	// batch is the number of events and deliveries that one query returns. A webhook with more than maxPending deliveries gets no
+	// batch is the number of events and deliveries that one query returns. A webhook with maxPending pending deliveries gets no
 	// further ones; the events stay in the log.
 	batch      = 100
 	maxPending = 1000
@@ -104,7 +104,8 @@ func New(options Options) *Deliverer {
 	return &Deliverer{Options: options, owner: uuid.NewString(), active: map[string]bool{}}
 }
 
-// Part returns the background part. When it stops, it waits for running attempts, and returns the leases.
+// Part returns the part of the service that calls Start periodically. When it stops, it waits for running attempts, and gives the leases
+// back.
 func (d *Deliverer) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "webhooks", Every: checkEvery, Work: d.Start, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -128,7 +129,7 @@ func (d *Deliverer) Start(ctx context.Context) error {
 				defer d.end(each.ID)
 
 				if err := d.deliver(ctx, each); err != nil && ctx.Err() == nil {
-					d.Log.WithError(err).WithField(fieldWebhook, each.ID).Warn("webhooks: delivery failed; the next pass continues")
+					d.Log.WithError(err).WithField(fieldWebhook, each.ID).Warnf("webhooks: the delivery was interrupted; trying again in %s", checkEvery)
 				}
 			})
 		}
@@ -172,7 +173,7 @@ func (d *Deliverer) deliver(ctx context.Context, to webhooks.Webhook) error {
 		defer cancel()
 
 		if err := d.Store.ReturnLease(limited, to.ID, d.owner); err != nil {
-			d.Log.WithError(err).Debug("webhooks: another replica takes the lease when it has expired")
+			d.Log.WithError(err).Debug("webhooks: the lease could not be given back; another replica can take it when it expires")
 		}
 	}()
 
@@ -199,7 +200,7 @@ type run struct {
 	heldUntil time.Time
 }
 
-// pass sends the due deliveries. It reports whether nothing was due.
+// pass turns new events into deliveries and sends those that are due. It reports whether there is nothing left to do now.
 func (r *run) pass(ctx context.Context) (done bool, err error) {
 	if err := r.hold(ctx); err != nil {
 		return false, err
@@ -353,7 +354,7 @@ func (r *run) failed(ctx context.Context, delivery webhooks.Delivery, cause erro
 		return nil
 	}
 
-	line.Warn("webhooks: the webhook is disabled")
+	line.Warn("webhooks: disabling the webhook, because " + reasonGone)
 
 	return errors.Join(r.Store.Disable(ctx, r.webhook.ID, reasonGone, now), errLeaseLost)
 }

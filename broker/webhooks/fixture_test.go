@@ -78,7 +78,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// accept adds an event of the instance. The operation has its ID.
+// accept accepts operations of the instance with the IDs, and publishes their events.
 func (f *fixture) accept(instance string, ids ...string) {
 	f.Helper()
 
@@ -207,7 +207,7 @@ func (f *fixture) deliver(replica *delivery.Deliverer) {
 	replica.Wait()
 }
 
-// undelivered returns the operations of the webhook that are pending or dead.
+// undelivered returns the dead letters of the webhook, or its pending deliveries.
 func (f *fixture) undelivered(id string, dead bool) []webhooks.Delivery {
 	f.Helper()
 
@@ -219,7 +219,7 @@ func (f *fixture) undelivered(id string, dead bool) []webhooks.Delivery {
 	return found
 }
 
-// wantNoSecrets checks the log and the errors of deliveries.
+// wantNoSecrets fails the test if the log or an error of a delivery contains a secret.
 func (f *fixture) wantNoSecrets(id string) {
 	f.Helper()
 

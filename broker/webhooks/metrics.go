@@ -21,8 +21,8 @@ const (
 	resultDead      = "dead letter"
 )
 
-// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts. Each scrape queries the
-// database. While the database is down, the numbers of deliveries are absent.
+// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts by result. Each scrape queries
+// the database. While the database is down, the numbers of deliveries are absent.
 type Metrics struct {
 	store  *webhooks.Store
 	clock  clock.PassiveClock
@@ -34,8 +34,8 @@ type Metrics struct {
 func NewMetrics(store *webhooks.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_webhook_attempts_total",
-		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed. Events that have become dead " +
-			"letters are counted in addition.",
+		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed, dead letter (a last " +
+			"attempt that failed; it is counted in addition).",
 	}, []string{"result"})}
 
 	// The series must exist before the first event, or else an alert would miss that event.

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// TestReplayOfPendingEvents sends events that wait for their next attempt at once: one of them, and all. They keep their attempts and
+// TestReplayOfPendingEvents replays events that wait for their next attempt: first one of them, then all. They keep their attempts and
 // the order of their subject.
 func TestReplayOfPendingEvents(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
