@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestPages reads each page on both databases.
+// TestPages requests each page, on both databases.
 func TestPages(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixtureOn(t, db)
@@ -99,8 +99,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestSortLinks checks the links in the heads of the columns: the column of the order says its direction and links to the other one. The links
-// keep the filters and lead to the first page.
+// TestSortLinks checks the links in the headers of the columns. The column by which the list is sorted shows the direction and links
+// to the opposite one. The links keep the filters and lead to the first page.
 func TestSortLinks(t *testing.T) {
 	f := newFixture(t)
 	for _, id := range []string{"a", "b", "c"} {
@@ -224,7 +224,7 @@ func TestInterventions(t *testing.T) {
 	}
 }
 
-// TestRoles requires for each page at least the role viewer.
+// TestRoles checks that each page requires at least the role viewer.
 func TestRoles(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)
@@ -238,7 +238,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestAudit shows the audit log to admins only, and verifies it.
+// TestAudit checks that only admins see the audit log, and verifies the log.
 func TestAudit(t *testing.T) {
 	f := newFixture(t)
 	operation := f.instance("a", process.InProgress)

@@ -49,7 +49,7 @@ func (c *console) instances(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// historyLength is the number of operations on the page of an instance.
+// historyLength is the maximum number of operations on the page of an instance, which links to the list of all.
 const historyLength = 20
 
 // instance shows an instance.

@@ -50,8 +50,8 @@ func (c *console) order(r *http.Request) (result, error) {
 	return result{page: views.Page{Title: "Order " + plan.Name, Section: "/console/catalog", Body: views.OrderPage(shown)}}, nil
 }
 
-// orderCommands returns the commands that order an instance of the plan, each of which works alone. required are the parameters without which the
-// broker rejects an order.
+// orderCommands returns commands that order an instance of the plan, one for each tool. required contains the parameters without
+// which the broker rejects an order.
 func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required map[string]any) ([]views.OrderCommand, error) {
 	address, user := c.publicURL(r), "USER"
 	if client := auth.FromContext(r.Context()); client.Name != "" && client.Has(auth.RoleOSB) {
@@ -98,7 +98,8 @@ func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required ma
 	}, nil
 }
 
-// publicURL returns the URL of the broker for the client of a request, without a slash at the end.
+// publicURL returns the URL of the broker without a slash at the end: PublicURL or, if that is empty, the address that the client has
+// requested.
 func (c *console) publicURL(r *http.Request) string {
 	if c.PublicURL != "" {
 		return strings.TrimSuffix(c.PublicURL, "/")

@@ -26,7 +26,7 @@ type Config struct {
 	TenantAccountClaim string `env:"TENANT_ACCOUNT_CLAIM" help:"claim of the ID token with the global accounts whose instances the user sees; empty for none"`
 }
 
-// DefaultConfig returns the defaults: a console for users with passwords.
+// DefaultConfig returns the defaults. Users log in with passwords only, because OIDCClientID is empty.
 func DefaultConfig() Config {
 	return Config{
 		Enabled: true, OIDCScopes: []string{"openid", "profile", "email", "groups"}, IdleTimeout: time.Hour, Lifetime: 12 * time.Hour,

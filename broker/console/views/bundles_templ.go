@@ -28,7 +28,7 @@ type Bundles struct {
 // BundleDeployment is an installation of a Bundle on a cluster.
 type BundleDeployment struct {
 	Name, Runtime, Class, Source, Active string
-	// State is a word, and Message explains a state that is not good.
+	// State is one word. Message explains a state that is not good, and is otherwise empty.
 	State, Message string
 	// Target is the Secret with the kubeconfig of the cluster. It is empty for the cluster of the BundleDeployment.
 	Target, Namespace          string
@@ -41,7 +41,7 @@ type Bundle struct {
 	BundleDeployment
 
 	Conditions []BundleCondition
-	// Bundles are those that the BundleDeployment has made, and History the installed versions, the newest first.
+	// Bundles are those that the BundleDeployment has created. History contains the installed versions, newest first.
 	Bundles   []MadeBundle
 	History   []BundleVersion
 	DependsOn []string

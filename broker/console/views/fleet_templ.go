@@ -874,7 +874,8 @@ func waveProgress(name string, percent int, stats map[string]int) templ.Componen
 	})
 }
 
-// share returns the percentage of targets that have ended. An orchestration that has ended has no forecast with a percentage.
+// share returns the percentage of targets that have ended. The page needs it for an orchestration that has ended, because such an
+// orchestration has no forecast.
 func share(stats map[string]int) int {
 	ended, total := 0, 0
 
@@ -1541,7 +1542,7 @@ func SystemsPage(status operatorapi.Status, now time.Time) templ.Component {
 	})
 }
 
-// Catalog are the plans of the replica that responds.
+// Catalog contains the plans as the replica that serves the page has loaded them.
 type Catalog struct {
 	operatorapi.Catalog
 

@@ -109,7 +109,8 @@ func TenantHome(instances []TenantLink) templ.Component {
 	})
 }
 
-// refreshing returns the attributes of a part of a page that requests itself after the interval in seconds. Without one, it does not.
+// refreshing returns the attributes of a part of a page that requests itself at the interval, in seconds. With 0, the part does not
+// refresh itself.
 func refreshing(address string, seconds int) templ.Attributes {
 	if seconds == 0 {
 		return nil
