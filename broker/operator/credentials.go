@@ -66,7 +66,7 @@ func shownCredential(object environment.OutsideObject) operatorapi.Credential {
 	}
 }
 
-// RenewCredentials makes the renewals of an instance due immediately. Each request is logged.
+// RenewCredentials makes the renewals of an instance due immediately. It logs requests and errors, but no successful dry runs.
 func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.CredentialRenewals{DryRun: wanted.DryRun, Data: renewals}}, nil
 }
 
-// renewals returns the kubeconfigs of an instance, and what prevents their renewal.
+// renewals returns the kubeconfigs of an instance, each with the obstacle to its renewal, if any.
 func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential, error) {
 	if _, err := a.Instances.Get(ctx, a.DB.Reader(), id); errors.Is(err, storage.ErrNotFound) {
 		return nil, operatorserver.NotFound(textNoInstance)
@@ -150,7 +150,7 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 	return shown, nil
 }
 
-// requestRenewal makes the renewals due, and records the request.
+// requestRenewal makes the renewals due, and records the request in the audit log, in one transaction.
 func (a *API) requestRenewal(ctx context.Context, id, reason string) error {
 	return a.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := a.Objects.RequestRenewal(ctx, tx, id, a.Clock.Now()); err != nil {

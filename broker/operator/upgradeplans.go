@@ -76,7 +76,7 @@ func (a *API) ApplyPlan(ctx context.Context, id string, strict bool) (operatorap
 	return applied, nil
 }
 
-// UndoOrchestration rolls back the upgrades of an orchestration.
+// UndoOrchestration starts an orchestration that rolls back the upgrades of another one, or plans it in a dry run.
 func (a *API) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
