@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explain describes an orchestration to operators: its current activity, the reason of a wait and its end, and the possible interventions.
+// Explain describes an orchestration to operators: its current activity, why it waits and until when, and the possible interventions.
 // waves contains the numbers of targets by wave and current state.
 func Explain(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
 	strategy, id := orchestration.Parameters.Strategy, orchestration.ID
@@ -84,7 +84,7 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	}
 }
 
-// limits describes the limits of an order, such as "at most 10 at once".
+// limits describes the limits of an order, such as "10 run at once, 2 in a region".
 func limits(parallel fleet.Parallel) string {
 	text := fmt.Sprintf("%d run at once", parallel.Workers)
 	if parallel.WorkersPerRegion > 0 {

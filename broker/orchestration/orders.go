@@ -92,7 +92,7 @@ func (o Orders) change(ctx context.Context, work func(tx storage.Tx) error) erro
 	return known(err)
 }
 
-// known converts the error about an orchestration that does not exist.
+// known converts the error about an orchestration that does not exist to one of kind NotFound.
 func known(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return failure.New(failure.NotFound, "The orchestration does not exist.")
@@ -129,8 +129,9 @@ func (o Orders) record(ctx context.Context, tx storage.Tx, entry auditlog.Entry)
 	return o.Recorder.Record(ctx, tx, entry)
 }
 
-// Cancel cancels an orchestration: no more upgrades start, and those in progress run to completion. It does nothing if the orchestration
-// has ended or is being canceled. The error is of kind NotFound if there is no such orchestration.
+// Cancel cancels an orchestration: no more upgrades start, and those in progress run to completion. A plan is canceled at once.
+// Cancel does nothing if the orchestration has ended or is being canceled. The error is of kind NotFound if there is no such
+// orchestration.
 func (o Orders) Cancel(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {
 		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
@@ -173,9 +174,11 @@ type Retried struct {
 // maxRetried is the maximum number of IDs in a retry.
 const maxRetried = 1000
 
-// Retry makes failed targets pending again: the targets of the given upgrades, or all of them. Each target gets a new operation.
+// Retry makes failed targets pending again: the targets of the given upgrades, or all of them. Each target gets a new operation. If
+// no target has failed, Retry continues an orchestration whose conductor has failed.
+//
 // The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the
-// orchestration is being canceled.
+// orchestration is being canceled or is a plan that was not applied.
 func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (retried Retried, err error) {
 	if len(operationIDs) > maxRetried {
 		return retried, failure.New(failure.Invalid,
@@ -227,7 +230,8 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 	return retried, err
 }
 
-// restart accepts a new conductor if the former one has failed: the orchestration has not ended, or targets are waiting.
+// restart accepts a new conductor if the former one has failed. That is the case if there is no conductor although the orchestration
+// has not ended, or has failed without selecting targets or with unfinished ones. Otherwise, restart does nothing.
 func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -265,11 +269,13 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 	return o.record(ctx, tx, auditlog.Entry{Action: auditlog.ActionRetry, OperationID: orchestration.ID, After: auditlog.Fields{"state": state}})
 }
 
-// retryTargets makes the targets pending, and sorts the other IDs.
+// retryTargets makes the failed targets with the IDs pending, or all failed targets if there are no IDs. It sorts the other IDs into
+// those that were already retried and invalid ones.
 func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, operationIDs []string) (Retried, error) {
 	id := orchestration.ID
 
-	// After the end, nothing repeats upgrades that did not start in time: they have failed like the others.
+	// After the end of the orchestration, upgrades that did not start in time have failed like the others, and are retried only if
+	// requested.
 	if !orchestration.State.Ended() {
 		if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
 			return Retried{}, err

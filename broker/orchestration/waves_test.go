@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// endUpgrades ends the upgrades that run, failed of them with an error. It returns how many ended.
+// endUpgrades ends all running upgrades and returns their number. The first ones fail, as many as failed says; the others succeed.
 func (f *stepped) endUpgrades(failed int) int {
 	f.Helper()
 
@@ -129,7 +129,8 @@ func TestRetryWhileSoaking(t *testing.T) {
 	})
 }
 
-// TestEmptyFirstWave does not wait for a wave without targets, also if they are left out when the plan is applied.
+// TestEmptyFirstWave checks that an orchestration does not wait for a wave without targets, even if they were only left out when the
+// plan was applied.
 func TestEmptyFirstWave(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(2)
