@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// installers is a row of the table "Who installs Kyma": the values of the variables, and the installers by the section of the plan. Both
-// are "refused" if the broker does not start.
+// installers is a row of the table "Who installs Kyma": the values of the variables, and who installs Kyma for plans with the section
+// kyma or lifecycleManager. Both are "refused" if the broker does not start.
 type installers struct {
 	version, installer, url, manager string
 	kyma, lifecycleManager           string
@@ -50,7 +50,7 @@ func documentedInstallers(t *testing.T) []installers {
 	return rows
 }
 
-// matches reports whether the row is about the values of the variables.
+// matches reports whether the row applies to the values of the variables.
 func (i installers) matches(values ...string) bool {
 	for position, cell := range []string{i.version, i.installer, i.url, i.manager} {
 		if cell != "any" && cell != values[position] {
@@ -61,7 +61,7 @@ func (i installers) matches(values ...string) bool {
 	return true
 }
 
-// TestInstallers checks that the table has each combination of the variables once, and that the broker refuses and installs what it says.
+// TestInstallers checks that the table has each combination of the variables once, and that the broker behaves as the table says.
 func TestInstallers(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +181,7 @@ func installerOf(t *testing.T, config service.Config, section string) string {
 	}
 }
 
-// TestRefusedInstallers checks what the refusals say.
+// TestRefusedInstallers checks the error messages of rejected combinations.
 func TestRefusedInstallers(t *testing.T) {
 	t.Parallel()
 

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestLastProvisioning checks from which operation a deletion takes the data of the runtime. With the data of a
-// different operation, the deletion would leave a runtime behind.
+// TestLastProvisioning checks which operation provides the data of the runtime for a deletion. With the data of a different
+// operation, the deletion would leave a runtime behind.
 func TestLastProvisioning(t *testing.T) {
 	ordered := func(key string) environment.Data {
 		return environment.Data{Provisioning: key, Ordered: true, Instance: environment.Instance{ShootName: "c-one"}}
