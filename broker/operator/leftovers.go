@@ -82,7 +82,7 @@ func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, fil
 	return list, err
 }
 
-// leftover converts a leftover and its newest operation.
+// leftover converts a leftover and its newest operation to their form in the API.
 func (a *API) leftover(listed leftovers.Listed, objects []operatorapi.OutsideObject) operatorapi.Runtime {
 	shown := a.runtime(instances.Listed{Instance: listed.Leftover.Instance, Operation: listed.Operation})
 

@@ -305,7 +305,8 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestDeadlineAfterWindow cancels targets whose next window begins after the deadline as soon as the last one has ended.
+// TestDeadlineAfterWindow checks that targets whose next window begins after the deadline are canceled as soon as the current window
+// has ended.
 func TestDeadlineAfterWindow(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.setPolicy(window1)
