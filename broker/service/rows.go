@@ -110,7 +110,8 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 	})
 }
 
-// Cleaned records the result of a cleanup. If it has completed all steps and no object is recorded, the leftover is removed.
+// Cleaned records the result of a cleanup. If the cleanup has completed all steps and no object is recorded any more, the leftover is
+// removed.
 func (r rows) Cleaned(by process.Record, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		_, id, is := environment.LeftoverOf(by.InstanceID)
@@ -302,6 +303,11 @@ func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data,
 	var data environment.Data
 
 	payload, err := r.operations.Payload(ctx, r.db.Reader(), operationID)
+	if errors.Is(err, operations.ErrSealed) {
+		return data, failure.Wrap(failure.Transient, err, "the data of the provisioning cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS").
+			WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
+	}
+
 	if err != nil {
 		return data, explain(err, "the data of the provisioning")
 	}
