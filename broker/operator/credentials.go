@@ -137,7 +137,7 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 
 		switch {
 		case !slices.Contains(a.Renewed, object.System):
-			credential.Obstacle = "The broker is not connected to the system: set its variables."
+			credential.Obstacle = notConnected(object.System)
 		case object.System == environment.SystemReconciler && len(unfinished) > 0:
 			credential.Obstacle = "The renewal waits for the operation " + unfinished[0].ID + " of the instance."
 		case object.Credential.RenewingUntil.After(a.Clock.Now()):
@@ -148,6 +148,18 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 	}
 
 	return shown, nil
+}
+
+// notConnected returns the obstacle of a system to which the broker is not connected, with the variable to set.
+func notConnected(system string) string {
+	switch system {
+	case environment.SystemLifecycleManager:
+		return "The broker is not connected to Lifecycle Manager: set APP_LIFECYCLE_MANAGER_ENABLED."
+	case environment.SystemReconciler:
+		return "The broker is not connected to the Reconciler: set APP_RECONCILER_URL."
+	default:
+		return "The broker is not connected to " + system + "."
+	}
 }
 
 // requestRenewal makes the renewals due, and records the request in the audit log, in one transaction.

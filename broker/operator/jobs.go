@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	textJobOrder   = `The body is invalid. Send {"dryRun": true}, or {"reason": "…"} and perhaps "confirm", as JSON.`
+	textJobOrder   = `The body is invalid. Send {"dryRun": true}, or {"reason": "…"} and optionally "confirm", as JSON.`
 	textJobConfirm = "confirm must not be negative."
 )
 

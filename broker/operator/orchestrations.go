@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -359,7 +358,7 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 // RetryTargets retries failed operations of an orchestration: those with the IDs, or all if there are no IDs. It logs this.
 func (a *API) RetryTargets(ctx context.Context, id string, operationIDs []string) (operatorapi.OrchestrationRetried, error) {
 	retried, err := a.Orchestrator.Retry(ctx, id, operationIDs)
-	a.logOrchestration(ctx, id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
+	a.logOrchestration(ctx, id, "retry "+english.Plural(len(retried.Targets), "operation", "")+" of orchestration", err)
 
 	if err != nil {
 		return operatorapi.OrchestrationRetried{}, err

@@ -283,7 +283,7 @@ func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 
 		replayed, err = a.Webhooks.Replay(r.Context(), tx, found.ID, webhooks.Replayed{Position: order.Position, Pending: order.Pending}, a.Clock.Now())
 		if err == nil && replayed == 0 && order.Position > 0 {
-			err = operatorserver.NotFound("The webhook has received the event at this position, or does not get it.")
+			err = operatorserver.NotFound("The webhook has no undelivered event at this position: it has received the event, or its filter excludes the event.")
 		}
 
 		return err

@@ -449,7 +449,7 @@ func TestRetry(t *testing.T) {
 			f.Errorf("retried %+v, %v", retried, err)
 		}
 
-		if got, _ := f.get(f.id); got.State != environment.OrchestrationRetrying || got.Description != "3 failed; retried 1 operations" {
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationRetrying || got.Description != "3 failed; retried 1 operation" {
 			f.Errorf("got %+v", got)
 		}
 

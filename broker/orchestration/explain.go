@@ -74,8 +74,8 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	case !orchestration.SoakUntil.IsZero():
 		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
 	case running == 0 && waiting > 0:
-		return []string{fmt.Sprintf("No upgrade is in progress. Waiting for another operation, a maintenance window or the start: %s. "+
-			"'ebctl orchestration targets %s --state pending' shows why.", english.Plural(waiting, "instance", ""), orchestration.ID)}
+		return []string{fmt.Sprintf("No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: %d. "+
+			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
 	case waiting > 0:
 		return []string{fmt.Sprintf("%s in progress, %s waiting: at most %s.",
 			english.Plural(running, "upgrade", ""), english.Plural(waiting, "instance", ""), limits(*strategy.Parallel))}

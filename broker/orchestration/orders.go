@@ -3,10 +3,10 @@ package orchestration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/google/uuid"
 	"k8s.io/utils/clock"
 
@@ -208,7 +208,7 @@ func (o Orders) Retry(ctx context.Context, id string, operationIDs []string) (re
 			return o.restart(ctx, tx, orchestration)
 		}
 
-		why := fmt.Sprintf("retried %d operations", len(retried.Targets))
+		why := "retried " + english.Plural(len(retried.Targets), "operation", "")
 
 		if orchestration.State.Ended() {
 			orchestration.State = environment.OrchestrationRetrying

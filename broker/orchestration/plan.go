@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -44,7 +46,7 @@ func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 		}
 
 		return c.Orchestrations.SetState(ctx, tx, id, environment.OrchestrationInProgress,
-			fmt.Sprintf("Scheduled %d operations", scheduled), c.Clock.Now())
+			"Scheduled "+english.Plural(scheduled, "operation", ""), c.Clock.Now())
 	})
 }
 

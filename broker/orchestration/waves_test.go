@@ -367,7 +367,7 @@ func TestExplain(t *testing.T) {
 			map[int]map[string]int{1: {"in progress": 5, "pending": 4}, 2: {"pending": 9}},
 			"5 upgrades in progress, 4 instances waiting: at most 5 run at once, 2 in a region.\nIt stops after 3 failures.",
 		},
-		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Waiting for another operation, a maintenance window or the start: 4 instances."},
+		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: 4."},
 		"last": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"in progress": 1}}, "1 upgrade in progress, and no other instance of this wave is waiting."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 const (
 	textLate      = "The upgrade could not start before the deadline."
-	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. It waits for the next one."
+	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. It waits for the next window."
 )
 
 // repeatUnstarted makes targets pending again if the engine has not started their upgrades before the end of the window or the

@@ -99,7 +99,7 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 	}
 
 	system, transport, err := s.connect(upstream.Options{
-		Name: "cleanup_hook", Title: "The cleanup hook", Component: failure.ComponentCleanupHook, Calls: cleanupCalls,
+		Name: "cleanup_hook", Title: "the cleanup hook", Component: failure.ComponentCleanupHook, Calls: cleanupCalls,
 		Variable: "APP_ACCOUNT_POOL_CLEANUP_URL",
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ func (c Config) checkKyma() error {
 
 // secondInstaller returns the error for a variable that turns on an installer in addition to the Provisioner.
 func (c Config) secondInstaller(variable string) error {
-	return fmt.Errorf("%s: the Provisioner installs Kyma %s on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=%s, or unset one of %s and "+
+	return fmt.Errorf("%s: the Provisioner installs Kyma %s on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=%s, or unset %s or "+
 		"APP_KYMA_VERSION", variable, c.Kyma.Version, environment.InstallerReconciler, variable)
 }
 

@@ -64,7 +64,7 @@ func (s *Service) connectNotifications(connected *upstreams, config notification
 	}
 
 	system, transport, err := s.connect(upstream.Options{
-		Name: "notification", Title: "The notification service", Component: failure.ComponentNotification, Calls: config.Calls,
+		Name: "notification", Title: "the notification service", Component: failure.ComponentNotification, Calls: config.Calls,
 		Variable: "APP_NOTIFICATION_CALLS",
 	})
 	if err != nil {
