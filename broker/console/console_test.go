@@ -4,12 +4,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
@@ -95,6 +98,26 @@ func TestLists(t *testing.T) {
 	} {
 		if html := f.page(path, http.StatusBadRequest); !strings.Contains(html, `role="alert"`) {
 			t.Errorf("%s does not say what is wrong", path)
+		}
+	}
+}
+
+// TestFormKeepsFilters checks that the form of the list of instances contains each parameter of the list, except those of paging.
+func TestFormKeepsFilters(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range operator.New(operator.Options{}).Route("GET /runtimes").Query {
+		if slices.Contains([]string{"cursor", "page", "total"}, name) {
+			continue
+		}
+
+		var html strings.Builder
+		if err := views.InstancesPage(views.Instances{Query: url.Values{name: {"given"}}}).Render(t.Context(), &html); err != nil {
+			t.Fatal(err)
+		}
+
+		if !strings.Contains(html.String(), ` name="`+name+`"`) {
+			t.Errorf("the form drops %s", name)
 		}
 	}
 }
