@@ -2,6 +2,7 @@ package views
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -73,6 +74,16 @@ type bar struct {
 
 // y returns the vertical coordinate of a row, moved down by the offset.
 func y(row, offset int) string { return strconv.Itoa(row*chartRow + offset) }
+
+// chartLabel returns the title of a chart with the names and values of its rows.
+func chartLabel(title string, rows []bar) string {
+	texts := make([]string, 0, len(rows))
+	for _, row := range rows {
+		texts = append(texts, row.Name+" "+row.Value)
+	}
+
+	return title + ": " + strings.Join(texts, ", ")
+}
 
 func number(value int) string { return strconv.Itoa(value) }
 
