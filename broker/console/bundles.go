@@ -208,7 +208,7 @@ func sourceText(source v1alpha1.BundleSource) string {
 func withoutUser(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
-		return "of an address that is not a URL"
+		return "(address that is not a URL)"
 	}
 
 	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""

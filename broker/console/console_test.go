@@ -30,17 +30,20 @@ func TestPages(t *testing.T) {
 		f.instance("c", process.Failed)
 
 		for path, wants := range map[string][]string{
-			"/console/instances":            {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
-			"/console/instances/a%2Fb":      {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
-			"/console/operations":           {"name-c", "no quota for &lt;vpc&gt;"},
-			"/console/operations/op-a%2Fb":  {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
-			"/console/operations/op-c":      {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
-			"/console/operations?stuck=":    {"name-c"},
-			"/console/operations?kind=none": {"No operation matches."},
-			"/console/":                     {">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", "No operation is stuck."},
-			"/console/orchestrations":       {"There are no orchestrations."},
-			"/console/catalog":              {"aws", "regions", "/console/instances?plan=aws", "/console/catalog/361c511f-f939-4621-b228-d0fb79a1fe15"},
-			"/console/systems":              {"provisioner", "closed", "0 of 7"},
+			"/console/instances":               {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
+			"/console/instances/a%2Fb":         {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
+			"/console/operations":              {"name-c", "no quota for &lt;vpc&gt;"},
+			"/console/operations/op-a%2Fb":     {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
+			"/console/operations/op-c":         {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
+			"/console/operations?stuck=":       {"name-c"},
+			"/console/operations?kind=none":    {"No operation matches.", "0 operations on this page"},
+			"/console/operations?state=failed": {"1 operation on this page"},
+			"/console/": {
+				">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", `aria-label="Failed operations by error: gardener: ERR_QUOTA 1"`, "No operation is stuck.",
+			},
+			"/console/orchestrations": {"There are no orchestrations."},
+			"/console/catalog":        {"aws", "regions", "/console/instances?plan=aws", "/console/catalog/361c511f-f939-4621-b228-d0fb79a1fe15"},
+			"/console/systems":        {"provisioner", "closed", "0 of 7"},
 		} {
 			html := f.page(path, http.StatusOK)
 			for _, want := range wants {

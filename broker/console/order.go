@@ -82,7 +82,7 @@ func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required ma
 
 	return []views.OrderCommand{
 		{
-			Tool: "ebctl", Text: "It asks for the password, and shows the progress. The user needs the role osb.",
+			Tool: "ebctl", Text: "ebctl asks for the password, and shows the progress. The user needs the role osb.",
 			Command: fmt.Sprintf("ebctl login %s --username %s\nebctl instance create %s --plan %s --wait%s",
 				quoted(address), quoted(user), orderedName, quoted(plan.Name), ebctlFlag),
 		},
@@ -91,7 +91,8 @@ func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required ma
 			Command: fmt.Sprintf("cf create-service %s %s %s%s", quoted(c.API.Catalog.ServiceName()), quoted(plan.Name), orderedName, cfFlag),
 		},
 		{
-			Tool: "curl", Text: "The request that platforms send. It asks for the password. Repeating it orders nothing twice: the ID of the instance is new on each visit of this page.",
+			Tool: "curl", Text: "The same request as from a platform. curl asks for the password. Repeating the command orders no second instance, " +
+				"because it contains the ID of the instance. Reload this page for a new ID.",
 			Command: fmt.Sprintf("curl -sS -u %s -X PUT -H 'X-Broker-API-Version: 2.17' -H 'Content-Type: application/json' \\\n  %s \\\n  -d %s",
 				quoted(user), quoted(address+"/v2/service_instances/"+uuid.NewString()+"?accepts_incomplete=true"), quoted(strings.TrimSpace(body.String()))),
 		},

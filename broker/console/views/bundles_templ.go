@@ -143,7 +143,7 @@ func BundlesPage(list Bundles) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = pager(list.Pager, "BundleDeployments").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pager(list.Pager, "BundleDeployment").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
