@@ -71,7 +71,7 @@ func (a *API) GetWebhook(r *http.Request) (httpserver.Response, error) {
 	return a.showWebhook(r.Context(), found)
 }
 
-// CreateWebhook adds a webhook. The response contains the secret, which only a rotation shows again, as a new one.
+// CreateWebhook adds a webhook. The response contains its secret, which no other response repeats.
 func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookOrder
 	if err := operatorserver.ReadStrictly(r.Body, &order, textWebhook); err != nil {
