@@ -103,7 +103,8 @@ func (c *console) bundle(r *http.Request) (result, error) {
 	return result{status: status, page: views.Page{Title: name, Section: bundlesPath, Body: views.BundlePage(shown)}}, nil
 }
 
-// statusOfBundles returns the status of a page, and sets the problem that the page shows. The console works without the API server.
+// statusOfBundles returns the status of a page. If the read failed, it also sets the problem, which the page shows in place of the
+// objects.
 func statusOfBundles(err error, problem *string) int {
 	if err == nil {
 		return http.StatusOK
@@ -114,7 +115,7 @@ func statusOfBundles(err error, problem *string) int {
 	return httpserver.RefusalOf(err).Status
 }
 
-// shownDeployment returns the fields of a BundleDeployment that the page shows: no values of its config, which may be secret.
+// shownDeployment returns the fields of a BundleDeployment that the page shows. It omits the config, whose values may be secret.
 func shownDeployment(deployment v1alpha1.BundleDeployment) views.BundleDeployment {
 	conditions := deployment.Status.Conditions
 	shown := views.BundleDeployment{
@@ -145,7 +146,7 @@ func shownDeployment(deployment v1alpha1.BundleDeployment) views.BundleDeploymen
 	return shown
 }
 
-// stateOfDeployment returns a state in a word, in the terms of views.Badge.
+// stateOfDeployment returns a state in one word, which views.Badge colors.
 func stateOfDeployment(shown views.BundleDeployment, observed bool, valid, installed, healthy *metav1.Condition) string {
 	is := func(condition *metav1.Condition, status metav1.ConditionStatus) bool {
 		return condition != nil && condition.Status == status
@@ -189,7 +190,7 @@ func messageOf(condition *metav1.Condition) string {
 	return failure.Shorten(condition.Message, maxText)
 }
 
-// sourceText returns a source in one line, without a user and a password in its address.
+// sourceText returns a source in one line. Addresses in it contain no user, password or query.
 func sourceText(source v1alpha1.BundleSource) string {
 	switch {
 	case source.Image != nil:
@@ -203,11 +204,11 @@ func sourceText(source v1alpha1.BundleSource) string {
 	}
 }
 
-// withoutUser returns an address without its user, password and query, which may be credentials.
+// withoutUser returns an address without its user, password, query and fragment, which may be credentials.
 func withoutUser(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
-		return "of an address that is not a URL"
+		return "(address that is not a URL)"
 	}
 
 	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""

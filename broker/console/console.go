@@ -39,7 +39,7 @@ type console struct {
 	viewers viewers
 	numbers cached[views.Overview]
 	pool    cached[[]views.PoolType]
-	// instanceLists and operationLists are shared by pages that refresh themselves.
+	// instanceLists and operationLists share results among pages that refresh themselves.
 	instanceLists  shared[operatorapi.RuntimeList]
 	operationLists shared[operatorapi.OperationList]
 	// verifying is held during a verification of the audit log.
@@ -54,7 +54,7 @@ type route struct {
 	serve func(r *http.Request) (result, error)
 }
 
-// result is the response to a request: a page, or a redirect.
+// result is the response to a request: a page, a redirect or a stream.
 type result struct {
 	// status is the HTTP status; 0 means 200.
 	status int
@@ -161,7 +161,7 @@ func (c *console) may(r *http.Request, like string) bool {
 	return auth.FromContext(r.Context()).Has(c.role(like))
 }
 
-// guarded returns the handler of a route and makes it require the role of the route.
+// guarded returns the handler of a route. It responds with 403 to clients that lack the role of the route.
 func (c *console) guarded(route route) func(*http.Request) (result, error) {
 	role := c.role(route.like)
 
@@ -174,7 +174,7 @@ func (c *console) guarded(route route) func(*http.Request) (result, error) {
 	}
 }
 
-// handler writes the result of serve, or a page with its error.
+// handler returns an HTTP handler that writes the result of serve, or a page with its error.
 func (c *console) handler(serve func(*http.Request) (result, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(liveHeader) != "" {
@@ -234,5 +234,5 @@ func (c *console) shell(r *http.Request) views.Shell {
 // textOf returns the text of an error for the client.
 func textOf(err error) string { return failure.Shorten(httpserver.RefusalOf(err).Description, maxText) }
 
-// maxText is the maximum length of an error on a page.
+// maxText is the maximum number of characters of an error on a page.
 const maxText = 500

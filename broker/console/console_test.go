@@ -4,12 +4,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
@@ -19,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestPages reads each page on both databases.
+// TestPages requests each page, on both databases.
 func TestPages(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixtureOn(t, db)
@@ -27,17 +30,20 @@ func TestPages(t *testing.T) {
 		f.instance("c", process.Failed)
 
 		for path, wants := range map[string][]string{
-			"/console/instances":            {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
-			"/console/instances/a%2Fb":      {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
-			"/console/operations":           {"name-c", "no quota for &lt;vpc&gt;"},
-			"/console/operations/op-a%2Fb":  {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
-			"/console/operations/op-c":      {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
-			"/console/operations?stuck=":    {"name-c"},
-			"/console/operations?kind=none": {"No operation matches."},
-			"/console/":                     {">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", "No operation is stuck."},
-			"/console/orchestrations":       {"There are no orchestrations."},
-			"/console/catalog":              {"aws", "regions", "/console/instances?plan=aws", "/console/catalog/361c511f-f939-4621-b228-d0fb79a1fe15"},
-			"/console/systems":              {"provisioner", "closed", "0 of 7"},
+			"/console/instances":               {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
+			"/console/instances/a%2Fb":         {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
+			"/console/operations":              {"name-c", "no quota for &lt;vpc&gt;"},
+			"/console/operations/op-a%2Fb":     {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
+			"/console/operations/op-c":         {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
+			"/console/operations?stuck=":       {"name-c"},
+			"/console/operations?kind=none":    {"No operation matches.", "0 operations on this page"},
+			"/console/operations?state=failed": {"1 operation on this page"},
+			"/console/": {
+				">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", `aria-label="Failed operations by error: gardener: ERR_QUOTA 1"`, "No operation is stuck.",
+			},
+			"/console/orchestrations": {"There are no orchestrations."},
+			"/console/catalog":        {"aws", "regions", "/console/instances?plan=aws", "/console/catalog/361c511f-f939-4621-b228-d0fb79a1fe15"},
+			"/console/systems":        {"provisioner", "closed", "0 of 7"},
 		} {
 			html := f.page(path, http.StatusOK)
 			for _, want := range wants {
@@ -99,8 +105,28 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestSortLinks checks the links in the heads of the columns: the column of the order says its direction and links to the other one. The links
-// keep the filters and lead to the first page.
+// TestFormKeepsFilters checks that the form of the list of instances contains each parameter of the list, except those of paging.
+func TestFormKeepsFilters(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range operator.New(operator.Options{}).Route("GET /runtimes").Query {
+		if slices.Contains([]string{"cursor", "page", "total"}, name) {
+			continue
+		}
+
+		var html strings.Builder
+		if err := views.InstancesPage(views.Instances{Query: url.Values{name: {"given"}}}).Render(t.Context(), &html); err != nil {
+			t.Fatal(err)
+		}
+
+		if !strings.Contains(html.String(), ` name="`+name+`"`) {
+			t.Errorf("the form drops %s", name)
+		}
+	}
+}
+
+// TestSortLinks checks the links in the headers of the columns. The column by which the list is sorted shows the direction and links
+// to the opposite one. The links keep the filters and lead to the first page.
 func TestSortLinks(t *testing.T) {
 	f := newFixture(t)
 	for _, id := range []string{"a", "b", "c"} {
@@ -224,7 +250,7 @@ func TestInterventions(t *testing.T) {
 	}
 }
 
-// TestRoles requires for each page at least the role viewer.
+// TestRoles checks that each page requires at least the role viewer.
 func TestRoles(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)
@@ -238,7 +264,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestAudit shows the audit log to admins only, and verifies it.
+// TestAudit checks that only admins see the audit log, and verifies the log.
 func TestAudit(t *testing.T) {
 	f := newFixture(t)
 	operation := f.instance("a", process.InProgress)

@@ -24,7 +24,7 @@ const (
 	retryTargetsEndpoint   = "POST /orchestrations/{orchestration_id}/retry"
 )
 
-// targetsLength is the number of targets on the page of an orchestration.
+// targetsLength is the maximum number of targets on the page of an orchestration. The page has no second page of targets.
 const targetsLength = 100
 
 // orchestrations shows a page of orchestrations. Its URL has the parameters of GET /orchestrations.
@@ -127,7 +127,8 @@ func (c *console) retryTargets(r *http.Request) (result, error) {
 	})
 }
 
-// changeOrchestration changes an orchestration and then shows it. If the change is rejected, the page says why.
+// changeOrchestration changes an orchestration and then shows it. If its state does not permit the change (409), the page says why.
+// Any other error is returned.
 func (c *console) changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (result, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {

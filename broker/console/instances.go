@@ -8,7 +8,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/console/views"
 	"github.com/environment-broker/environment-broker/broker/operator"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -28,7 +27,7 @@ func (c *console) instances(r *http.Request) (result, error) {
 	query, values, err := c.readQuery(r, instancesEndpoint)
 
 	shown := views.Instances{
-		Query: values, States: operator.RuntimeStates(), Kinds: environment.Kinds(), Plans: c.API.Catalog.Offered(), Now: c.API.Clock.Now(),
+		Query: values, States: operator.RuntimeStates(), Plans: c.API.Catalog.Offered(), Now: c.API.Clock.Now(),
 	}
 
 	if err == nil {
@@ -49,7 +48,7 @@ func (c *console) instances(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// historyLength is the number of operations on the page of an instance.
+// historyLength is the maximum number of operations on the page of an instance, which links to the list of all.
 const historyLength = 20
 
 // instance shows an instance.

@@ -12,12 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// readQuery returns the query of a list. It drops empty parameters, which forms send. The parameters have the names of the
-// endpoint of the operator API. values contains the parameters of the query even if it is invalid.
+// readQuery returns the query of a list, whose parameters have the names of the endpoint of the operator API. It drops empty
+// parameters, which forms send. It returns the other parameters even if the query is invalid, so that the page can show them.
 func (c *console) readQuery(r *http.Request, like string) (operatorserver.Query, url.Values, error) {
 	values := url.Values{}
 
-	for name, given := range r.URL.Query() { // ReadQuery rejects malformed queries
+	for name, given := range r.URL.Query() { // without malformed parameters
 		if len(given) > 0 && given[0] != "" {
 			values[name] = given
 		}
@@ -49,8 +49,8 @@ func pager(path string, values url.Values, page operatorapi.Page) views.Pager {
 	return links
 }
 
-// otherPage returns the URL of a list with the same filters and another parameter. Without a name, it returns the URL of the
-// first page.
+// otherPage returns the URL of a list with the same filters and another parameter in place of the page. If the name is empty, it
+// returns the URL of the first page.
 func otherPage(path string, values url.Values, name, value string) string {
 	changed := maps.Clone(values)
 	changed.Del("cursor")
@@ -63,8 +63,8 @@ func otherPage(path string, values url.Values, name, value string) string {
 	return path + "?" + changed.Encode()
 }
 
-// problem returns the text of an error about the query, which the page shows next to the form. Any other error is returned as
-// such.
+// problem returns the text of an error about the query (400), which the page shows next to the form. It returns any other error
+// unchanged.
 func problem(err error) (string, error) {
 	if err != nil && httpserver.RefusalOf(err).Status == http.StatusBadRequest {
 		return textOf(err), nil

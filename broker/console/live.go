@@ -26,19 +26,19 @@ const (
 	refreshBudget = 20
 	// maxViewers is the maximum number of streams on a replica.
 	maxViewers = 1000
-	// heartbeatEvery is the interval of heartbeats, which show proxies that a stream is alive.
+	// heartbeatEvery is the interval of heartbeats. They keep proxies from closing a stream without changes.
 	heartbeatEvery = 15 * time.Second
-	// readTimeout limits a query of a stream.
+	// readTimeout is the time limit of a check for changes.
 	readTimeout = 10 * time.Second
 )
 
 // Live contains the dependencies of live updates.
 type Live struct {
-	// Position returns the position of the newest event. It must be cheap.
+	// Position returns the position of the newest event. It must be cheap, because each stream calls it up to four times a second.
 	Position func() int64
 	// Read reads events; see eventlog.Store.
 	Read func(ctx context.Context, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error)
-	// Uncounted calls a long-running function, and does not count its request as load while the function runs.
+	// Uncounted calls a long-running function. While the function runs, its request does not count as load.
 	Uncounted func(wait func() error) error
 	// Expires returns when the session of a client ends, or the zero time if it does not end.
 	Expires func(ctx context.Context) time.Time
@@ -48,9 +48,10 @@ type Live struct {
 // shownParameter is the parameter of a stream's URL with the digest of the state that the page shows.
 const shownParameter = "shown"
 
-// address returns the URL of the stream that refreshes a page: the stream of an instance, an operation or an orchestration, or the stream of all if topic is
-// empty. It returns an empty string if live updates are off, or if a page refreshes itself and thus has its stream. Call it before reading the data of the page: the URL contains the digest of the
-// current state, so that the stream also reports changes that happen before it is connected.
+// address returns the URL of the stream that refreshes a page. topic is instance, operation or orchestration; if it is empty, the
+// stream reports every event. The result is empty if live updates are off, or if the page has sent the request to refresh itself and
+// thus already has a stream. Call address before reading the data of the page: the URL contains the digest of the current state, so
+// that the stream also reports changes that happen before it is connected.
 func (c *console) address(r *http.Request, topic, id string) string {
 	if c.Live.Position == nil || r.Header.Get(liveHeader) != "" {
 		return ""
@@ -78,13 +79,15 @@ func digest(state string) string {
 // viewers counts the streams of this replica.
 type viewers struct{ count atomic.Int64 }
 
-// interval returns the time between two checks for changes, with which all viewers together stay within the budget.
+// interval returns the time between two checks of a stream. It grows with the number of streams, so that all of them together cause
+// at most refreshBudget refreshes per second.
 func (v *viewers) interval() time.Duration {
 	return max(lookEvery, time.Duration(v.count.Load())*time.Second/refreshBudget)
 }
 
-// live serves a stream that sends an event whenever the watched instance or operation, or any of them, has changed. The client
-// then requests its page again. The events have no content, so that pages are rendered in only one way.
+// live serves a stream that sends an event whenever the watched instance, operation or orchestration has changed, or on any event if
+// the URL names none. The browser then requests its page again. The events have no content, so there is only one way to render a
+// page.
 func (c *console) live(r *http.Request) (result, error) {
 	if c.Live.Position == nil {
 		return result{}, httpserver.Refuse(http.StatusNotFound, textNoPage)
@@ -190,8 +193,9 @@ func (c *console) operationState(ctx context.Context, id string) (string, error)
 	return fmt.Sprint(record.State, record.UpdatedAt.UnixNano(), record.Stage, record.Step, record.StepBegan.UnixNano(), record.Lease.Owner), err
 }
 
-// orchestrationState identifies the state of an orchestration and of its targets. There are events of the upgrades of targets, but none of
-// targets that are canceled or left out before they start; the description of the orchestration counts these.
+// orchestrationState identifies the state of an orchestration and of its targets. Upgrades of targets cause events, so the state
+// contains the position of the newest one. Targets that are canceled or left out before they start cause none, but change the
+// description of the orchestration, which counts them.
 func (c *console) orchestrationState(ctx context.Context, id string) (string, error) {
 	position := c.Live.Position()
 	found, err := c.API.Orchestrations.Get(ctx, c.API.DB.Reader(), id)
@@ -217,5 +221,6 @@ func (c *console) instanceState(ctx context.Context, id string) (string, error) 
 	return fmt.Sprint(listed[0].Instance.UpdatedAt.UnixNano(), newest.ID, newest.State, newest.UpdatedAt.UnixNano(), newest.Stage, last), err
 }
 
-// recentEvents is the number of events that are searched for events of an instance's bindings.
+// recentEvents is the number of newest events among which instanceState looks for events of the instance, such as those of its
+// bindings.
 const recentEvents = 100

@@ -49,13 +49,13 @@ func (f *fixture) follow(address string) <-chan string {
 	return lines
 }
 
-// look lets a stream look for changes, and returns whether it has reported one.
+// look lets a stream check for changes once, and reports whether the stream has sent a change.
 func (f *fixture) look(lines <-chan string) bool {
 	f.Helper()
 
 	f.waitForStream()
 	f.liveClock.Step(time.Second)
-	f.waitForStream() // the stream has looked, and waits again
+	f.waitForStream() // until the check has ended
 
 	for changed := false; ; {
 		select {
@@ -67,7 +67,7 @@ func (f *fixture) look(lines <-chan string) bool {
 	}
 }
 
-// waitForStream waits until a stream waits for its next look.
+// waitForStream waits until a stream waits for its next check.
 func (f *fixture) waitForStream() {
 	f.Helper()
 
@@ -80,7 +80,7 @@ func (f *fixture) waitForStream() {
 	}
 }
 
-// TestLiveOrchestration follows the page of an orchestration whose waiting targets are canceled, which is no event.
+// TestLiveOrchestration follows the page of an orchestration whose waiting targets are canceled, which causes no event.
 func TestLiveOrchestration(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)

@@ -80,7 +80,8 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	}}, nil
 }
 
-// offer sets which interventions the page offers: those that the state of the operation and the role of the client allow.
+// offer sets the interventions that the page offers: those that the state of the operation and the role of the client allow. If only
+// the role is missing, it sets Needs to the required role.
 func (c *console) offer(r *http.Request, shown *views.Operation) {
 	state := shown.State
 	ended := state == operatorapi.OperationStateFailed || state == operatorapi.OperationStateCanceled
@@ -99,7 +100,7 @@ func (c *console) offer(r *http.Request, shown *views.Operation) {
 	shown.MaySkip = shown.MaySkip && c.may(r, skipEndpoint)
 }
 
-// steps returns the steps of a kind of operation by stage. It omits steps that the configuration turns off.
+// steps returns the names of the steps of a kind of operation by stage. It omits steps that the configuration turns off.
 func (c *console) steps(kind string) map[string][]string {
 	steps := map[string][]string{}
 
@@ -122,7 +123,7 @@ func (c *console) retry(r *http.Request) (result, error)  { return c.intervene(r
 func (c *console) skip(r *http.Request) (result, error)   { return c.intervene(r, c.API.Skip) }
 
 // intervene carries out an intervention with the reason in the form, and shows the resulting operation. If the intervention is
-// rejected, the page of the operation says why, and the status is that of the operator API.
+// rejected with 400 or 409, the page of the operation has this status and says why. Any other error is returned.
 func (c *console) intervene(r *http.Request, do intervention) (result, error) {
 	id, err := operatorserver.Segment(r, "operation_id")
 	if err != nil {

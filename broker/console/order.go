@@ -50,8 +50,8 @@ func (c *console) order(r *http.Request) (result, error) {
 	return result{page: views.Page{Title: "Order " + plan.Name, Section: "/console/catalog", Body: views.OrderPage(shown)}}, nil
 }
 
-// orderCommands returns the commands that order an instance of the plan, each of which works alone. required are the parameters without which the
-// broker rejects an order.
+// orderCommands returns commands that order an instance of the plan, one for each tool. required contains the parameters without
+// which the broker rejects an order.
 func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required map[string]any) ([]views.OrderCommand, error) {
 	address, user := c.publicURL(r), "USER"
 	if client := auth.FromContext(r.Context()); client.Name != "" && client.Has(auth.RoleOSB) {
@@ -82,7 +82,7 @@ func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required ma
 
 	return []views.OrderCommand{
 		{
-			Tool: "ebctl", Text: "It asks for the password, and shows the progress. The user needs the role osb.",
+			Tool: "ebctl", Text: "ebctl asks for the password, and shows the progress. The user needs the role osb.",
 			Command: fmt.Sprintf("ebctl login %s --username %s\nebctl instance create %s --plan %s --wait%s",
 				quoted(address), quoted(user), orderedName, quoted(plan.Name), ebctlFlag),
 		},
@@ -91,14 +91,16 @@ func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required ma
 			Command: fmt.Sprintf("cf create-service %s %s %s%s", quoted(c.API.Catalog.ServiceName()), quoted(plan.Name), orderedName, cfFlag),
 		},
 		{
-			Tool: "curl", Text: "The request that platforms send. It asks for the password. Repeating it orders nothing twice: the ID of the instance is new on each visit of this page.",
+			Tool: "curl", Text: "The same request as from a platform. curl asks for the password. Repeating the command orders no second instance, " +
+				"because it contains the ID of the instance. Reload this page for a new ID.",
 			Command: fmt.Sprintf("curl -sS -u %s -X PUT -H 'X-Broker-API-Version: 2.17' -H 'Content-Type: application/json' \\\n  %s \\\n  -d %s",
 				quoted(user), quoted(address+"/v2/service_instances/"+uuid.NewString()+"?accepts_incomplete=true"), quoted(strings.TrimSpace(body.String()))),
 		},
 	}, nil
 }
 
-// publicURL returns the URL of the broker for the client of a request, without a slash at the end.
+// publicURL returns the URL of the broker without a slash at the end: PublicURL or, if that is empty, the address that the client has
+// requested.
 func (c *console) publicURL(r *http.Request) string {
 	if c.PublicURL != "" {
 		return strings.TrimSuffix(c.PublicURL, "/")

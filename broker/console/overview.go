@@ -22,9 +22,10 @@ import (
 const (
 	// overviewLifetime is how long a replica shows the same numbers.
 	overviewLifetime = 5 * time.Second
-	// poolLifetime is how long a replica shows the same numbers of cloud accounts. It reads these from Gardener.
+	// poolLifetime is how long a replica shows the same numbers of cloud accounts, which it has to count in Gardener.
 	poolLifetime = time.Minute
-	// failuresSince and maxFailures limit the failures that the overview groups.
+	// failuresSince and maxFailures limit the failures that the overview groups: at most maxFailures failed operations that were
+	// accepted since then.
 	failuresSince = 24 * time.Hour
 	maxFailures   = 1000
 	maxGroups     = 8
@@ -38,7 +39,8 @@ type cached[Value any] struct {
 	until time.Time
 }
 
-// get returns the value. If the value is too old, get first calls read to renew it.
+// get returns the value. If the value is too old, get first calls read to renew it. Concurrent calls wait for that. Errors are not
+// kept.
 func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (Value, error)) (Value, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -117,7 +119,8 @@ func (c *console) readOverview(ctx context.Context, now time.Time) (views.Overvi
 	return shown, err
 }
 
-// failuresOf groups operations by their component and reason, the most frequent first.
+// failuresOf counts failed operations by component and reason. It returns the maxGroups most frequent groups, the most frequent
+// first.
 func failuresOf(failed []process.Record) []views.Count {
 	numbers := map[string]int{}
 	for _, record := range failed {

@@ -32,11 +32,11 @@ func (s *shared[Value]) get(r *http.Request, key string, position func() int64, 
 
 	result := s.of(key)
 
-	// Requests with the same key wait for the first one. Its limits are those of every request.
+	// Requests with the same key wait for the first one. It ends in time, because all requests have the same time limit.
 	result.mutex.Lock()
 	defer result.mutex.Unlock()
 
-	// An event that comes during the read may be missing from the result, so the position is that before it.
+	// An event during the read may be missing from the result. The result therefore gets the position from before the read.
 	at := position()
 	if result.valid && result.position == at {
 		return result.value, nil
@@ -48,7 +48,7 @@ func (s *shared[Value]) get(r *http.Request, key string, position func() int64, 
 	return value, err
 }
 
-// of returns the result with the key. Forgetting all results now and then bounds their number.
+// of returns the result with the key. It first forgets all results if there would be more than maxShared.
 func (s *shared[Value]) of(key string) *sharedResult[Value] {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

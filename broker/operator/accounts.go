@@ -22,11 +22,12 @@ type accounts struct {
 	eventLog  *eventlog.Store
 }
 
-// Key returns the ID itself.
+// Key returns the ID, because the broker stores account IDs unchanged.
 func (accounts) Key(account string) string { return account }
 
-// Remaining returns at most limit instances that belong to the account, that it ordered before they moved to another account, or
-// whose leftovers still exist. An erasure would remove the data that the cleanup of a leftover needs.
+// Remaining returns at most limit instances that block the erasure of an account: those that belong to it, those that it ordered
+// before they moved to another account, and those with leftovers. An erasure would remove the data that the cleanup of a leftover
+// needs.
 func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
 	found, err := a.instances.OfAccount(ctx, tx, account, limit)
 	if err != nil {
@@ -53,7 +54,7 @@ func accountInstance(instance environment.Instance, leftoverID string) operatora
 	}
 }
 
-// CountErasable counts the records of objects in other systems, and the events.
+// CountErasable counts the account's records of objects in other systems, and its events.
 func (a accounts) CountErasable(ctx context.Context, account string) (operatorserver.ErasableRows, error) {
 	objects, err := a.objects.CountErasable(ctx, account)
 	if err != nil {
@@ -65,7 +66,8 @@ func (a accounts) CountErasable(ctx context.Context, account string) (operatorse
 	return operatorserver.ErasableRows{OutsideObjects: objects, Events: events}, err
 }
 
-// Erase removes the records of objects in other systems, and the events.
+// Erase removes the account's records of objects in other systems, and its events. It removes all of them at once, and ignores the
+// limit.
 func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, _ int) (operatorserver.ErasableRows, error) {
 	objects, err := a.objects.Erase(ctx, tx, account)
 	if err != nil {

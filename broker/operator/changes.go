@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// readChange returns the ID of the instance in the path, which it also notes for the log, and the body of a request to change the instance.
-// Errors about the body end with shape, which shows a valid one.
+// readChange returns the body of a request to change an instance, and the ID of the instance in the path, which it also adds to the
+// log entry. shape shows a valid body. It is the description of the error if the body is invalid.
 func readChange[Body any](r *http.Request, shape string) (id string, body Body, err error) {
 	if id, err = operatorserver.Segment(r, "instance_id"); err != nil {
 		return "", body, err

@@ -18,7 +18,8 @@ import (
 
 const textNoPool = "The broker has no account pool: APP_ACCOUNT_POOL_RULES_FILE is empty."
 
-// AccountPool shows and releases the accounts of cloud providers. accountpool.Pool implements it. Errors carry a failure.Kind.
+// AccountPool shows, cleans up and releases the accounts of cloud providers. accountpool.Pool and poolcleanup.Cleaner implement it
+// together. Errors carry a failure.Kind.
 type AccountPool interface {
 	Overview(ctx context.Context) ([]accountpool.Status, error)
 	// Free makes a dirty account free if allow returns nil. It returns the status before the change.
@@ -28,7 +29,7 @@ type AccountPool interface {
 	Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error)
 }
 
-// ListCloudAccounts returns the accounts of the pool.
+// ListCloudAccounts returns the accounts of the pool. Dirty ones have the record of their cleanup.
 func (a *API) ListCloudAccounts(r *http.Request) (httpserver.Response, error) {
 	if a.Pool == nil {
 		return httpserver.Response{}, operatorserver.Conflict(textNoPool)
@@ -92,7 +93,7 @@ func (a *API) CleanCloudAccount(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(cloudAccountCleanup(record)), nil
 }
 
-// justifiedAccount returns the account and the reason in a request.
+// justifiedAccount returns the account and the reason in a request. It returns an error if the broker has no account pool.
 func (a *API) justifiedAccount(r *http.Request) (name string, wanted operatorapi.Justification, err error) {
 	if name, err = operatorserver.Segment(r, "cloud_account"); err != nil {
 		return "", wanted, err

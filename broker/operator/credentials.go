@@ -66,7 +66,7 @@ func shownCredential(object environment.OutsideObject) operatorapi.Credential {
 	}
 }
 
-// RenewCredentials makes the renewals of an instance due immediately. Each request is logged.
+// RenewCredentials makes the renewals of an instance due immediately. It logs requests and errors, but no successful dry runs.
 func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.CredentialRenewals{DryRun: wanted.DryRun, Data: renewals}}, nil
 }
 
-// renewals returns the kubeconfigs of an instance, and what prevents their renewal.
+// renewals returns the kubeconfigs of an instance, each with the obstacle to its renewal, if any.
 func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential, error) {
 	if _, err := a.Instances.Get(ctx, a.DB.Reader(), id); errors.Is(err, storage.ErrNotFound) {
 		return nil, operatorserver.NotFound(textNoInstance)
@@ -137,7 +137,7 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 
 		switch {
 		case !slices.Contains(a.Renewed, object.System):
-			credential.Obstacle = "The broker is not connected to the system: set its variables."
+			credential.Obstacle = notConnected(object.System)
 		case object.System == environment.SystemReconciler && len(unfinished) > 0:
 			credential.Obstacle = "The renewal waits for the operation " + unfinished[0].ID + " of the instance."
 		case object.Credential.RenewingUntil.After(a.Clock.Now()):
@@ -150,7 +150,19 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 	return shown, nil
 }
 
-// requestRenewal makes the renewals due, and records the request.
+// notConnected returns the obstacle of a system to which the broker is not connected, with the variable to set.
+func notConnected(system string) string {
+	switch system {
+	case environment.SystemLifecycleManager:
+		return "The broker is not connected to Lifecycle Manager: set APP_LIFECYCLE_MANAGER_ENABLED."
+	case environment.SystemReconciler:
+		return "The broker is not connected to the Reconciler: set APP_RECONCILER_URL."
+	default:
+		return "The broker is not connected to " + system + "."
+	}
+}
+
+// requestRenewal makes the renewals due, and records the request in the audit log, in one transaction.
 func (a *API) requestRenewal(ctx context.Context, id, reason string) error {
 	return a.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := a.Objects.RequestRenewal(ctx, tx, id, a.Clock.Now()); err != nil {

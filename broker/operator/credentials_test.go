@@ -105,7 +105,7 @@ func (b *bench) wantRenewals(cluster environment.OutsideObject, all []operatorap
 	}
 
 	unconnected := all[0]
-	unconnected.Obstacle = "The broker is not connected to the system: set its variables."
+	unconnected.Obstacle = "The broker is not connected to Lifecycle Manager: set APP_LIFECYCLE_MANAGER_ENABLED."
 	want := operatorapi.CredentialRenewals{DryRun: true, Data: []operatorapi.Credential{unconnected, all[1]}}
 
 	if diff := cmp.Diff(want, read[operatorapi.CredentialRenewals](b, renew("a%2Fb", `{"dryRun": true}`, http.StatusAccepted))); diff != "" {

@@ -1,8 +1,8 @@
-// Package operator serves the broker's operator API: the endpoints for runtimes, bindings, the catalog, the expiry of instances,
-// and kubeconfigs. Package operatorserver contains the parts that the Provisioner serves, too: routes with their roles,
-// operations, interventions and the audit log.
+// Package operator serves the broker's operator API: the endpoints for runtimes and their kubeconfigs, bindings, leftovers,
+// orchestrations, jobs, quotas, webhooks, events, platforms, cloud accounts and the catalog. Package operatorserver contains the
+// parts that the Provisioner serves, too: routes with their roles, operations, interventions and the audit log.
 //
-// The package guarantees that lists do not decrypt requests of instances.
+// Lists do not decrypt requests of instances, except a list of runtimes whose query asks for versions.
 //
 // To add an endpoint, see docs/contributor/add-an-operator-endpoint.md.
 package operator

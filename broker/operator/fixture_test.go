@@ -228,7 +228,7 @@ type reply struct {
 	Raw    string
 }
 
-// do sends a request as the user. The first letter of the name is the password; an empty name means no credentials.
+// do sends a request as the user, whose password is the first letter of the name. With an empty name, the request has no credentials.
 func (b *bench) do(user, method, path string) reply {
 	b.Helper()
 

@@ -63,7 +63,7 @@ type Upgrader interface {
 	Upgrade(ctx context.Context, order upgrade.Order) (upgrade.Accepted, error)
 }
 
-// Options are the dependencies of the handler.
+// Options are the dependencies of the API.
 type Options struct {
 	// DB is the database of the stores. One transaction can write to several of them.
 	DB         *storage.DB
@@ -152,8 +152,8 @@ type Options struct {
 	Catalog *catalog.Catalog
 }
 
-// API implements the broker's routes in openapi.yaml. The console also calls the methods that take no request: these neither
-// check roles nor decode bodies. API is safe for concurrent use.
+// API implements the broker's routes in openapi.yaml. The console also calls the methods without a request. These check no roles, so
+// the caller must. API is safe for concurrent use.
 type API struct {
 	Options
 	*operatorserver.API

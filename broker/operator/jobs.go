@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	textJobOrder   = `The body is invalid. Send {"dryRun": true}, or {"reason": "…"} and perhaps "confirm", as JSON.`
+	textJobOrder   = `The body is invalid. Send {"dryRun": true}, or {"reason": "…"} and optionally "confirm", as JSON.`
 	textJobConfirm = "confirm must not be negative."
 )
 
@@ -42,7 +42,7 @@ func (a *API) ListJobs(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(list), nil
 }
 
-// RunJob runs a job now, or shows the due items. Each run that may change something is logged.
+// RunJob runs a job now, or shows the due items. It logs runs and errors, but no successful dry runs.
 func (a *API) RunJob(r *http.Request) (httpserver.Response, error) {
 	var wanted operatorapi.JobOrder
 

@@ -34,7 +34,8 @@ type Cleaner interface {
 	Confirm(ctx context.Context, leftoverID, reason string) (environment.Leftover, []environment.OutsideObject, error)
 }
 
-// listLeftovers returns a page of leftovers, newest first. It has the same filters as the list of runtimes.
+// listLeftovers returns a page of leftovers, newest first. It rejects the parameters of the list of runtimes that leftovers do not
+// have, such as state, labels and sort.
 func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, filter instances.Filter) (operatorapi.RuntimeList, error) {
 	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "anywhere", "sort") {
 		if query.Get(name) != "" {
@@ -81,7 +82,7 @@ func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, fil
 	return list, err
 }
 
-// leftover converts a leftover and its newest operation.
+// leftover converts a leftover and its newest operation to their form in the API.
 func (a *API) leftover(listed leftovers.Listed, objects []operatorapi.OutsideObject) operatorapi.Runtime {
 	shown := a.runtime(instances.Listed{Instance: listed.Leftover.Instance, Operation: listed.Operation})
 
@@ -133,7 +134,7 @@ func (a *API) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// changeLeftover reads the request and makes the change. Each request is logged. done is the end of the log message, such as
+// changeLeftover reads the request and makes the change. It logs each request. done is the end of the log message, such as
 // "confirmed".
 func (a *API) changeLeftover(r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error)) (httpserver.Response, error) {
 	var wanted operatorapi.Justification

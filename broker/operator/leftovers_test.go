@@ -110,7 +110,7 @@ func TestChangeLeftovers(t *testing.T) {
 	}
 
 	left := b.leftover("one", "acme", b.clock.Now())
-	b.cleaner.cleanup, b.cleaner.leftover = left.ID, left // the ID of any operation
+	b.cleaner.cleanup, b.cleaner.leftover = left.ID, left // any operation in the database will do
 
 	got := read[operatorapi.Operation](b, b.want("a cleanup", change("cleanup", "EDP is back"), http.StatusAccepted))
 	if got.ID != left.ID {

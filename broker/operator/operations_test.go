@@ -85,7 +85,7 @@ func TestUserTextOfAnOperation(t *testing.T) {
 	}
 }
 
-// pastOperations have the durations of past operations. Their timelines were removed.
+// pastOperations are past operations whose timelines were removed.
 type pastOperations []instances.Duration
 
 func (p pastOperations) Durations(context.Context) ([]instances.Duration, error) { return p, nil }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -36,7 +35,8 @@ const (
 	textOrchestrationRetry = `The body is invalid. Send {"operationIDs": ["…"], "immediate": false} as JSON, or a form with the fields operation-id and immediate. All are optional.`
 )
 
-// Orchestrator accepts orchestrations, and changes to them. Its errors come from the database or carry a failure.Kind.
+// Orchestrator accepts orchestrations and changes to them. orchestration.Orders implements it. Errors come from the database or carry
+// a failure.Kind.
 type Orchestrator interface {
 	Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
 	CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error)
@@ -71,7 +71,7 @@ func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, er
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
 
-// logOrchestration logs a change, or its rejection, with the user.
+// logOrchestration logs a change with the user, or the error that prevented it.
 func (a *API) logOrchestration(ctx context.Context, id, action string, err error) {
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: cmp.Or(auth.FromContext(ctx).Name, operatorserver.Anonymous), "orchestration_id": id,
@@ -171,7 +171,7 @@ func (a *API) GetOrchestration(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown), err
 }
 
-// OrchestrationDetails returns an orchestration with the number of targets in each state and a forecast.
+// OrchestrationDetails returns an orchestration with the number of targets in each state, an explanation and a forecast.
 func (a *API) OrchestrationDetails(ctx context.Context, id string) (operatorapi.Orchestration, error) {
 	found, err := a.findOrchestration(ctx, id)
 	if err != nil {
@@ -314,7 +314,7 @@ func changeOrchestration(r *http.Request, change func(ctx context.Context, id st
 	return httpserver.OK(operatorapi.AcceptedOrchestration{OrchestrationID: id}), change(r.Context(), id)
 }
 
-// StopOrchestration cancels an orchestration.
+// StopOrchestration cancels an orchestration and logs this.
 func (a *API) StopOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Cancel(ctx, id)
 	a.logOrchestration(ctx, id, "cancel orchestration", err)
@@ -322,7 +322,7 @@ func (a *API) StopOrchestration(ctx context.Context, id string) error {
 	return err
 }
 
-// HoldOrchestration pauses an orchestration.
+// HoldOrchestration pauses an orchestration and logs this.
 func (a *API) HoldOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Pause(ctx, id)
 	a.logOrchestration(ctx, id, "pause orchestration", err)
@@ -330,7 +330,7 @@ func (a *API) HoldOrchestration(ctx context.Context, id string) error {
 	return err
 }
 
-// ContinueOrchestration continues an orchestration that is paused or gated.
+// ContinueOrchestration continues an orchestration that is paused or gated, and logs this.
 func (a *API) ContinueOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Resume(ctx, id)
 	a.logOrchestration(ctx, id, "resume orchestration", err)
@@ -355,10 +355,10 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: retried}, err
 }
 
-// RetryTargets retries failed operations of an orchestration: those with the IDs, or all if there are no IDs.
+// RetryTargets retries failed operations of an orchestration: those with the IDs, or all if there are no IDs. It logs this.
 func (a *API) RetryTargets(ctx context.Context, id string, wanted operatorapi.OrchestrationRetry) (operatorapi.OrchestrationRetried, error) {
 	retried, err := a.Orchestrator.Retry(ctx, id, orchestration.Retry{OperationIDs: wanted.OperationIDs, Immediate: wanted.Immediate})
-	a.logOrchestration(ctx, id, fmt.Sprintf("%d operations of an orchestration retried", len(retried.Targets)), err)
+	a.logOrchestration(ctx, id, "retry "+english.Plural(len(retried.Targets), "operation", "")+" of orchestration", err)
 
 	if err != nil {
 		return operatorapi.OrchestrationRetried{}, err
@@ -412,7 +412,7 @@ func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.Intervene(r, operatorserver.DoneCancel, a.Cancel)
 }
 
-// Cancel cancels an operation. It rejects the conductor of an orchestration, whose targets would have no conductor.
+// Cancel cancels an operation. It rejects the operation that conducts an orchestration, because the targets would have no conductor.
 func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), operationID)
 	if err == nil && record.Kind == environment.KindOrchestrate {

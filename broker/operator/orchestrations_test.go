@@ -101,7 +101,7 @@ func TestOrchestrations(t *testing.T) {
 	}
 }
 
-// TestPlans plans and applies over the API.
+// TestPlans makes plans and applies them through the API.
 func TestPlans(t *testing.T) {
 	b := newBench(t)
 	known := func(instance *environment.Instance) {
@@ -231,7 +231,7 @@ func TestRetryOrchestration(t *testing.T) {
 	}
 }
 
-// TestConductor rejects interventions in the conductor.
+// TestConductor checks that the API rejects interventions in the conductor.
 func TestConductor(t *testing.T) {
 	b := newBench(t)
 	id := b.orchestrate()

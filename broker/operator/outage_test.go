@@ -47,8 +47,8 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 	return operation, 0, response.Body.Close()
 }
 
-// TestOutageOfTwoSystems runs three operations, which call different systems. Two systems are unavailable: their
-// operations must report the right system. The third operation must succeed.
+// TestOutageOfTwoSystems runs three operations that call different systems, two of which are unavailable. The operations that call
+// these must report the right system. The third operation must succeed.
 func TestOutageOfTwoSystems(t *testing.T) {
 	upstreams := map[string]*upstream.System{"garden": unavailableSystem(t, "garden"), "shop": unavailableSystem(t, "shop"), "well": newSystem("well")}
 	clients, systems := calling{}, []*upstream.System{}

@@ -58,7 +58,7 @@ func (a *API) GrantPlatform(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// RevokePlatform stops sharing an instance with a platform. The platform may be one that is no longer configured.
+// RevokePlatform stops sharing an instance with a platform. The platform need not be configured any more.
 func (a *API) RevokePlatform(r *http.Request) (httpserver.Response, error) {
 	return a.changePlatforms(r, auditlog.ActionRevoke, func(instance environment.Instance, name string) (environment.Instance, error) {
 		if name == instance.Platform {

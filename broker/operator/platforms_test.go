@@ -66,7 +66,7 @@ func TestChangesOfPlatforms(t *testing.T) {
 		for _, step := range []struct {
 			reason, verb, platform string
 			status                 int
-			want                   string // the owner and the others
+			want                   string // the owner, then the platforms that share the instance
 		}{
 			{"a share", "grant", "beta", 200, "alpha beta"},
 			{"the same share", "grant", "beta", 200, "alpha beta"},

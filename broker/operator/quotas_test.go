@@ -20,7 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestQuotas lists quotas with the use of accounts that have one to four instances, and checks the metric of the fullest.
+// TestQuotas lists the quotas and their usage by accounts with one to four instances each, and checks the metric for the fullest
+// group of each quota.
 func TestQuotas(t *testing.T) {
 	const plan = "361c511f-f939-4621-b228-d0fb79a1fe15"
 

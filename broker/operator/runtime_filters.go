@@ -18,7 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// Parameters that select instances by the kind and the state of their newest operation, and by the versions in their sealed requests.
+// Parameters that select instances by the kind and the state of their newest operation, and by the versions in their encrypted
+// requests.
 const (
 	kindFilter           = "kind"
 	operationStateFilter = "operation_state"
@@ -26,7 +27,7 @@ const (
 	kymaFilter           = "kyma_version"
 )
 
-// columnFilters are the parameters that addColumns reads. Lists of leftovers do not have them.
+// columnFilters returns the parameters that addColumns and versionsOf read. Lists of leftovers do not have them.
 func columnFilters() []string {
 	return []string{
 		"provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", kindFilter, "expired", "expires_before", "since", "until",
@@ -97,7 +98,7 @@ func joined(sorts []instances.Sort) string {
 	return strings.Join(names, ", ")
 }
 
-// addState restricts the filter to the state of the query, if it has one. A list of suspended instances remains one.
+// addState restricts the filter to the state of the query, if it has one. It keeps a restriction to suspended instances.
 func addState(query operatorserver.Query, filter instances.Filter) (instances.Filter, error) {
 	state := query.Get("state")
 	if state == "" {
@@ -116,7 +117,7 @@ func addState(query operatorserver.Query, filter instances.Filter) (instances.Fi
 	return filter, err
 }
 
-// addColumns adds the parameters of columnFilters to the filter.
+// addColumns adds the parameters of columnFilters to the filter, except versions. An error describes an invalid value.
 func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	filter.Provider, filter.RuntimeID = query.Get("provider"), query.Get("runtime")
 	filter.SubscriptionAccountID, filter.MaintenanceVersion = query.Get("subscription_account"), query.Get("maintenance_version")

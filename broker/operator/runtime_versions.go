@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// versionBatch is the number of instances that are decrypted at once, and maxDecrypted limits them per request, so that a version that
-	// no instance has takes a fraction of a second.
+	// versionBatch is the number of instances that are decrypted at once. maxDecrypted is the maximum number per request: a search for a
+	// version that no instance has then takes a fraction of a second.
 	versionBatch = 100
 	maxDecrypted = 2000
 )
@@ -20,7 +20,8 @@ const (
 // versionFilter selects instances by versions. Empty versions select all.
 type versionFilter struct{ kubernetes, kyma string }
 
-// versionsOf returns the filter of the query by versions. A total or a page by its number would need all requests decrypted.
+// versionsOf returns the filter of the query by versions. It rejects a total and numbered pages, for which all requests would have to
+// be decrypted.
 func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	wanted := versionFilter{query.Get(kubernetesFilter), query.Get(kymaFilter)}
 
@@ -31,8 +32,9 @@ func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	return wanted, nil
 }
 
-// listByVersion returns a page of the runtimes that the filter selects and that have the versions. Versions are in the sealed requests, so it
-// decrypts the selected instances until the page is full, at most maxDecrypted. A request that cannot be decrypted matches no version.
+// listByVersion returns a page of the runtimes that the filter selects and that have the versions. Because versions are in the
+// encrypted requests, it decrypts the selected instances until the page is full, but at most maxDecrypted. A page with a cursor can
+// therefore have few entries, or none. A request that cannot be decrypted matches no version.
 func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filter instances.Filter, wanted versionFilter) (operatorapi.RuntimeList, error) {
 	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}
 	filter.Limit = versionBatch + 1
@@ -74,7 +76,7 @@ func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filte
 	return listUntil(list, filter, true), nil
 }
 
-// listUntil completes a list that ends with the instance after which the filter continues.
+// listUntil sets the count of a list and, if there are more instances, the cursor at which the filter continues.
 func listUntil(list operatorapi.RuntimeList, filter instances.Filter, more bool) operatorapi.RuntimeList {
 	if list.Count = len(list.Data); more {
 		list.Cursor = filter.Cursor().String()

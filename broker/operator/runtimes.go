@@ -148,7 +148,7 @@ func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (oper
 	return list, err
 }
 
-// listedAs returns the instance of a runtime in a list, with the fields by which lists are sorted.
+// listedAs returns an instance with the fields of the runtime by which lists are sorted, for a cursor.
 func listedAs(shown operatorapi.Runtime) environment.Instance {
 	return environment.Instance{
 		ID: shown.InstanceID, Name: shown.Name, PlanName: shown.ServicePlanName, Region: shown.Region, GlobalAccountID: shown.GlobalAccountID,
@@ -366,8 +366,8 @@ func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// StateCounts returns the number of instances in each state. It counts unfinished and failed operations, which have indexes, and
-// derives the number of the other instances from the total.
+// StateCounts returns the number of instances in each state. Indexes make all states but succeeded cheap to count. It derives the
+// number of succeeded ones from the total.
 func (a *API) StateCounts(ctx context.Context) (map[operatorapi.RuntimeState]int, error) {
 	total, err := a.Instances.Count(ctx, instances.Filter{})
 	if err != nil {

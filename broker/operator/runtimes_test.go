@@ -134,7 +134,7 @@ func TestFiltersOfRuntimes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// at is a time, hours after the last creation.
+	// at returns the time that is the given number of hours after the last creation.
 	at := func(hours int) string {
 		return b.clock.Now().Add(time.Second + time.Duration(hours)*time.Hour).UTC().Format(time.RFC3339)
 	}
@@ -218,7 +218,8 @@ func TestInvalidFiltersOfRuntimes(t *testing.T) {
 	}
 }
 
-// TestVersionsOfRuntimes reads versions from the sealed orders. A row that was changed outside of the broker does not prevent the list.
+// TestVersionsOfRuntimes reads versions from the encrypted requests. The list works even if it contains a row that was changed
+// outside of the broker.
 func TestVersionsOfRuntimes(t *testing.T) {
 	b := newBench(t)
 	ordered := func(kyma *environment.Kyma) func(*environment.Instance) {
@@ -250,7 +251,7 @@ func TestVersionsOfRuntimes(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfRuntimesHasAFilter checks that the list selects instances by each of its fields: it fails for a new field without a filter.
+// TestEveryFieldOfRuntimesHasAFilter checks that the list has a filter for each of its fields. It fails for a new field without one.
 // The two instances differ in all fields, and each filter has the value of the first one.
 func TestEveryFieldOfRuntimesHasAFilter(t *testing.T) {
 	b := newBench(t)
@@ -301,7 +302,7 @@ func TestEveryFieldOfRuntimesHasAFilter(t *testing.T) {
 		"status.modifiedAt": "updated_before=" + later, "status.lastOperation.operationID": "operation=" + failed, "status.lastOperation.kind": "kind=provision",
 		"status.lastOperation.state": "operation_state=failed", "status.lastOperation.problem": "problem=QUOTA",
 	}
-	// A runtime in a list has no other fields, or they follow from those with a filter.
+	// These fields are not in a list, or follow from fields with a filter.
 	without := map[string]string{
 		"clientData": "only of the Provisioner", "events": "only in the details", "parameters": "only in the details", "resolved": "only in the details",
 		"provisionerTenant": "follows from the account", "provisionerSubAccount": "follows from the subaccount", "leftover": "only of leftovers",
@@ -324,8 +325,8 @@ func TestEveryFieldOfRuntimesHasAFilter(t *testing.T) {
 	}
 }
 
-// fieldsOfRuntimes returns the JSON names of the fields of a runtime in a list. Of the newest operation, it has those that the table of
-// instances shows: 'GET /operations' lists operations.
+// fieldsOfRuntimes returns the JSON names of the fields of a runtime in a list. It includes only those fields of the newest operation
+// that the table of instances shows. Filters for the others belong to GET /operations.
 func fieldsOfRuntimes() []string {
 	fields := []string{"status.lastOperation.operationID", "status.lastOperation.kind", "status.lastOperation.state", "status.lastOperation.problem"}
 
@@ -341,8 +342,8 @@ func fieldsOfRuntimes() []string {
 	return fields
 }
 
-// TestVersionFiltersOfRuntimes checks that pages of a filter by version continue after the last instance that was read, not after the last
-// one that is listed.
+// TestVersionFiltersOfRuntimes checks that a page of a filter by version continues after the last instance that was read, even if
+// that instance is not listed.
 func TestVersionFiltersOfRuntimes(t *testing.T) {
 	b := newBench(t)
 
@@ -493,7 +494,7 @@ func TestSortedPagesOfRuntimes(t *testing.T) {
 	b.want("the default order has a name", b.do("viewer", "GET", "/runtimes?sort=newest&cursor="+cursors[""]), http.StatusOK)
 }
 
-// TestSearchOfRuntimes finds beginnings of names and whole IDs, and parts of them on request.
+// TestSearchOfRuntimes finds instances by the beginning of the name, by a whole ID and, with anywhere, by any part of them.
 func TestSearchOfRuntimes(t *testing.T) {
 	b := newBench(t)
 	b.instance("one", process.Succeeded, func(i *environment.Instance) { i.Name = "Storefront" })

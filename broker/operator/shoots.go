@@ -90,10 +90,6 @@ func (a *API) onlyPlatform() string {
 
 // checkAdoption rejects an order if a field is missing, invalid or too long, or if the platform could not reach the instance.
 func (a *API) checkAdoption(order adopt.ShootOrder) error {
-	texts := append([]string{
-		order.Account, order.SubAccount, order.InstanceID, order.Plan, order.Name, order.User, order.PlatformRegion, order.CredentialsBinding,
-	}, order.Administrators...)
-
 	switch reasons := validation.IsDNS1123Label(order.ShootName); {
 	case len(reasons) > 0:
 		return operatorserver.Invalid(fmt.Sprintf("The name of the Shoot is invalid: %s.", reasons[0]))
@@ -105,11 +101,20 @@ func (a *API) checkAdoption(order adopt.ShootOrder) error {
 		return operatorserver.Invalid(fmt.Sprintf("administrators has more than %d entries.", maxAdministrators))
 	case slices.Contains(order.Administrators, ""):
 		return operatorserver.Invalid("administrators has an empty entry.")
-	case slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText }):
-		return operatorserver.Invalid(fmt.Sprintf("A field has more than %d bytes.", maxText))
-	case len(a.platforms().List()) == 0:
-		return nil
-	default:
-		return a.checkPlatform(environment.Instance{PlatformRegion: order.PlatformRegion, GlobalAccountID: order.Account}, order.Platform)
 	}
+
+	for name, texts := range map[string][]string{
+		"account": {order.Account}, "subaccount": {order.SubAccount}, "instanceID": {order.InstanceID}, "plan": {order.Plan}, "name": {order.Name},
+		"user": {order.User}, "platformRegion": {order.PlatformRegion}, "credentialsBinding": {order.CredentialsBinding}, "an entry of administrators": order.Administrators,
+	} {
+		if slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText }) {
+			return operatorserver.Invalid(fmt.Sprintf("%s must have at most %d bytes.", name, maxText))
+		}
+	}
+
+	if len(a.platforms().List()) == 0 {
+		return nil
+	}
+
+	return a.checkPlatform(environment.Instance{PlatformRegion: order.PlatformRegion, GlobalAccountID: order.Account}, order.Platform)
 }

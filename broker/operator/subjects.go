@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// textRetryCleanup rejects the retry of a cleanup: its result may depend on stages that it did not run.
+// textRetryCleanup rejects the retry of a cleanup, because its result may depend on stages that the retry would not run.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
 // textConductor rejects interventions in the conductor of an orchestration, because its targets would have no conductor.
@@ -59,8 +59,9 @@ func (s subjects) Describe(ctx context.Context, ids []string) (map[string]operat
 	return described, nil
 }
 
-// Lock locks the instance of an operation, or of the binding that the operation belongs to. It returns false if the
-// instance does not exist, and an error for cleanups and orchestrations.
+// Lock locks the instance of an operation, or of the binding that the operation belongs to. For an operation on an instance, it also
+// sets the time of the instance's last change. It returns false if the instance does not exist, and an error for cleanups and
+// orchestrations.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (bool, error) {
 	if record.Kind == environment.KindCleanup {
 		return false, operatorserver.Conflict(textRetryCleanup)

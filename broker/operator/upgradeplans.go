@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -37,7 +39,7 @@ func (a *API) plan(r *http.Request, kind string) (httpserver.Response, error) {
 	}
 
 	id, err := a.Orchestrator.CreatePlan(r.Context(), kind, parameters)
-	a.logOrchestration(r.Context(), id, "plan of kind "+kind+" stored", err)
+	a.logOrchestration(r.Context(), id, "store plan of kind "+kind, err)
 
 	return httpserver.Response{Status: http.StatusCreated, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
@@ -62,7 +64,7 @@ func (a *API) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 // ApplyPlan starts a planned orchestration. If strict is true, nothing starts if an instance has changed since the plan was made.
 func (a *API) ApplyPlan(ctx context.Context, id string, strict bool) (operatorapi.AppliedPlan, error) {
 	changed, err := a.Orchestrator.Apply(ctx, id, strict)
-	a.logOrchestration(ctx, id, fmt.Sprintf("plan applied without %d changed instances", len(changed)), err)
+	a.logOrchestration(ctx, id, "apply plan without "+english.Plural(len(changed), "changed instance", ""), err)
 
 	if err != nil {
 		return operatorapi.AppliedPlan{}, err
@@ -76,7 +78,7 @@ func (a *API) ApplyPlan(ctx context.Context, id string, strict bool) (operatorap
 	return applied, nil
 }
 
-// UndoOrchestration rolls back the upgrades of an orchestration.
+// UndoOrchestration starts an orchestration that rolls back the upgrades of another one, or plans it in a dry run.
 func (a *API) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
@@ -89,7 +91,7 @@ func (a *API) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
 	}
 
 	undoID, err := a.Orchestrator.Undo(r.Context(), id, wanted.DryRun)
-	a.logOrchestration(r.Context(), id, fmt.Sprintf("undo %q of an orchestration accepted, dry run: %t", undoID, wanted.DryRun), err)
+	a.logOrchestration(r.Context(), id, fmt.Sprintf("undo orchestration by %q, dry run: %t", undoID, wanted.DryRun), err)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: undoID}}, err
 }

@@ -27,7 +27,8 @@ func (a *API) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
 	return a.upgrade(r, environment.KindUpgradeCluster)
 }
 
-// upgrade starts an upgrade of the kind. The audit log and the log contain the name of the user.
+// upgrade starts an upgrade of the kind. A dry run is an operation, too, and the response contains its ID. The audit log and the log
+// contain the name of the user.
 func (a *API) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Upgrade](r, textUpgrade)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 const (
 	// maxWebhooks is the maximum number of webhooks.
 	maxWebhooks = 50
-	// maxShown is the largest number of deliveries that is shown exactly.
+	// maxShown limits the numbers of deliveries that are counted. A webhook with more shows this number.
 	maxShown = 1000
 	// maxOverlap is the maximum time, in hours, for which the previous secret remains in use.
 	maxOverlap = 168
@@ -71,7 +71,7 @@ func (a *API) GetWebhook(r *http.Request) (httpserver.Response, error) {
 	return a.showWebhook(r.Context(), found)
 }
 
-// CreateWebhook adds a webhook.
+// CreateWebhook adds a webhook. The response contains its secret, which no other response repeats.
 func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookOrder
 	if err := operatorserver.ReadStrictly(r.Body, &order, textWebhook); err != nil {
@@ -147,7 +147,7 @@ func (a *API) DeleteWebhook(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown), err
 }
 
-// RotateWebhook replaces the secret of a webhook.
+// RotateWebhook replaces the secret of a webhook. Messages are also signed with the previous secret until the overlap ends.
 func (a *API) RotateWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookRotation
 	if err := operatorserver.ReadStrictly(r.Body, &order, textRotation); err != nil {
@@ -189,7 +189,7 @@ func (a *API) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 	return a.showWebhook(r.Context(), found)
 }
 
-// TestWebhook sends a test message.
+// TestWebhook sends a test message. If the receiver does not accept it, the response is 200 with the error.
 func (a *API) TestWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
 	if err != nil {
@@ -283,7 +283,7 @@ func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 
 		replayed, err = a.Webhooks.Replay(r.Context(), tx, found.ID, webhooks.Replayed{Position: order.Position, Pending: order.Pending}, a.Clock.Now())
 		if err == nil && replayed == 0 && order.Position > 0 {
-			err = operatorserver.NotFound("The webhook has received the event at this position, or does not get it.")
+			err = operatorserver.NotFound("The webhook has no undelivered event at this position: it has received the event, or its filter excludes the event.")
 		}
 
 		return err
@@ -307,8 +307,8 @@ func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	return found, err
 }
 
-// changeWebhook changes the webhook in the path, and records the change, in one transaction. It returns the webhook before the
-// change.
+// changeWebhook changes the webhook in the path, and records the change in the audit log, in one transaction. It returns the webhook
+// before the change.
 func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(tx storage.Tx, found webhooks.Webhook) error) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {
@@ -339,12 +339,13 @@ func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(
 	return found, err
 }
 
-// recordWebhook adds an entry to the audit log. It contains neither the URL nor a secret.
+// recordWebhook adds an entry to the audit log, with the webhook's ID as its operation. The entry contains neither the URL nor a
+// secret.
 func (a *API) recordWebhook(ctx context.Context, tx storage.Tx, id string, after auditlog.Fields) error {
 	return a.Recorder.Record(ctx, tx, auditlog.Entry{Action: auditlog.ActionWebhook, OperationID: id, Status: http.StatusOK, After: after})
 }
 
-// showSecret returns the response to a request that has created a secret.
+// showSecret returns the response to a request that has created a secret: the webhook with the secret.
 func (a *API) showSecret(ctx context.Context, id string) (httpserver.Response, error) {
 	found, err := a.Webhooks.Current(ctx, id)
 	if err != nil {
@@ -387,8 +388,7 @@ func (a *API) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.
 	return shown, err
 }
 
-// shownURL returns a URL without its query, and without the path after the first segment, because these parts may contain a
-// token.
+// shownURL returns a URL without its user, its query, and its path after the first segment, because these parts may contain a token.
 func shownURL(address secret.String) string {
 	parsed, err := url.Parse(address.Reveal())
 	if err != nil {

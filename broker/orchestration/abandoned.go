@@ -75,7 +75,7 @@ func (c Conductor) endAbandoned(ctx context.Context, id string) (abandoned bool,
 	return abandoned && err == nil, err
 }
 
-// Part returns the part of the service that calls EndAbandoned and ExpirePlans.
+// Part returns the part of the service that calls EndAbandoned and ExpirePlans every minute.
 func (c Conductor) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{
 		Name: "end of abandoned orchestrations and old plans", Every: abandonedEvery, Clock: clock, Log: log,

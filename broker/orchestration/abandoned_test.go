@@ -20,7 +20,7 @@ func (f *stepped) fail(conductor process.Record) {
 	}
 }
 
-// endAbandoned ends abandoned orchestrations and checks whether the orchestration is one of them.
+// endAbandoned ends abandoned orchestrations, and checks that they are those in want.
 func (f *stepped) endAbandoned(want ...string) {
 	f.Helper()
 
@@ -72,7 +72,7 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// TestAbandonedWithoutTargets continues an orchestration whose conductor has failed before it planned.
+// TestAbandonedWithoutTargets continues an orchestration whose conductor failed before it selected the targets.
 func TestAbandonedWithoutTargets(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(1)
@@ -122,7 +122,7 @@ func TestAbandonedWhileCanceling(t *testing.T) {
 	})
 }
 
-// TestRetryOfASuccess does nothing.
+// TestRetryOfASuccess checks that a retry of a succeeded orchestration changes nothing.
 func TestRetryOfASuccess(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(1)

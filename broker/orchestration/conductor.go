@@ -51,8 +51,8 @@ func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx 
 	}))
 }
 
-// explain converts an error of the database to a transient failure.Error. Even a lost lease is transient, because the replica
-// that has the lease continues.
+// explain converts an error of the database to a transient failure.Error. A lost lease is transient, too, because the replica that
+// has the lease continues.
 func explain(err error) error {
 	if _, explained := errors.AsType[*failure.Error](err); err == nil || explained {
 		return err
@@ -62,7 +62,7 @@ func explain(err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
 }
 
-// Advance implements orchestrating.Orchestrations.
+// Advance implements orchestrating.Orchestrations. It wakes the engine, which then runs the upgrades that it has accepted.
 func (c Conductor) Advance(ctx context.Context, by process.Record) (progress orchestrating.Progress, err error) {
 	err = c.conduct(ctx, by, func(tx storage.Tx, orchestration environment.Orchestration) error {
 		progress, err = c.advance(ctx, tx, orchestration)
@@ -141,7 +141,7 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 		return time.Time{}, err
 	}
 
-	// If a target is due but no more can start, it waits for the end of another one, which makes the conductor due.
+	// If a target is due but no more can start, it waits for the end of a running upgrade, which makes the conductor due.
 	if !due.IsZero() && (more || due.After(c.Clock.Now()) || len(running) == 0) {
 		if soaked := orchestration.SoakUntil; !soaked.IsZero() && soaked.Before(due) { // later waves do not wait for times that owners have chosen
 			return soaked, nil
@@ -201,7 +201,7 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 }
 
 // startTarget accepts the upgrade of the target and returns the target with its new state. If the instance has another operation, the
-// target stays pending. If the instance can no longer be upgraded, the target ends.
+// target stays pending. If the instance can no longer be upgraded, the target is canceled or left out.
 func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration,
 	target environment.Target,
 ) (environment.Target, error) {
@@ -255,7 +255,7 @@ func isUnreadable(err error) bool {
 	return errors.Is(err, instances.ErrUnreadable) || errors.Is(err, operations.ErrSealed)
 }
 
-// version returns the ordered version, which is empty for the default.
+// version returns the ordered version. It is empty for the default version.
 func version(kind string, parameters fleet.Parameters) string {
 	switch {
 	case kind == environment.KindUpgradeKyma && parameters.Kyma != nil:

@@ -89,7 +89,7 @@ func (f *stepped) advance(conductor process.Record) orchestrating.Progress {
 	return progress
 }
 
-// finish ends the conductor with its effect.
+// finish stores the success of the conductor, with the effect that ends the orchestration.
 func (f *stepped) finish(conductor process.Record) error {
 	conductor.State, conductor.FinishedAt = process.Succeeded, f.clock.Now()
 	_, err := f.operations.Save(f.Context(), process.Progress{Record: conductor, Release: true, Now: f.clock.Now(), Effect: f.End(conductor)})
@@ -191,7 +191,7 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// TestSelectors selects by each field beyond those of Kyma Environment Broker.
+// TestSelectors selects targets by each of the fields that Kyma Environment Broker lacks.
 func TestSelectors(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.create("canary", environment.KindProvision, process.Succeeded, func(instance *environment.Instance) {
@@ -290,7 +290,7 @@ func TestChangedSincePlanned(t *testing.T) {
 	})
 }
 
-// cutState splits a value of targets.
+// cutState splits a text from targets at the first colon into the state and the description.
 func cutState(target string) (state, description string, found bool) {
 	for i := range target {
 		if target[i] == ':' {
@@ -452,7 +452,7 @@ func TestRetry(t *testing.T) {
 			f.Errorf("retried %+v, %v", retried, err)
 		}
 
-		if got, _ := f.get(f.id); got.State != environment.OrchestrationRetrying || got.Description != "3 failed; retried 1 operations" {
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationRetrying || got.Description != "3 failed; retried 1 operation" {
 			f.Errorf("got %+v", got)
 		}
 
@@ -542,7 +542,7 @@ func TestInvalidOrder(t *testing.T) {
 	})
 }
 
-// TestLostLease lets a replica continue that has lost its lease.
+// TestLostLease checks that a replica that has lost its lease changes nothing.
 func TestLostLease(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(1)

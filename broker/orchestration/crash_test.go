@@ -128,8 +128,8 @@ operations:
 	}
 }
 
-// TestCrashes kills, freezes and disconnects the conductor and the upgrades of 20 targets at their writes: at every one with
-// SOAK_DURATION, otherwise at a part of them. Each instance is upgraded once, and never more at once than allowed.
+// TestCrashes kills, freezes and disconnects the conductor and the upgrades of 20 targets at their writes: at each write with
+// SOAK_DURATION, otherwise at some of them. Each instance must be upgraded once, and never more at once than allowed.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 
@@ -141,7 +141,8 @@ func TestCrashes(t *testing.T) {
 	crashtest.Sample(t, nth, scenario())
 }
 
-// TestSchedule starts nothing before the time of the order, and continues after a replica has died meanwhile.
+// TestSchedule checks that nothing starts before the time of the order, and that the orchestration continues although a replica dies
+// while it waits.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 

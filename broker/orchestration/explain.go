@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explain describes an orchestration to operators: its current activity, the reason of a wait and its end, and the possible interventions.
+// Explain describes an orchestration to operators: its current activity, why it waits and until when, and the possible interventions.
 // waves contains the numbers of targets by wave and current state.
 func Explain(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
 	strategy, id := orchestration.Parameters.Strategy, orchestration.ID
@@ -74,8 +74,8 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	case !orchestration.SoakUntil.IsZero():
 		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
 	case running == 0 && waiting > 0:
-		return []string{fmt.Sprintf("No upgrade is in progress. Waiting for another operation, a maintenance window or the start: %s. "+
-			"'ebctl orchestration targets %s --state pending' shows why.", english.Plural(waiting, "instance", ""), orchestration.ID)}
+		return []string{fmt.Sprintf("No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: %d. "+
+			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
 	case waiting > 0:
 		return []string{fmt.Sprintf("%s in progress, %s waiting: at most %s.",
 			english.Plural(running, "upgrade", ""), english.Plural(waiting, "instance", ""), limits(*strategy.Parallel))}
@@ -84,7 +84,7 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 	}
 }
 
-// limits describes the limits of an order, such as "at most 10 at once".
+// limits describes the limits of an order, such as "10 run at once, 2 in a region".
 func limits(parallel fleet.Parallel) string {
 	text := fmt.Sprintf("%d run at once", parallel.Workers)
 	if parallel.WorkersPerRegion > 0 {

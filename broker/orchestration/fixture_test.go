@@ -50,7 +50,7 @@ type fixture struct {
 	failing     map[string]bool
 	// mutex guards the maps: the upgrades of a replica run at the same time.
 	mutex sync.Mutex
-	// most is the maximum number of upgrades that were unfinished at the same time, in all, in a region and at a provider.
+	// most is the maximum number of upgrades that were unfinished at the same time: in all, by region and by provider.
 	most map[string]int
 }
 
@@ -107,7 +107,7 @@ func (f *fixture) tx(work func(tx storage.Tx) error) {
 	}
 }
 
-// create stores an instance whose newest operation is that of the kind in the state.
+// create stores an instance whose newest operation has the kind and the state.
 func (f *fixture) create(id, kind string, state process.State, change func(*environment.Instance)) {
 	f.Helper()
 
@@ -231,7 +231,7 @@ func (f *fixture) fails(instanceID string) bool {
 	return f.failing[instanceID]
 }
 
-// setFailing lets upgrades of the instance fail or succeed.
+// setFailing makes upgrades of the instance fail or succeed.
 func (f *fixture) setFailing(instanceID string, failing bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -239,7 +239,7 @@ func (f *fixture) setFailing(instanceID string, failing bool) {
 	f.failing[instanceID] = failing
 }
 
-// count updates most.
+// count updates most with the upgrades that are unfinished now.
 func (f *fixture) count(ctx context.Context) error {
 	var failed []error
 
@@ -265,7 +265,7 @@ func (f *fixture) processes(of orchestrating.Orchestrations) []process.Process[e
 	return []process.Process[environment.Data]{f.upgrades(), orchestrating.Process(orchestrating.Options{Orchestrations: of})}
 }
 
-// wantUpgrades checks that each of the instances has been upgraded so many times.
+// wantUpgrades checks that each instance has been upgraded the given number of times.
 func (f *fixture) wantUpgrades(times int) {
 	f.Helper()
 

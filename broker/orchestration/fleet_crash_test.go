@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// fleetPolicy has a window for each region of the fixture, with the end of the first one. Fake time begins at midnight.
+// fleetPolicy has a window for each region of the fixture. %s is the end of the first one. Fake time begins at midnight.
 const fleetPolicy = `{rules: [
 	{match: {region: europe-west3}, timeBegin: "00:02", timeEnd: "%s", timeZone: UTC},
 	{match: {region: us-east-1}, timeBegin: "00:05", timeEnd: "23:00", timeZone: UTC}],
@@ -38,7 +38,7 @@ type fleetLimits struct {
 	all, region, provider int
 
 	firstEnd string
-	// ownerWithin is the time after the one that an owner has chosen in which the upgrade must have started, or 0 if the limits can delay it.
+	// ownerWithin is the maximum delay of an upgrade after the time that its owner has chosen, or 0 if the limits can delay it.
 	ownerWithin time.Duration
 }
 
@@ -177,7 +177,8 @@ func (s *simulated) chooseTime(pending []environment.Target) {
 	}
 }
 
-// until waits until the condition holds, for at most three days: the rest of a window that is too short follows on the next days.
+// until waits until the condition holds, for at most three days: upgrades that do not fit into a short window follow on the next
+// days.
 func (s *simulated) until(run *crashtest.Run[environment.Data], condition string, holds func() bool) {
 	s.Helper()
 
@@ -202,8 +203,8 @@ func (s *simulated) await(run *crashtest.Run[environment.Data], id, conductor st
 	run.Await(conductor)
 }
 
-// checkFleet checks that each instance was upgraded once, the failed one twice, never more at once than allowed, and none outside of its
-// window, or before the time that its owner has chosen.
+// checkFleet checks that each instance was upgraded once, and the failed one twice. No more upgrades may have run at once than
+// allowed, and none outside its window, or before the time that its owner has chosen.
 func (s *simulated) checkFleet(limits fleetLimits) {
 	s.Helper()
 	s.wantAtOnce(limits.all, limits.region, limits.provider)
@@ -252,11 +253,11 @@ func (s *simulated) checkFleet(limits fleetLimits) {
 	}
 }
 
-// soaking reports whether the long tests run whole.
+// soaking reports whether to run the long tests in full.
 func soaking() bool { return os.Getenv("SOAK_DURATION") != "" }
 
-// TestFleetCrashes kills, freezes and disconnects replicas at the writes and calls of an orchestration with waves, windows, a gate and a pause:
-// at each of them with SOAK_DURATION, otherwise at a part.
+// TestFleetCrashes kills, freezes and disconnects replicas at the writes and calls of an orchestration with waves, windows, a gate
+// and a pause: at each of them with SOAK_DURATION, otherwise at some.
 func TestFleetCrashes(t *testing.T) {
 	t.Parallel()
 

@@ -64,8 +64,8 @@ func ForecastOf(orchestration environment.Orchestration, waves map[int]map[strin
 	return forecast
 }
 
-// Timed reports whether targets of the orchestration have individual start times: maintenance windows, or times that owners have
-// chosen.
+// Timed reports whether targets of the orchestration can have individual start times: maintenance windows, or, with a deadline, times
+// that owners choose.
 func Timed(orchestration environment.Orchestration) bool {
 	strategy := orchestration.Parameters.Strategy
 
@@ -87,7 +87,8 @@ func runs(state environment.OrchestrationState) bool {
 	return state == environment.OrchestrationInProgress || state == environment.OrchestrationRetrying
 }
 
-// endOf returns when the orchestration ends if each upgrade takes the given time.
+// endOf returns when the orchestration ends if each upgrade takes the given time. It ignores individual start times; see
+// endInWindows.
 func endOf(orchestration environment.Orchestration, waves map[int]map[string]int, each time.Duration, now time.Time) time.Time {
 	strategy, end, last := orchestration.Parameters.Strategy, now, 0
 
@@ -148,7 +149,8 @@ func (w work) percent() int {
 	return (100*(w.all-w.left()) + 50*w.running) / w.all //nolint:mnd // percent
 }
 
-// takes returns how long the unfinished targets take: at least the rest of a running upgrade.
+// takes returns how long the unfinished targets take: at least one upgrade if a target is pending, and otherwise the rest of the
+// running ones.
 func (w work) takes(each time.Duration, workers int) time.Duration {
 	upgrades := float64(w.pending) + float64(w.running)/2 //nolint:mnd // half
 	parallel := float64(min(workers, w.left()))

@@ -18,7 +18,7 @@ type usual struct{ likely, late time.Duration }
 
 func (u usual) Usual(string) (likely, late time.Duration) { return u.likely, u.late }
 
-// TestForecast predicts the ends of orchestrations whose upgrades usually take ten minutes, and at the latest thirty.
+// TestForecast predicts the ends of orchestrations whose upgrades usually take ten minutes, and at most thirty.
 func TestForecast(t *testing.T) {
 	t.Parallel()
 

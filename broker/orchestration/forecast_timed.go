@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// maxOccurrences is the maximum number of occurrences of a window that a forecast considers. If an orchestration needs more,
-// there is no forecast.
+// maxOccurrences limits how often the forecast of a wave moves targets to their next window. If the wave needs more, there is no
+// forecast.
 const maxOccurrences = 1000
 
 // times is a heap of times.
@@ -23,7 +23,7 @@ func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 // Push implements heap.Interface. It is never called, because simulations only replace times.
 func (t *times) Push(any) {}
 
-// Pop implements heap.Interface.
+// Pop implements heap.Interface. Like Push, it is never called.
 func (t *times) Pop() any { return nil }
 
 // endInWindows returns when the orchestration ends if each upgrade takes the given time. An upgrade starts as soon as its wave
@@ -85,7 +85,7 @@ func ofWave(starts []orchestrations.Start, wave int) []orchestrations.Start {
 	return found
 }
 
-// endOfWave simulates the workers. It returns false if the end is too far away.
+// endOfWave simulates the workers and returns when the last upgrade of the wave ends. It returns false if the end is too far away.
 func endOfWave(strategy fleet.Strategy, pending []orchestrations.Start, running int, each time.Duration, begin time.Time) (time.Time, bool) {
 	free, end := make(times, strategy.Parallel.Workers), begin
 	for i := range free {

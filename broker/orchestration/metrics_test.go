@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestMetrics counts an orchestration that the failure gate has stopped, one that is paused, and neither plans nor ended ones.
+// TestMetrics checks that the metrics count gated and paused orchestrations, but neither plans nor ended ones.
 func TestMetrics(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(5)

@@ -22,23 +22,24 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// modelTarget is an instance in the model. state is a state of lists, and empty before the target is planned.
+// modelTarget is an instance in the model. state is its state in lists of targets, or empty before the target is planned.
 type modelTarget struct {
 	id, region, state string
 	// notBefore and notAfter are the times between which the upgrade may start. A zero notAfter is no limit.
 	notBefore, notAfter time.Time
-	// chosen reports that the owner has chosen notBefore. unstarted is a failure that is repeated: the upgrade has not started in time.
+	// chosen reports that the owner has chosen notBefore. unstarted reports that the upgrade failed because it did not start in time, so
+	// it is repeated.
 	chosen, unstarted bool
 	chosenAt          time.Time
 	busy, deleted     bool
-	// wave is that of the order. accepted is a failure that no longer counts.
+	// wave is the wave of the order. accepted reports that the failure no longer counts.
 	wave     int
 	accepted bool
-	// upgrades is the number of upgrades that were ordered, and repeats that of those which did not start in time.
+	// upgrades is the number of upgrades that were ordered. repeats is the number of those that did not start in time.
 	upgrades, retries, repeats int
 }
 
-// model is an orchestration without a database: what the state of the orchestration and of each target must be.
+// model is an orchestration without a database: the expected state of the orchestration and of each target.
 type model struct {
 	state     string
 	conducted bool
@@ -66,7 +67,7 @@ const modelSoak = 5 * time.Minute
 
 func (m *model) stopped() bool { return m.state == "paused" || m.state == "gated" }
 
-// begun returns the targets of the waves that have begun which meet the condition.
+// begun counts the targets that meet the condition, in the waves that have begun.
 func (m *model) begun(condition func(*modelTarget) bool) (found int) {
 	for _, target := range m.targets {
 		if target.wave <= m.wave && condition(target) {
@@ -96,7 +97,7 @@ func (m *model) in(states ...string) []*modelTarget {
 
 func (m *model) unfinished() int { return len(m.in("pending", "retrying", "in progress")) }
 
-// run is a run of the conductor.
+// run models a run of the conductor.
 func (m *model) run() {
 	m.repeatUnstarted()
 
@@ -263,8 +264,8 @@ type modeled struct {
 	upgrades, updates map[string]process.Record
 }
 
-// newModeled orders an orchestration. It ends what the former run has left. Operations are part of the audit log, so they remain, and each
-// run has other instances.
+// newModeled orders an orchestration, after it has removed the rows of the former run. Operations are part of the audit log and
+// cannot be removed, so it cancels them, and each run has other instances.
 func newModeled(f *stepped, run int, t *rapid.T) *modeled {
 	m := &modeled{stepped: f, prefix: fmt.Sprintf("run%d-", run), upgrades: map[string]process.Record{}, updates: map[string]process.Record{}}
 
@@ -375,7 +376,7 @@ func (m *modeled) pass(time time.Duration) {
 	m.clock.SetTime(m.want.now)
 }
 
-// actions are the events of the model and of the database.
+// actions returns the events that change both the model and the database.
 func (m *modeled) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"":     m.compare,
@@ -583,7 +584,7 @@ func (m *modeled) runConductor(t *rapid.T) {
 	}
 }
 
-// endOrchestration ends the conductor. It fails if targets have become pending since the conductor has seen the end of all.
+// endOrchestration ends the conductor. Its end must fail if targets have become pending since the conductor saw the end of all.
 func (m *modeled) endOrchestration(t *rapid.T) {
 	if !m.want.done {
 		t.Skip("targets are unfinished")

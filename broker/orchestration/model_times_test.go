@@ -51,7 +51,7 @@ func (t *modelTarget) due(now time.Time) bool {
 	return !t.notBefore.After(now) && (t.notAfter.IsZero() || t.notAfter.After(now))
 }
 
-// enterWindow lets a target wait for the rest of the window at the time, or for the next one.
+// enterWindow makes a target wait for the rest of the current window, or for the next one.
 func (t *modelTarget) enterWindow(now time.Time) {
 	first, last := modelWindow(t.region)
 	midnight := now.UTC().Truncate(24 * time.Hour)
@@ -71,7 +71,7 @@ func (t *modelTarget) enterWindow(now time.Time) {
 	}
 }
 
-// plan lets the target wait for its start, from the time of the order.
+// plan makes the target wait for its start, which is not before the time of the order.
 func (m *model) plan(target *modelTarget) {
 	target.state, target.notBefore = "pending", m.ordered
 	if !m.windows {
@@ -85,7 +85,7 @@ func (m *model) plan(target *modelTarget) {
 	}
 }
 
-// waitAgain lets a target wait for its start after a retry. Its window is that of the next run of the conductor.
+// waitAgain makes a target wait for its start after a retry. The next run of the conductor chooses its window.
 func (m *model) waitAgain(target *modelTarget) {
 	target.notBefore, target.notAfter = m.now, time.Time{}
 	if m.windows {
@@ -134,7 +134,8 @@ func (m *model) repeatUnstarted() {
 	}
 }
 
-// startTooLate lets an upgrade fail because no replica has started it in its window. Without windows and deadline, it is an ordinary failure.
+// startTooLate makes an upgrade fail because no replica has started it in its window. Without windows and deadline, this is an
+// ordinary failure.
 func (m *modeled) startTooLate(t *rapid.T) {
 	target := m.pick(t, func(target *modelTarget) bool { return target.state == "in progress" })
 

@@ -93,7 +93,7 @@ func (o Orders) change(ctx context.Context, work func(tx storage.Tx) error) erro
 	return known(err)
 }
 
-// known converts the error about an orchestration that does not exist.
+// known converts the error about an orchestration that does not exist to one of kind NotFound.
 func known(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return failure.New(failure.NotFound, "The orchestration does not exist.")
@@ -130,8 +130,9 @@ func (o Orders) record(ctx context.Context, tx storage.Tx, entry auditlog.Entry)
 	return o.Recorder.Record(ctx, tx, entry)
 }
 
-// Cancel cancels an orchestration: no more upgrades start, and those in progress run to completion. It does nothing if the orchestration
-// has ended or is being canceled. The error is of kind NotFound if there is no such orchestration.
+// Cancel cancels an orchestration: no more upgrades start, and those in progress run to completion. A plan is canceled at once.
+// Cancel does nothing if the orchestration has ended or is being canceled. The error is of kind NotFound if there is no such
+// orchestration.
 func (o Orders) Cancel(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {
 		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)

@@ -76,8 +76,8 @@ func checkTime(orchestration environment.Orchestration, at, now time.Time) error
 	}
 }
 
-// ChooseTime lets an operator choose the time of an upgrade on behalf of the owner of the instance. Errors are those of
-// OwnerTimes.Choose, or NotFound if the instance does not exist.
+// ChooseTime lets an operator choose the time of an upgrade on behalf of the owner of the instance, and records this in the audit
+// log. Errors are those of OwnerTimes.Choose.
 func (o Orders) ChooseTime(ctx context.Context, instanceID string, at time.Time) error {
 	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := (OwnerTimes{o.Orchestrations}).Choose(ctx, tx, instanceID, at, o.Clock.Now(), audit.ActorOf(ctx).Name()); err != nil {

@@ -64,7 +64,7 @@ func TestOwnerTimes(t *testing.T) {
 	})
 }
 
-// TestOwnerTimesAreRefused chooses times that the orchestration cannot respect. Nothing changes.
+// TestOwnerTimesAreRefused chooses times that the orchestration cannot respect. Each attempt must fail and change nothing.
 func TestOwnerTimesAreRefused(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		for _, id := range []string{"waits", "runs", "no deadline"} {

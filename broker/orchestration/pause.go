@@ -35,9 +35,9 @@ func (o Orders) Pause(ctx context.Context, id string) error {
 	})
 }
 
-// Resume continues an orchestration that is paused or gated. From then on, the failure gate counts only new failures. Resume does
-// nothing if the orchestration is running. The error is of kind NotFound if there is no such orchestration, and Conflict if it
-// cannot run.
+// Resume continues an orchestration that is paused or gated. If it was gated, the failure gate then counts only new failures. Resume
+// does nothing if the orchestration is running or has not begun. The error is of kind NotFound if there is no such orchestration, and
+// Conflict if it is a plan, is being canceled or has ended.
 func (o Orders) Resume(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {
 		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)
@@ -69,7 +69,7 @@ func (o Orders) Resume(ctx context.Context, id string) error {
 	})
 }
 
-// transit changes the state of the orchestration, wakes the conductor and records the change.
+// transit changes the state of the orchestration, makes an unfinished conductor due, and records the change.
 func (o Orders) transit(ctx context.Context, tx storage.Tx, from environment.Orchestration, to environment.OrchestrationState,
 	description, action string,
 ) error {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -52,7 +54,7 @@ func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 		}
 
 		return c.Orchestrations.SetState(limited, tx, id, environment.OrchestrationInProgress,
-			fmt.Sprintf("Scheduled %d operations", scheduled), c.Clock.Now())
+			"Scheduled "+english.Plural(scheduled, "operation", ""), c.Clock.Now())
 	})
 }
 
@@ -62,7 +64,7 @@ func unfinished(stats map[string]int) int {
 		stats[string(process.Canceling)]
 }
 
-// describe describes the numbers of targets, such as "2 succeeded, 1 failed".
+// describe returns the numbers of targets as text, such as "2 succeeded, 1 failed".
 func describe(stats map[string]int) string {
 	var parts []string
 

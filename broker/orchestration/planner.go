@@ -29,7 +29,7 @@ const (
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
 type Planner struct {
 	Upgrader upgrade.Upgrader
-	// StateOf returns the state of a runtime that fleet.Target.State selects, from the newest operation.
+	// StateOf returns the state of a runtime from its newest operation. fleet.Target.State selects runtimes by it.
 	StateOf func(newest process.Record) string
 	// ShootWindows returns the stored maintenance windows of Shoots by instance. It omits unknown windows.
 	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
@@ -47,7 +47,7 @@ func (p Planner) targets(ctx context.Context, orchestration environment.Orchestr
 	return targets, p.assignWaves(ctx, orchestration, targets)
 }
 
-// assignWaves sets the waves of the targets that are not left out.
+// assignWaves sets the waves of the pending targets. Targets that are left out have none.
 func (p Planner) assignWaves(ctx context.Context, orchestration environment.Orchestration, targets []environment.Target) error {
 	var (
 		strategy = orchestration.Parameters.Strategy
@@ -305,10 +305,10 @@ func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []i
 	return candidates, nil
 }
 
-// reader returns the database for reads.
+// reader returns the database connections for reads.
 func (p Planner) reader() storage.Tx { return p.Upgrader.DB.Reader() }
 
-// target returns the target for the instance. If there is nothing to upgrade, the target is left out.
+// target returns the target for the instance. If the instance cannot be upgraded, the target is left out.
 func (p Planner) target(orchestration environment.Orchestration, listed instances.Listed) environment.Target {
 	target := environment.Target{
 		OrchestrationID: orchestration.ID, InstanceID: listed.Instance.ID, OperationID: uuid.NewString(), State: environment.TargetPending,

@@ -2,10 +2,10 @@ package orchestration
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -34,11 +34,12 @@ type Retry struct {
 	Immediate bool
 }
 
-// Retry makes failed targets pending again. Each target gets a new operation. An upgrade is not repeated if the instance has a later
+// Retry makes failed targets pending again. Each target gets a new operation. If no target has failed, Retry continues an orchestration
+// whose conductor has failed. An upgrade is not repeated if the instance has a later
 // upgrade of the same kind, because the repetition could undo it.
 //
 // The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the orchestration
-// is being canceled, or if its deadline has passed.
+// is being canceled, is a plan that was not applied, or has a deadline that has passed.
 func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retried, err error) {
 	if count := len(retry.OperationIDs); count > maxRetried {
 		return retried, failure.New(failure.Invalid,
@@ -72,7 +73,7 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 				deadline.UTC().Format(time.RFC3339))
 		}
 
-		why := fmt.Sprintf("retried %d operations", len(retried.Targets))
+		why := "retried " + english.Plural(len(retried.Targets), "operation", "")
 
 		if orchestration.State.Ended() {
 			orchestration.State = environment.OrchestrationRetrying
@@ -94,7 +95,8 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 	return retried, err
 }
 
-// restart accepts a new conductor if the former one has failed: the orchestration has not ended, or targets are waiting.
+// restart accepts a new conductor if the former one has failed. That is the case if there is no conductor although the orchestration
+// has not ended, or has failed without selecting targets or with unfinished ones. Otherwise, restart does nothing.
 func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -132,11 +134,13 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 	return o.record(ctx, tx, auditlog.Entry{Action: auditlog.ActionRetry, OperationID: orchestration.ID, After: auditlog.Fields{"state": state}})
 }
 
-// retryTargets makes the targets pending, and sorts the other IDs.
+// retryTargets makes the failed targets with the IDs pending, or all failed targets if there are no IDs. It sorts the other IDs into
+// old and invalid ones.
 func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, retry Retry) (Retried, error) {
 	id := orchestration.ID
 
-	// After the end, nothing repeats upgrades that did not start in time: they have failed like the others.
+	// After the end of the orchestration, upgrades that did not start in time have failed like the others, and are retried only if
+	// requested.
 	if !orchestration.State.Ended() {
 		if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
 			return Retried{}, err

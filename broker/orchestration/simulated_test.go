@@ -93,7 +93,7 @@ func (r reached) OperationStatus(ctx context.Context, _, id string) (status prov
 	return status, err
 }
 
-// rows are the instances, as the broker's processes use them.
+// rows gives the broker's processes access to the instances of the fixture.
 type rows struct{ *fixture }
 
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
@@ -162,7 +162,7 @@ func (f *fixture) allUpgrades() []started {
 	return all
 }
 
-// wantAtOnce checks that never more upgrades were unfinished than the limits allow, in all, in a region and at a provider.
+// wantAtOnce checks that the number of unfinished upgrades never exceeded the limits: in all, in a region and at a provider.
 func (f *fixture) wantAtOnce(all, region, provider int) {
 	f.Helper()
 

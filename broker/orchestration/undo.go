@@ -14,12 +14,12 @@ import (
 
 const textFailedUpgrade = "The upgrade has failed, so it may not have reached the Provisioner. Retry it, or upgrade the instance to another version."
 
-// Undo accepts an orchestration that rolls back the upgrades of another one, and returns its ID. It starts immediately, with the
-// limits of the other one. Targets that cannot be rolled back are left out. While it runs, a repeated call returns the same ID.
-// If plan is set, Undo stores a plan instead, and nothing starts.
+// Undo accepts an orchestration that rolls back the upgrades of another one, and returns its ID. The rollback starts immediately,
+// with the limits of the other orchestration. Targets that cannot be rolled back are left out. While the rollback runs, a repeated
+// call returns the same ID. If plan is set, Undo stores a plan instead, and nothing starts.
 //
-// The error is of kind NotFound if there is no such orchestration, and Conflict if it has not ended, or if none of its upgrades
-// can be rolled back.
+// The error is of kind NotFound if there is no such orchestration, and Conflict if the orchestration has not ended or cannot be
+// undone, or if none of its upgrades can be rolled back and plan is not set.
 func (o Orders) Undo(ctx context.Context, id string, plan bool) (undoID string, err error) {
 	undone, err := o.Orchestrations.Get(ctx, o.DB.Reader(), id)
 	if err != nil {
@@ -67,7 +67,7 @@ func (o Orders) Undo(ctx context.Context, id string, plan bool) (undoID string, 
 	return undo.ID, err
 }
 
-// settle records the results of upgrades that ended after the conductor of an orchestration had failed.
+// settle records the results of upgrades that ended after the conductor of their orchestration had failed.
 func (o Orders) settle(ctx context.Context, id string) error {
 	return o.DB.InTx(ctx, func(tx storage.Tx) error {
 		if _, err := o.Orchestrations.Lock(ctx, tx, id); err != nil {
@@ -78,7 +78,8 @@ func (o Orders) settle(ctx context.Context, id string) error {
 	})
 }
 
-// nothingToUndo returns why none of the targets can be rolled back, with the reason of one of them, or an empty string if one can.
+// nothingToUndo explains why none of the targets can be rolled back, with the reason of one of them. It returns an empty string if
+// one can.
 func nothingToUndo(targets []environment.Target) string {
 	if len(targets) == 0 {
 		return "The orchestration has upgraded no instance that still exists."
@@ -111,7 +112,7 @@ func checkUndo(undone environment.Orchestration) error {
 	}
 }
 
-// newUndo returns the orchestration that rolls back the upgrades of another one.
+// newUndo returns the orchestration that rolls back the upgrades of another one, without its waves, windows and failure gate.
 func (o Orders) newUndo(ctx context.Context, undone environment.Orchestration) (environment.Orchestration, error) {
 	now := o.Clock.Now()
 

@@ -24,7 +24,8 @@ func (f *stepped) kyma(id string) {
 	})
 }
 
-// endKyma ends all unfinished upgrades of Kyma. Those of the instances in failing fail. The others set the version, as the process does.
+// endKyma ends all unfinished upgrades of Kyma. Those of the instances in failing fail. The others set the version, as the process
+// does.
 func (f *stepped) endKyma() {
 	f.Helper()
 
@@ -229,7 +230,7 @@ func TestUndoAfterAFailureOfTheConductor(t *testing.T) {
 	})
 }
 
-// TestUndoIsRefused undoes orchestrations that have upgraded nothing which can be rolled back.
+// TestUndoIsRefused tries to undo orchestrations without an upgrade that can be rolled back.
 func TestUndoIsRefused(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.kyma("a")

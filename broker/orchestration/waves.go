@@ -17,8 +17,8 @@ import (
 // maxCommonError is the maximum number of characters of an error in the description of an orchestration.
 const maxCommonError = 300
 
-// step changes the orchestration before upgrades start: the failure gate may stop it, and the next wave begins when the current
-// one has ended and its soak time has passed. step reports whether upgrades may start.
+// step changes the orchestration before upgrades start. The failure gate may stop it. The next wave begins when the current one has
+// ended and its soak time has passed. step reports whether upgrades may start.
 func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *environment.Orchestration) (starts bool, err error) {
 	if orchestration.State.Stopped() {
 		return false, nil
@@ -51,7 +51,7 @@ func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *envir
 	return true, c.enterWave(ctx, tx, orchestration, counts)
 }
 
-// enterWave starts the next wave, or the soak time before it.
+// enterWave starts the next wave, or the soak time before it, if the current wave has ended.
 func (c Conductor) enterWave(ctx context.Context, tx storage.Tx, orchestration *environment.Orchestration, counts orchestrations.WaveCounts) error {
 	now, wave, soakUntil := c.Clock.Now(), orchestration.Wave, orchestration.SoakUntil
 

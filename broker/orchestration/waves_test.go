@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// endUpgrades ends the upgrades that run, failed of them with an error. It returns how many ended.
+// endUpgrades ends all running upgrades and returns their number. The first ones fail, as many as failed says; the others succeed.
 func (f *stepped) endUpgrades(failed int) int {
 	f.Helper()
 
@@ -129,7 +129,8 @@ func TestRetryWhileSoaking(t *testing.T) {
 	})
 }
 
-// TestEmptyFirstWave does not wait for a wave without targets, also if they are left out when the plan is applied.
+// TestEmptyFirstWave checks that an orchestration does not wait for a wave without targets, even if they were only left out when the
+// plan was applied.
 func TestEmptyFirstWave(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(2)
@@ -366,7 +367,7 @@ func TestExplain(t *testing.T) {
 			map[int]map[string]int{1: {"in progress": 5, "pending": 4}, 2: {"pending": 9}},
 			"5 upgrades in progress, 4 instances waiting: at most 5 run at once, 2 in a region.\nIt stops after 3 failures.",
 		},
-		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Waiting for another operation, a maintenance window or the start: 4 instances."},
+		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: 4."},
 		"last": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"in progress": 1}}, "1 upgrade in progress, and no other instance of this wave is waiting."},
 	} {
 		t.Run(name, func(t *testing.T) {

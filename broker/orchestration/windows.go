@@ -15,11 +15,11 @@ import (
 
 const (
 	textLate      = "The upgrade could not start before the deadline."
-	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. It waits for the next one."
+	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. It waits for the next window."
 )
 
-// repeatUnstarted makes targets pending again whose upgrades the engine has not started in their windows. Such an upgrade has done nothing,
-// so it must not be recorded as a failure.
+// repeatUnstarted makes targets pending again if the engine has not started their upgrades before the end of the window or the
+// deadline. Such an upgrade has done nothing, so it must not be recorded as a failure.
 func repeatUnstarted(ctx context.Context, tx storage.Tx, store *orchestrations.Store, orchestration environment.Orchestration) error {
 	if strategy := orchestration.Parameters.Strategy; !strategy.MaintenanceWindow && strategy.Deadline.IsZero() {
 		return nil

@@ -75,8 +75,8 @@ func (f *fixture) startTimes() map[string][]time.Time {
 	return times
 }
 
-// TestWindowsAcrossClockChanges runs an orchestration over both changes of clocks. One worker needs several occurrences of each window.
-// Upgrades start only while the clocks of the zone show a time in the window.
+// TestWindowsAcrossClockChanges runs an orchestration over the change to daylight saving time and over the change back. One worker
+// needs several occurrences of each window. Upgrades start only while the clocks of the zone show a time in the window.
 func TestWindowsAcrossClockChanges(t *testing.T) {
 	windows := map[string]struct {
 		zone       string
@@ -179,7 +179,7 @@ func TestShootWindow(t *testing.T) {
 // window1 is a policy with a window from 04:00 to 05:00. It begins 55 minutes and 55 seconds after began.
 const window1 = `{default: {timeBegin: 040000+0000, timeEnd: 050000+0000}}`
 
-// TestRetryInWindow retries in the window: at once, or in the next one.
+// TestRetryInWindow checks that a retry waits for its window: it starts at once within the window, and otherwise in the next one.
 func TestRetryInWindow(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.setPolicy(window1)
@@ -262,8 +262,8 @@ func TestBusyInWindow(t *testing.T) {
 	})
 }
 
-// TestUnstartedUpgrades repeats an upgrade in the next window that the engine did not start in its window. Such an upgrade fails with a
-// reason of its own; the target has not failed.
+// TestUnstartedUpgrades checks that an upgrade that the engine did not start in its window is repeated in the next one. Such an
+// upgrade fails with its own reason, but its target has not failed.
 func TestUnstartedUpgrades(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.setPolicy(window1)
@@ -301,7 +301,7 @@ func TestUnstartedUpgrades(t *testing.T) {
 	})
 }
 
-// TestDeadline starts nothing after the deadline, and nothing whose window begins later.
+// TestDeadline checks that no upgrade starts after the deadline, and that targets whose windows begin later are left out.
 func TestDeadline(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.setPolicy(`{rules: [{match: {region: us-east-1}, timeBegin: 050000+0000, timeEnd: 060000+0000}], default: {timeBegin: 040000+0000, timeEnd: 050000+0000}}`)
@@ -327,7 +327,8 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestDeadlineAfterWindow cancels targets whose next window begins after the deadline as soon as the last one has ended.
+// TestDeadlineAfterWindow checks that targets whose next window begins after the deadline are canceled as soon as the current window
+// has ended.
 func TestDeadlineAfterWindow(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.setPolicy(window1)
@@ -346,7 +347,7 @@ func TestDeadlineAfterWindow(t *testing.T) {
 	})
 }
 
-// TestApplyMovesWindows uses the windows at the time of the application.
+// TestApplyMovesWindows checks that an orchestration uses the windows that are valid when the plan is applied.
 func TestApplyMovesWindows(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.setPolicy(window1)

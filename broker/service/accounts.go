@@ -20,14 +20,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// AccountPool configures the assignment of cloud accounts to tenants. Without rules, TARGET_SECRETS maps providers to accounts.
+// AccountPool configures the assignment of cloud accounts to tenants. Without rules, APP_TARGET_SECRETS maps providers to accounts.
 type AccountPool struct {
 	RulesFile   string             `env:"RULES_FILE"     help:"file with the rules of the account pool; if empty, APP_TARGET_SECRETS names one account for each provider"`
 	BindingKind string             `env:"BINDING_KIND"   help:"kind of the accounts in Gardener: CredentialsBinding, or SecretBinding for landscapes that have only those"`
 	Cleanup     cleanuphook.Config `envPrefix:"CLEANUP_"`
 }
 
-// Gardener configures the connection of the account pool to Gardener. The broker does not use it for anything else.
+// Gardener configures the connection to Gardener, which only the account pool uses, and the domain of clusters.
 type Gardener struct {
 	KubeconfigPath string `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for Gardener, which the account pool needs; reloaded when the file changes"`
 	Project        string `env:"PROJECT"         help:"name of the Gardener project with the accounts and the clusters"`
@@ -61,7 +61,7 @@ func (c Config) checkAccounts() error {
 	return errors.Join(errs...)
 }
 
-// accountPool is the configured pool.
+// accountPool assigns accounts by the configured rules. cleaner cleans up the dirty ones.
 type accountPool struct {
 	accountpool.Instances
 
@@ -99,7 +99,7 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 	}
 
 	system, transport, err := s.connect(upstream.Options{
-		Name: "cleanup_hook", Title: "The cleanup hook", Component: failure.ComponentCleanupHook, Calls: cleanupCalls,
+		Name: "cleanup_hook", Title: "the cleanup hook", Component: failure.ComponentCleanupHook, Calls: cleanupCalls,
 		Variable: "APP_ACCOUNT_POOL_CLEANUP_URL",
 	})
 	if err != nil {
@@ -117,7 +117,8 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 // start.
 const cleanupCalls = 5
 
-// connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog.
+// connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog. It always registers the
+// metrics of the pool.
 func (s *Service) connectAccountPool(connected *upstreams, config Config, stores stores, plans *catalog.Catalog, wake func()) error {
 	reporter := AccountsReporter{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log}
 	metrics := poolcleanup.NewMetrics(stores.accounts, clock.RealClock{}, s.Log)
@@ -174,7 +175,8 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 	return s.connectCleanupHook(connected, config, stores, wake)
 }
 
-// loadRules reads the rules and compares them with the catalog, now and at each reload of the catalog.
+// loadRules reads the rules, and compares them with the catalog now and at each reload of the catalog. The rules themselves are not
+// reloaded.
 func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

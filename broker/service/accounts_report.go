@@ -22,11 +22,11 @@ const (
 	accountsCheckEvery  = time.Minute
 )
 
-// AccountsReporter counts the accounts of the account pool at an interval, on only one replica, because counting lists objects in
+// AccountsReporter counts the accounts of the account pool at an interval. Only one replica counts, because this lists objects in
 // Gardener. As a prometheus.Collector, it reports the numbers of the newest report on all replicas. Without a pool, there is no
 // report.
 type AccountsReporter struct {
-	// Pool is not used by Collect.
+	// Pool is only needed for reports, not by Collect.
 	Pool    accountpool.Pool
 	Reports *reports.Store
 	Clock   clock.WithTicker

@@ -114,7 +114,7 @@ func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.
 	return adopter.Run(ctx, options.Options)
 }
 
-// openForAdoption opens the broker's database for the adopter.
+// openForAdoption opens the broker's database and stores for the adopter.
 func openForAdoption(ctx context.Context, config Config, adopter *adopt.Adopter, log logrus.FieldLogger) error {
 	keys, err := config.Database.Keys()
 	if err != nil {
@@ -165,7 +165,7 @@ type runtimes struct {
 	operator *reconcile.Provisioner
 }
 
-// Account implements adopt.Runtimes.
+// Account implements adopt.Runtimes. The error is of kind NotFound if the Provisioner has no such runtime.
 func (r runtimes) Account(ctx context.Context, runtimeID string) (string, error) {
 	existing, err := r.operator.Existing(ctx, []string{runtimeID})
 	if err != nil {

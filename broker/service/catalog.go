@@ -25,8 +25,8 @@ func catalogFiles(config Config) fs.FS {
 	return resources.Catalog()
 }
 
-// loadCatalog loads the catalog with the settings of the configuration. If the files are invalid, the broker does not
-// start. If files become invalid while the broker runs, the catalog does not change, and the error is reported.
+// loadCatalog loads the catalog with the settings of the configuration. It returns an error if the files are invalid, and the broker
+// then does not start.
 func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
@@ -50,7 +50,8 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 	return catalog.Load(catalogFiles(config), options)
 }
 
-// watch returns the part of the service that reloads the catalog when its files change.
+// watch returns the part of the service that reloads the catalog when its files change. If the changed files are invalid, the old
+// catalog stays in use and the error is reported.
 func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
 	return catalog.Watcher{
 		Catalog: offer, Files: catalogFiles(config), Clock: clock.RealClock{}, Log: log,

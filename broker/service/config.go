@@ -76,7 +76,8 @@ type Config struct {
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
 }
 
-// Check reports all invalid settings in one error, which names their variables.
+// Check returns one error for all invalid settings that it finds, which names their variables. New then checks the files that the
+// settings name.
 func (c Config) Check() error {
 	errs := []error{
 		c.Config.Check(), c.CIS.Check(), c.EDP.Check(), c.IAS.Check(), c.AvS.Check(), c.Notification.Check(), c.Reconciler.Check(),
@@ -155,8 +156,8 @@ type Provisioner struct {
 	Calls          int           `env:"CALLS"           help:"maximum number of concurrent calls to the Provisioner, per replica"`
 }
 
-// Catalog configures the files of the catalog, the plans that are offered, and their quotas. Most variables have
-// the same names as in the Kyma Environment Broker.
+// Catalog configures the files of the catalog, the plans that are offered, and which of them are limited to one instance per account.
+// Most variables have the same names as in the Kyma Environment Broker.
 type Catalog struct {
 	Dir                  string   `env:"CATALOG_DIR"              help:"folder with the files of the catalog, which are reloaded when they change; empty for the built-in files"`
 	EnablePlans          []string `env:"ENABLE_PLANS"             help:"plans that are available for new instances, comma-separated; empty for all"`
@@ -164,8 +165,7 @@ type Catalog struct {
 	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of the free plan"`
 }
 
-// Kyma configures the Kyma of runtimes. The variables have the same names as in the Kyma Environment
-// Broker.
+// Kyma configures the Kyma of runtimes. Variables that also exist in the Kyma Environment Broker have the same names.
 type Kyma struct {
 	Version                string                    `env:"KYMA_VERSION"                  help:"default version of Kyma on new runtimes of plans with kyma, a release that the installer knows; if empty, no plan installs Kyma"`
 	Installer              environment.KymaInstaller `env:"KYMA_INSTALLER"                help:"system that installs Kyma on new runtimes: provisioner, or reconciler, which needs APP_RECONCILER_URL. Existing runtimes keep their installer"`
@@ -204,7 +204,7 @@ type Webhooks struct {
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
 const kubeconfigBurst = 50
 
-// limiter returns the rate limiter for the requests of each client address.
+// limiter returns the rate limiter for requests of kubeconfigs, by client address.
 func (k Kubeconfigs) limiter() (*auth.Limiter, error) {
 	limit, err := auth.NewLimiter(k.RateLimit, kubeconfigBurst, clock.RealClock{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// documentedSteps returns the steps that the requirements list for each process, in their order and as STAGE/STEP. The requirements name no
-// stages for deletions and upgrades.
+// documentedSteps returns the steps that the requirements list for each process, in their order and as STAGE/STEP. The stage is empty
+// for deletions and upgrades, for which the requirements name none.
 func documentedSteps() map[string][]string {
 	return map[string][]string{
 		environment.KindProvision: {
@@ -41,7 +41,7 @@ func documentedSteps() map[string][]string {
 	}
 }
 
-// movedStages returns the documented steps that are in stages of their own, as ADR 2 explains.
+// movedStages maps the documented steps that have their own stages, as ADR 2 explains, to these.
 func movedStages() map[string]string {
 	return map[string]string{
 		"create_runtime/Get_Kubeconfig":                  "get_kubeconfig/Get_Kubeconfig",
@@ -50,7 +50,7 @@ func movedStages() map[string]string {
 	}
 }
 
-// movedSteps returns the documented steps with another place in the order, and the step that each follows, as ADR 44 explains.
+// movedSteps maps the documented steps that have another place in the order, as ADR 44 explains, to the steps that they follow.
 func movedSteps() map[string]string {
 	return map[string]string{
 		"check/Check_Runtime":          "cluster/Upgrade_Shoot",

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// openAccess gives access to every runtime.
+// openAccess implements RuntimeAccess and succeeds for every runtime.
 type openAccess struct{}
 
 func (openAccess) Probe(context.Context, environment.Instance) error { return nil }

@@ -15,14 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
-// pollEvery is the interval at which a synchronous request polls its operation. Creating a binding takes about a
-// second.
+// pollEvery is the interval at which a synchronous request polls its operation. The creation of a binding takes about a second.
 const pollEvery = 100 * time.Millisecond
 
 // served are the dependencies of the handlers.
 type served struct {
 	operators operator.Options
-	// bundles may be nil.
+	// bundles is nil if the console shows no Bundles.
 	bundles *bundleclient.Client
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/subaccounts"
 )
 
-// jobs returns the jobs of the broker, and registers their metrics.
+// jobs returns the runner of the broker's jobs, and registers their metrics.
 func (s *Service) jobs(config Config, stores stores, connected upstreams, expirer expiry.Expirer, cleaner cleanup.Cleaner, osb broker.Options,
 ) jobs.Runner {
 	runner := jobs.Runner{Reports: stores.reports, Clock: clock.RealClock{}, Log: s.Log, Jobs: []jobs.Job{

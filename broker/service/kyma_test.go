@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// installers is a row of the table "Who installs Kyma": the values of the variables, and the installers by the section of the plan. Both
-// are "refused" if the broker does not start.
+// installers is a row of the table "Who installs Kyma": the values of the variables, and who installs Kyma for plans with the section
+// kyma or lifecycleManager. Both are "refused" if the broker does not start.
 type installers struct {
 	version, installer, url, manager string
 	kyma, lifecycleManager           string
@@ -50,7 +50,7 @@ func documentedInstallers(t *testing.T) []installers {
 	return rows
 }
 
-// matches reports whether the row is about the values of the variables.
+// matches reports whether the row applies to the values of the variables.
 func (i installers) matches(values ...string) bool {
 	for position, cell := range []string{i.version, i.installer, i.url, i.manager} {
 		if cell != "any" && cell != values[position] {
@@ -61,7 +61,7 @@ func (i installers) matches(values ...string) bool {
 	return true
 }
 
-// TestInstallers checks that the table has each combination of the variables once, and that the broker refuses and installs what it says.
+// TestInstallers checks that the table has each combination of the variables once, and that the broker behaves as the table says.
 func TestInstallers(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +181,7 @@ func installerOf(t *testing.T, config service.Config, section string) string {
 	}
 }
 
-// TestRefusedInstallers checks what the refusals say.
+// TestRefusedInstallers checks the error messages of rejected combinations.
 func TestRefusedInstallers(t *testing.T) {
 	t.Parallel()
 
@@ -196,7 +196,7 @@ func TestRefusedInstallers(t *testing.T) {
 		"the Provisioner installs Kyma": {
 			func(c *service.Config) { c.LifecycleManager.Enabled = true },
 			"APP_LIFECYCLE_MANAGER_ENABLED: the Provisioner installs Kyma 1.0.0 on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=reconciler, " +
-				"or unset one of APP_LIFECYCLE_MANAGER_ENABLED and APP_KYMA_VERSION",
+				"or unset APP_LIFECYCLE_MANAGER_ENABLED or APP_KYMA_VERSION",
 		},
 		"the Provisioner installs Kyma although a Reconciler is connected": {
 			func(c *service.Config) { c.Reconciler.URL = "http://reconciler.example.com" },

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -17,8 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestLastProvisioning checks from which operation a deletion takes the data of the runtime. With the data of a
-// different operation, the deletion would leave a runtime behind.
+// TestLastProvisioning checks which operation provides the data of the runtime for a deletion. With the data of a different
+// operation, the deletion would leave a runtime behind.
 func TestLastProvisioning(t *testing.T) {
 	ordered := func(key string) environment.Data {
 		return environment.Data{Provisioning: key, Ordered: true, Instance: environment.Instance{ShootName: "c-one"}}
@@ -96,6 +98,34 @@ func TestLastProvisioning(t *testing.T) {
 				t.Errorf("%s: %v -want +got\n%s", c.reason, err, diff)
 			}
 		})
+	}
+}
+
+// TestLastProvisioningWithoutItsKey checks the error about data whose key was removed from the configuration. The key can be added again, so the
+// error is transient.
+func TestLastProvisioningWithoutItsKey(t *testing.T) {
+	db := storagetest.SQLite(t)
+	keys := storagetest.Keys(t)
+
+	ops, err := operations.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rows, err := instances.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ended(t, db, ops, "a", environment.KindProvision, process.Succeeded, environment.Data{Ordered: true})
+
+	if _, err := storage.Exec(t.Context(), db.Writer(), `UPDATE operations SET payload = 'lost:' || payload`); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = service.NewRows(service.Tables{DB: db, Operations: ops, Instances: rows}, clock.RealClock{}).LastProvisioning(t.Context(), "one")
+	if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "its key is not in APP_DATABASE_SECRET_KEYS") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -34,7 +34,8 @@ func NewNotifications(events *eventlog.Store, clock clock.PassiveClock) upgradin
 	return announcer{events, clock}
 }
 
-// Announce implements upgrading.Notifications. A lost lease is a transient error, because another replica runs the step.
+// Announce implements upgrading.Notifications. A lost lease is a transient error, because the replica that has the lease runs the
+// step.
 func (n announcer) Announce(ctx context.Context, by process.Record) error {
 	err := n.events.StartMaintenance(ctx, by, n.clock.Now())
 	if errors.Is(err, process.ErrLeaseLost) {
@@ -44,8 +45,7 @@ func (n announcer) Announce(ctx context.Context, by process.Record) error {
 	return explain(err, "the start of the maintenance")
 }
 
-// connectNotifications connects the notification service if it is configured. Even if it is switched off, messages from before
-// are removed.
+// connectNotifications connects the notification service if it is configured. Old messages are removed even if it is switched off.
 func (s *Service) connectNotifications(connected *upstreams, config notification.Config, stores stores, wake func()) error {
 	metrics := notify.NewMetrics(stores.notifications, clock.RealClock{}, s.Log)
 	s.Metrics().MustRegister(metrics)
@@ -64,7 +64,7 @@ func (s *Service) connectNotifications(connected *upstreams, config notification
 	}
 
 	system, transport, err := s.connect(upstream.Options{
-		Name: "notification", Title: "The notification service", Component: failure.ComponentNotification, Calls: config.Calls,
+		Name: "notification", Title: "the notification service", Component: failure.ComponentNotification, Calls: config.Calls,
 		Variable: "APP_NOTIFICATION_CALLS",
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 	}
 }
 
-// upgradeSteps returns a function that returns the steps of an upgrade that is not a dry run.
+// upgradeSteps returns a function that lists the steps of an upgrade. It assumes that the upgrade is not a dry run.
 func upgradeSteps(processes []process.Process[environment.Data]) func(kind string, instance environment.Instance) []string {
 	return func(kind string, instance environment.Instance) []string {
 		operation := process.NewOperation(process.Record{Kind: kind}, environment.Data{Instance: instance, Upgrade: &environment.Upgrade{}}, time.Time{})
@@ -96,7 +96,7 @@ func upgradeSteps(processes []process.Process[environment.Data]) func(kind strin
 	}
 }
 
-// comparer returns the part that compares the instances with the runtimes of the Provisioner.
+// comparer returns the Comparer of the instances with the runtimes of the Provisioner.
 func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
 	return &reconcile.Comparer{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
@@ -104,7 +104,8 @@ func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner 
 	}
 }
 
-// report returns the background part that counts the differences at an interval, and registers its metrics.
+// report returns the background part that counts the differences at an interval, and registers its metrics. An interval of 0 turns it
+// off.
 func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, interval time.Duration) lifecycle.Part {
 	reporter := reconcile.Reporter{Differences: comparer, Reports: reports, Interval: interval, Clock: clock.RealClock{}, Log: s.Log}
 	s.Metrics().MustRegister(reporter)

@@ -68,7 +68,8 @@ func (o objects) Sharing(ctx context.Context, object environment.OutsideObject) 
 	return shared, explainObject(err)
 }
 
-// explainObject converts an error of the store. A lost lease is a transient error, because another replica runs the step.
+// explainObject converts an error of the store. A lost lease is a transient error, because the replica that has the lease runs the
+// step.
 func explainObject(err error) error {
 	if errors.Is(err, process.ErrLeaseLost) {
 		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")

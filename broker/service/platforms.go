@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/reload"
 )
 
-// loadFiles loads the catalog, the platforms, and the quotas, which it adds to the stores.
+// loadFiles loads the files of the catalog, the quotas and the platforms. It stores the quotas in stores.
 func (s *Service) loadFiles(config Config, stores *stores) (*catalog.Catalog, func() auth.Platforms, error) {
 	plans, err := loadCatalog(config)
 	if err != nil {
@@ -25,9 +25,8 @@ func (s *Service) loadFiles(config Config, stores *stores) (*catalog.Catalog, fu
 	return plans, platforms, err
 }
 
-// loadPlatforms reads the file with the platforms and adds it to the watched files of the access control. It returns a
-// function that returns the current platforms. If the file becomes invalid while the broker runs, the error is reported and
-// the platforms do not change.
+// loadPlatforms reads the file with the platforms and makes the access control watch it. It returns a function that returns the
+// current platforms. If the file becomes invalid while the broker runs, the error is reported and the platforms do not change.
 func loadPlatforms(path string, access *auth.Access) (func() auth.Platforms, error) {
 	if path == "" {
 		return func() auth.Platforms { return auth.Platforms{} }, nil

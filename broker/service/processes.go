@@ -43,19 +43,19 @@ type Parts struct {
 	AvS     *avs.Client
 	// LifecycleManager is nil if Lifecycle Manager is switched off.
 	LifecycleManager *lifecyclemanager.Client
-	// Reconciler installs Kyma.
+	// Reconciler is nil if the Reconciler is switched off.
 	Reconciler *reconciler.Client
 	// Accounts is the account pool, or nil if the configuration maps providers to accounts.
 	Accounts Accounts
 	// Notifications records messages to customers, or is nil if the notification service is switched off.
 	Notifications upgrading.Notifications
-	// Orchestrations has the orchestrations.
+	// Orchestrations conducts the orchestrations.
 	Orchestrations orchestrating.Orchestrations
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
 	// Kind returns the kind of the Provisioner that the feed has detected.
 	Kind func() provisionerclient.Kind
-	// LeftOver, if set, is called with the reason for each runtime that may still exist after its instance's deprovisioning.
+	// LeftOver, if set, is called for each runtime that may still exist after the deprovisioning of its instance, with the reason.
 	LeftOver func(deprovisioning.LeftOver)
 	// FeedAlive reports whether the feed works. If it does, polls are rare and need no rate limit.
 	FeedAlive func() bool

@@ -27,9 +27,10 @@ func (s stores) removal() operations.Removal {
 	}
 }
 
-// subjects returns the states of instances, bindings, leftovers and orchestrations. Bindings, leftovers and orchestrations that exist need
-// all of their operations, which are few. So does the ID of an instance with leftovers: a cleanup uses the data of the deletion. Without
-// the operations of a deleted instance, an erasure could not find its objects in other systems.
+// subjects returns, for each key of operations, how many of them to keep. Existing bindings and leftovers, and orchestrations that
+// have not ended, need all of their operations, which are few. An instance with leftovers needs all of them, because a cleanup uses
+// the data of the deletion. A deleted instance with recorded objects in other systems needs them, because an erasure finds the
+// objects through the operations.
 func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map[string]operations.Subject, error) {
 	var instanceIDs, owners, orchestrationIDs []string
 
@@ -78,8 +79,8 @@ func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map
 	return subjects, nil
 }
 
-// needed returns the keys of the bindings and leftovers of the instances, the IDs of instances with leftovers, and the keys of
-// orchestrations that have not ended.
+// needed returns the keys whose operations are all needed: those of the bindings and leftovers of the instances, the IDs of instances
+// with leftovers, and the keys of orchestrations that have not ended.
 func (s stores) needed(ctx context.Context, tx storage.Tx, instanceIDs, orchestrationIDs []string) ([]string, error) {
 	needed, err := s.bindings.Keys(ctx, tx, instanceIDs)
 	if err != nil {

@@ -57,7 +57,8 @@ func (r *retained) tx(work func(tx storage.Tx) error) {
 	}
 }
 
-// operation inserts an ended operation. Its ID consists of the name and the kind. Each one is a minute newer than the one before.
+// operation inserts an ended operation, whose ID consists of the name and the kind. Each operation is a minute newer than the one
+// before.
 func (r *retained) operation(name, key, kind string, state process.State) string {
 	r.Helper()
 
@@ -79,7 +80,8 @@ func (r *retained) instance(id string) {
 	})
 }
 
-// sweep removes timelines and chains, then removes operations, and returns the IDs of the remaining ones, oldest first.
+// sweep removes old timelines, adds audit entries to the chain, and removes old operations. It returns the IDs of the remaining
+// operations, oldest first.
 func (r *retained) sweep() string {
 	r.Helper()
 

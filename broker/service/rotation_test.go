@@ -58,7 +58,7 @@ func running(t *testing.T, config service.Config, test func(address string, log 
 	}
 }
 
-// TestKeyRotation follows docs/operator/keys.md. It restarts the broker for each step.
+// TestKeyRotation follows docs/operator/keys.md, and restarts the broker for each step.
 func TestKeyRotation(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	config := usable(t)

@@ -55,8 +55,8 @@ func NewRows(tables Tables, clock clock.PassiveClock) Rows {
 	}, clock}
 }
 
-// Find returns the instance as it is currently stored. If it does not exist, the error is permanent, with the
-// reason not found.
+// Find returns the instance as it is currently stored. If it does not exist, the error has the kind Permanent and the reason
+// failure.ReasonNotFound.
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
 	instance, err := r.instances.Get(ctx, r.db.Reader(), id)
 
@@ -86,7 +86,7 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 			return explain(err, "the events of the instance")
 		}
 
-		// If something else removed the row, the ID may already belong to another instance, and so may the objects.
+		// If the row was removed before, the ID may already belong to another instance, and so may the objects.
 		reused, err := r.instances.Exists(ctx, tx, instance.ID)
 		if err != nil {
 			return explain(err, "the instance")
@@ -110,7 +110,8 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 	})
 }
 
-// Cleaned records the result of a cleanup. If it has completed all steps and no object is recorded, the leftover is removed.
+// Cleaned records the result of a cleanup. If the cleanup has completed all steps and no object is recorded any more, the leftover is
+// removed.
 func (r rows) Cleaned(by process.Record, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		_, id, is := environment.LeftoverOf(by.InstanceID)
@@ -162,8 +163,8 @@ func (r rows) RemoveBinding(id string) process.Effect {
 	})
 }
 
-// Update applies the update to the row of the instance. The error is of kind quota if the plan allows one instance
-// per account and the account now has another one.
+// Update applies the update to the row of the instance. The error is of kind Quota if the update would exceed a quota, or if the plan
+// allows one instance per account and the account now has another one.
 func (r rows) Update(instance environment.Instance, update environment.Update) process.Effect {
 	return r.record(instance, update.Apply)
 }
@@ -199,8 +200,8 @@ func (r rows) Resume(instance environment.Instance) process.Effect {
 	})
 }
 
-// record changes the current row of the instance. It does nothing if the row is gone or belongs to a newer instance
-// with the same ID.
+// record changes the current row of the instance, unless a quota forbids the change. It does nothing if the row is gone or belongs to
+// a newer instance with the same ID.
 func (r rows) record(known environment.Instance, change func(environment.Instance) (environment.Instance, error)) operations.Effect {
 	return func(ctx context.Context, tx storage.Tx) error {
 		present, err := r.instances.Hold(ctx, tx, known, r.clock.Now())
@@ -296,11 +297,17 @@ func removed(operation process.Record) bool {
 		(operation.Kind == environment.KindSuspend || operation.Kind == environment.KindDeprovision)
 }
 
-// dataOf returns the decrypted data of an operation. It fails if the key was removed from the configuration.
+// dataOf returns the decrypted data of an operation. It fails if the key was removed from the configuration. The error is transient,
+// because the key can be added again.
 func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data, error) {
 	var data environment.Data
 
 	payload, err := r.operations.Payload(ctx, r.db.Reader(), operationID)
+	if errors.Is(err, operations.ErrSealed) {
+		return data, failure.Wrap(failure.Transient, err, "the data of the provisioning cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS").
+			WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
+	}
+
 	if err != nil {
 		return data, explain(err, "the data of the provisioning")
 	}

@@ -85,22 +85,20 @@ func NewInGarden(ctx context.Context, config Config, garden *rest.Config, log lo
 
 // stores are the broker's tables. They share one database.
 type stores struct {
-	db         *storage.DB
-	operations *operations.Store
-	instances  *instances.Store
-	bindings   *bindings.Store
-	entries    *auditlog.Store
-	endpoints  *endpoints.Store
-	reports    *reports.Store
-	objects    *outsideobjects.Store
-	events     *instanceevents.Store
-	leftovers  *leftovers.Store
-	accounts   *accounts.Store
-	// notifications stores the messages to the notification service.
-	notifications *notifications.Store
-	eventLog      *eventlog.Store
-	webhooks      *webhooks.Store
-	// orchestrations stores the orchestrations and their targets.
+	db             *storage.DB
+	operations     *operations.Store
+	instances      *instances.Store
+	bindings       *bindings.Store
+	entries        *auditlog.Store
+	endpoints      *endpoints.Store
+	reports        *reports.Store
+	objects        *outsideobjects.Store
+	events         *instanceevents.Store
+	leftovers      *leftovers.Store
+	accounts       *accounts.Store
+	notifications  *notifications.Store
+	eventLog       *eventlog.Store
+	webhooks       *webhooks.Store
 	orchestrations *orchestrations.Store
 	// quotas checks how many instances tenants may have.
 	quotas quota.Checker
@@ -292,7 +290,7 @@ func (s *Service) recovery(title string, system *upstream.System, probe func(con
 	}.Run}
 }
 
-// runtimeAccess returns the client of runtimes, which records their addresses and limits the number of kubeconfig requests.
+// runtimeAccess returns the client of runtimes, which records their addresses, and the limiter of requests for kubeconfigs.
 func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, *auth.Limiter, error) {
 	allowed, err := networks.Parse(config.OwnClusterNetworks)
 	if err != nil {
@@ -328,7 +326,7 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// addresses returns the part of the service that reads missing and old addresses of clusters.
+// addresses returns the part of the service that reads missing addresses of clusters, and old ones again.
 func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycle.Part {
 	refresher := &refresh.Refresher{
 		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,

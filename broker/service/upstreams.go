@@ -30,7 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
-// idleConnections is the number of idle connections to an upstream.
+// idleConnections is the maximum number of idle connections to an upstream that are kept open.
 const idleConnections = 4
 
 // upstreams are the clients of the configured upstreams, with their circuit breakers and their background work.
@@ -109,7 +109,8 @@ func (s *Service) connectCIS(connected *upstreams, config cis.Config, stores sto
 	return nil
 }
 
-// connectBundles connects the API server of the bundle provisioner for the console. It need not respond yet, and its kubeconfig may be written later.
+// connectBundles connects the API server of the bundle provisioner for the console. The server need not respond yet, and the file
+// with its kubeconfig need not exist yet.
 func (s *Service) connectBundles(connected *upstreams, config session.Config, stores stores, wake func()) {
 	if !config.Enabled || config.BundlesKubeconfigPath == "" {
 		return
@@ -202,7 +203,7 @@ func (s *Service) connectReconciler(connected *upstreams, config reconciler.Conf
 	return nil
 }
 
-// restoreEvery is the interval of searches for evaluations that an upgrade has left in maintenance.
+// restoreEvery is the interval at which the broker looks for evaluations that an upgrade has left in maintenance.
 const restoreEvery = 15 * time.Second
 
 // restoration returns the part that restores the states of evaluations whose upgrade failed or was canceled.
@@ -215,7 +216,7 @@ func (s *Service) restoration(client *avs.Client, stores stores) lifecycle.Part 
 	}.Part()
 }
 
-// connect returns the circuit breaker of an upstream and a transport that uses it. The transport trusts the certificate
+// connect returns an upstream with its circuit breaker, and a transport that uses it. The transport trusts the certificate
 // authorities of the machine.
 func (s *Service) connect(options upstream.Options) (*upstream.System, http.RoundTripper, error) {
 	transport, err := reload.ClientTLS{IdleConnections: idleConnections}.Transport(s.Access.Files, options.Name)

@@ -36,7 +36,7 @@ func Path(name string) string {
 	return path
 }
 
-// paths returns the paths of all files by their names. The files are hashed once, because each page has several of them.
+// paths returns the paths of all files by their names. It hashes the files once, because every page refers to several of them.
 var paths = sync.OnceValue(func() map[string]string { //nolint:gochecknoglobals // never changes
 	found := map[string]string{}
 
@@ -55,7 +55,8 @@ var paths = sync.OnceValue(func() map[string]string { //nolint:gochecknoglobals 
 	return found
 })
 
-// Handler returns a handler of the paths that Path returns. It responds with 404 to all others, also to former hashes.
+// Handler returns a handler of the paths that Path returns. It responds with 404 to all others, including paths with an outdated
+// hash.
 func Handler() http.Handler {
 	contents := map[string][]byte{}
 

@@ -25,7 +25,7 @@
     setTheme(order[(order.indexOf(root.dataset.theme || "auto") + 1) % order.length]);
   }
 
-  // Relative times: "3m ago", "in 20s". The text of the server is in UTC.
+  // Relative times: "3m ago", "in 20s". The server renders the same texts; the script updates them.
   function span(seconds) {
     const value = Math.abs(seconds);
     if (value < 60) return Math.round(value) + "s";
@@ -149,7 +149,7 @@
     if (row && !event.target.closest("a, button, summary, input") && String(window.getSelection()) === "") window.location.href = row.dataset.href;
   });
 
-  // Filters: drop empty fields, so that URLs stay short.
+  // Refreshes have a header, by which the server recognizes them. Filters lose their empty fields, so that URLs stay short.
   document.addEventListener("htmx:configRequest", function (event) {
     if (isRefresh(event)) event.detail.headers["X-Console-Live"] = "1";
     if (!event.detail.elt.closest("form.filters")) return;
@@ -165,7 +165,7 @@
     }
   });
 
-  // A refresh that gets 401 has lost its session: the page leads to the login.
+  // 401 means that the session has ended. Reloading the page leads to the login.
   document.addEventListener("htmx:responseError", function (event) {
     if (event.detail.xhr.status === 401) window.location.reload();
   });
@@ -257,7 +257,8 @@
     refreshTimes();
     restore();
   });
-  // htmx sends the request of a change that comes during a refresh from the element that the refresh replaces, and thus not at all.
+  // A change may arrive during a refresh. htmx would send its request from the element that the refresh replaces, and thus never sends it. Refresh
+  // again afterwards.
   let again = false;
   document.addEventListener("sse:change", function (event) {
     if (event.target.classList.contains("htmx-request")) again = true;

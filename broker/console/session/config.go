@@ -22,11 +22,11 @@ type Config struct {
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT"     help:"time without a request of the user after which a session ends; live updates of a page do not count"`
 	Lifetime    time.Duration `env:"SESSION_LIFETIME" help:"maximum duration of a session, after which the user logs in again"`
 
-	TenantNameClaim    string `env:"TENANT_NAME_CLAIM"    help:"claim of the ID token that is compared with the administrators of an instance, such as email; if empty, APP_AUTH_OIDC_NAME_CLAIM. A user whose claim is among them sees the instance"`
+	TenantNameClaim    string `env:"TENANT_NAME_CLAIM"    help:"claim of the ID token that is compared with the administrators of an instance, such as email; if empty, the claim of APP_AUTH_OIDC_NAME_CLAIM. Administrators of an instance see it"`
 	TenantAccountClaim string `env:"TENANT_ACCOUNT_CLAIM" help:"claim of the ID token with the global accounts whose instances the user sees; empty for none"`
 }
 
-// DefaultConfig returns the defaults: a console for users with passwords.
+// DefaultConfig returns the defaults. Users log in with passwords only, because OIDCClientID is empty.
 func DefaultConfig() Config {
 	return Config{
 		Enabled: true, OIDCScopes: []string{"openid", "profile", "email", "groups"}, IdleTimeout: time.Hour, Lifetime: 12 * time.Hour,
@@ -55,7 +55,7 @@ func (c Config) Check(publicURL, issuer string) error {
 	}
 
 	if address, err := url.Parse(publicURL); err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
-		errs = append(errs, errors.New("APP_CONSOLE_OIDC_CLIENT_ID: also set APP_PUBLIC_URL, to which the issuer sends users back"))
+		errs = append(errs, errors.New("APP_CONSOLE_OIDC_CLIENT_ID: also set APP_PUBLIC_URL to an http or https URL, to which the issuer sends users back"))
 	}
 
 	return errors.Join(errs...)

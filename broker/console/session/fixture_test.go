@@ -44,7 +44,7 @@ type fixture struct {
 	handler http.Handler
 }
 
-// newFixture starts a console. The changes apply to the options of auth and of the sessions, in this order.
+// newFixture starts a console. The functions change the options of auth and of the sessions.
 func newFixture(t *testing.T, change ...func(*auth.Options, *session.Options)) *fixture {
 	t.Helper()
 
@@ -289,7 +289,7 @@ func (b browser) setCookie(value string) {
 	b.client.Jar.SetCookies(address, []*http.Cookie{{Name: "console-session", Value: value, Path: "/"}})
 }
 
-// actions returns the entries of the audit log as action, user and status, sorted: their times are the same.
+// actions returns the entries of the audit log as action, user and status. They are sorted by text, because their times are equal.
 func (f *fixture) actions() []string {
 	f.Helper()
 

@@ -83,14 +83,14 @@ func New(options Options) (*Sessions, error) {
 	return made, nil
 }
 
-// secure reports whether browsers reach the console over TLS, so that cookies can be restricted to it.
+// secure reports whether browsers reach the console over TLS, so that cookies can be restricted to TLS.
 func (s *Sessions) secure(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(s.PublicURL, "https://")
 }
 
-// Handler returns the handler for all paths of the console. Clients with the role viewer get the pages of console, other users of
-// the issuer get the pages of tenant, and clients that are not logged in get the login page. Both handlers get the full path, and
-// serve their own 404 pages.
+// Handler returns the handler for all paths of the console. Clients with the role viewer get the pages of console, other users of the
+// issuer get the pages of tenant, and other clients that are logged in get 403. All others get the login page. Both handlers get the
+// full path, and serve their own 404 pages.
 func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 	authorizer := s.Access.Authorizer
 	external := func(serve http.HandlerFunc) http.Handler { return authorizer.PerAddress(s.limit)(serve) }
@@ -155,7 +155,7 @@ func (s *Sessions) pages(console, tenant http.Handler) http.Handler {
 	})
 }
 
-// askForLogin responds to a request without a session: with a redirect to the login page if a browser navigates, and otherwise
+// askForLogin responds to a request without a session: with a redirect to the login page if a browser opens a page, and otherwise
 // with 401.
 func (s *Sessions) askForLogin(w http.ResponseWriter, r *http.Request) {
 	destination := r.Header.Get("Sec-Fetch-Dest")
@@ -170,8 +170,8 @@ func (s *Sessions) askForLogin(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, http.StatusUnauthorized, loginPage{Problem: textEnded})
 }
 
-// requireOrigin is a middleware that rejects changes of unknown origin. All browsers send Origin or Sec-Fetch-Site with changes,
-// and the Authorizer has compared them with the origin of the service. The Authorizer accepts requests without both headers,
+// requireOrigin is a middleware that rejects changes of unknown origin. Current browsers send Origin or Sec-Fetch-Site with each
+// change, and the Authorizer has compared them with the origin of the service. The Authorizer accepts requests without both headers,
 // because programs send such requests. Here, only browsers send changes, so requireOrigin rejects them.
 func requireOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -186,8 +186,8 @@ func requireOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// target returns the action and the object of a request, for audit entries about rejected changes. The action is the last part of
-// the path, if it is one of the console's actions. The pages record accepted changes themselves.
+// target returns the action and the object of a request, for audit entries about rejected requests. The action of a change is the
+// last part of the path if it is one of the console's actions, and otherwise access. The pages record accepted changes themselves.
 func target(r *http.Request) audit.Target {
 	var found audit.Target
 

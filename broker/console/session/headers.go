@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/console/assets"
 )
 
-// contentPolicy allows only resources of the console itself: no inline scripts or styles, no frames, no plugins, and no forms
-// that submit to other sites. Logins at an issuer start with a link, which needs no permission.
+// contentPolicy allows only resources of the console itself and images in data URLs: no inline scripts or styles, no frames, no
+// plugins, and no forms that submit to other sites. Logins at an issuer start with a link, which needs no permission.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 

@@ -40,7 +40,7 @@ func (s *Sessions) showLogin(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, http.StatusOK, loginPage{Return: page})
 }
 
-// logIn checks the user name and the password in the form.
+// logIn checks the user name and the password in the form, and starts a session.
 func (s *Sessions) logIn(w http.ResponseWriter, r *http.Request) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" || s.Access.Passwords == nil {
@@ -77,8 +77,8 @@ func (s *Sessions) logIn(w http.ResponseWriter, r *http.Request) {
 	s.start(w, r, identity, session, page)
 }
 
-// start records the login, sets the session cookie and redirects to the requested page. Users without a role for the console get
-// no session, except users of the issuer, because they may be tenants.
+// start sets the session cookie, records the login and redirects to the requested page. If it cannot record the login, it starts no
+// session. Users without a role for the console get no session, except users of the issuer, because they may be tenants.
 func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.Identity, session stored, page string) {
 	ctx := auth.Identified(r.Context(), identity)
 	httpserver.Note(ctx, logging.User, identity.Name)
@@ -113,10 +113,11 @@ func (s *Sessions) unavailable(w http.ResponseWriter, r *http.Request, page stri
 	s.page(w, r, http.StatusServiceUnavailable, loginPage{Problem: textUnavailable, Return: page})
 }
 
-// logOut ends the session in the browser.
+// logOut removes the session cookie and records the logout in the audit log. It cannot revoke copies of the cookie; they stay valid
+// until the session expires.
 func (s *Sessions) logOut(w http.ResponseWriter, r *http.Request) {
 	identity, session, found := s.client(w, r)
-	w.Header().Del("Set-Cookie") // the middleware may have renewed the session
+	w.Header().Del("Set-Cookie") // client may have renewed the session
 	s.sessions.remove(w, s.secure(r))
 
 	if found && session.CanLogOut {

@@ -21,8 +21,8 @@ import (
 const (
 	// loginLimit is the maximum time between the start and the end of a login at the issuer.
 	loginLimit = 10 * time.Minute
-	// endpointLifetime is how long the endpoints of the issuer are cached. endpointPause is the minimum time between two failed
-	// attempts to read them, so that clients without credentials cannot cause load on the issuer.
+	// endpointLifetime is how long the endpoints of the issuer are cached. endpointPause is the minimum time between a failed attempt to
+	// read them and the next one, so that clients without credentials cannot cause load on the issuer.
 	endpointLifetime, endpointPause = 5 * time.Minute, 5 * time.Second
 )
 
@@ -47,7 +47,7 @@ type issuer struct {
 	clock  clock.PassiveClock
 
 	mutex sync.Mutex
-	// endpoint is the result of the last attempt to read the endpoints, at the time read.
+	// endpoint and failed are the result of the last attempt to read the endpoints, and read is its time.
 	endpoint oauth2.Endpoint
 	failed   error
 	read     time.Time
@@ -64,7 +64,7 @@ func newIssuer(options Options) *issuer {
 	}
 }
 
-// configuration returns the OAuth configuration with the endpoints of the issuer.
+// configuration returns the OAuth configuration with the endpoints of the issuer. It reads the endpoints again if they are too old.
 func (i *issuer) configuration(ctx context.Context) (*oauth2.Config, error) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -117,7 +117,7 @@ func (s *Sessions) beginOIDC(w http.ResponseWriter, r *http.Request) {
 		http.StatusSeeOther)
 }
 
-// endOIDC handles the redirect from the issuer back to the console.
+// endOIDC handles the redirect from the issuer back to the console: it exchanges the code for a token, and starts a session.
 func (s *Sessions) endOIDC(w http.ResponseWriter, r *http.Request) {
 	var login pending
 
@@ -168,8 +168,8 @@ func same(one, other string) bool {
 	return one != "" && subtle.ConstantTimeCompare([]byte(one), []byte(other)) == 1
 }
 
-// exchange returns the user that the issuer has identified by the code. The error is an *auth.Rejection if the issuer rejects the code or the
-// token is not for this login; any other error means that the issuer cannot be reached.
+// exchange returns the user that the issuer has identified by the code. The error is an *auth.Rejection if the issuer rejects the
+// code, or if the token is missing, invalid or not for this login. Any other error means that the issuer does not work.
 func (s *Sessions) exchange(ctx context.Context, code string, login pending) (auth.Identity, error) {
 	config, err := s.issuer.configuration(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func kindOf(err error) string {
 }
 
 // tenant returns the claims of the user that determine which instances the user sees. It ignores an email address that the issuer
-// has not verified, because users could enter somebody else's address.
+// marks as unverified, because users could enter somebody else's address.
 func (s *Sessions) tenant(identity auth.Identity) Tenant {
 	claim := s.Config.TenantNameClaim
 	if claim == "" {

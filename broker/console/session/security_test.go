@@ -58,7 +58,7 @@ func TestSessionFixation(t *testing.T) {
 	attacker.wantPage("the planted session stays that of the attacker", "operator page of vera")
 	victim.wantPage("the victim has a session of its own", "operator page of adam")
 
-	// A sealed value differs each time. Compare the IDs in it.
+	// The same value is sealed differently each time, so compare the IDs inside.
 	ids := map[string]string{"the planted session": attacker.sessionID(), "the login with the planted cookie": victim.sessionID()}
 
 	again := f.browser()
@@ -99,7 +99,7 @@ func TestLoginAtIssuerBelongsToBrowser(t *testing.T) {
 	victim.want("another login of this browser is not this one", victim.get(attacker.callback()), http.StatusUnauthorized)
 }
 
-// TestStateOfLogin changes only the state of a response that is valid in all else: code, nonce, verifier and cookie belong to each other.
+// TestStateOfLogin changes only the state of an otherwise valid response: its code, nonce, verifier and cookie belong together.
 func TestStateOfLogin(t *testing.T) {
 	f := newFixture(t)
 

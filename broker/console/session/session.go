@@ -12,7 +12,8 @@ import (
 
 // Tenant determines which instances a user without a role sees.
 type Tenant struct {
-	// Name is compared with the administrators of an instance. It is empty if the token has no such claim.
+	// Name is compared with the administrators of an instance. It is empty if the token has no such claim, or an unverified email
+	// address.
 	Name string `json:"n,omitempty"`
 	// Accounts are the global accounts of the user.
 	Accounts []string `json:"a,omitempty"`
@@ -30,7 +31,7 @@ type Session struct {
 	// Expires is when the session ends if the user sends no more requests. It is zero if the client needs no login. Long
 	// responses must end by then.
 	Expires time.Time
-	// CanLogOut reports whether the client has logged in.
+	// CanLogOut reports whether the client has a session of a login, which it can end.
 	CanLogOut bool
 }
 
@@ -61,8 +62,9 @@ type stored struct {
 // newID returns an unpredictable ID for a session or a login.
 func newID() string { return rand.Text() }
 
-// identity returns the user of the session with the current roles. It returns false if the password or the login at the issuer is
-// no longer valid.
+// identity returns the user of the session with the roles that the current configuration grants. It returns false if the password is
+// no longer valid, or if the configuration no longer permits this kind of login. It does not ask the issuer: a user who is blocked
+// there keeps the session until it expires.
 func (s *Sessions) identity(session stored) (auth.Identity, bool) {
 	switch {
 	case session.Means == auth.ByPassword && s.Access.Passwords != nil:
@@ -86,7 +88,8 @@ func (s *Sessions) expires(session stored) time.Time {
 	return end
 }
 
-// client returns the client of the request and its session. It returns false for clients that must log in.
+// client returns the client of the request and its session. It returns false for clients that must log in. It may renew the session,
+// which adds a cookie to the response.
 func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity, Session, bool) {
 	var session stored
 
@@ -107,8 +110,8 @@ func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity
 	return identity, Session{}, err == nil
 }
 
-// renew extends the session of an active user. It changes the cookie at most every twentieth of the idle time-out. Requests that
-// a page sends by itself do not count, because an unattended page would keep its session alive forever.
+// renew extends the session of an active user. It sets the cookie at most once in a twentieth of the idle timeout. Requests that a
+// page sends by itself do not count, because an unattended page would keep its session alive.
 func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored) {
 	const steps = 20
 
@@ -128,7 +131,7 @@ func automatic(r *http.Request) bool {
 	return r.Header.Get("Accept") == "text/event-stream" || r.Header.Get("X-Console-Live") != ""
 }
 
-// begin starts a session: it sets a cookie with a new ID, which replaces the one of an earlier session.
+// begin starts a session: it sets a cookie, which replaces that of an earlier session. The session must have a new ID.
 func (s *Sessions) begin(w http.ResponseWriter, r *http.Request, session stored) error {
 	session.Begun = s.Clock.Now()
 	session.Seen = session.Begun

@@ -15,13 +15,14 @@ const (
 	window = 10 * time.Second
 )
 
-// pace spreads the refreshes of open pages. It is safe for concurrent use.
+// pace chooses how often open pages refresh themselves, so that the replica stays within refreshBudget. It is safe for concurrent
+// use.
 type pace struct {
 	mutex sync.Mutex
 	// began is the start of the current window, and count is the number of refreshes in it.
 	began time.Time
 	count int
-	// seconds is the interval that pages have been given, or 0 before the first window has ended.
+	// seconds is the current interval, or 0 before the first window has ended.
 	seconds int
 }
 
@@ -33,7 +34,7 @@ func (p *pace) interval(r *http.Request, now time.Time) int {
 	current := max(p.seconds, shortest)
 
 	if passed := now.Sub(p.began); passed >= window {
-		// Each open page has sent a request per interval. After a long pause, nobody watches.
+		// Each open page sends one request per interval, so the number of requests shows how many pages are open.
 		pages := float64(p.count) / passed.Seconds() * float64(current)
 		p.seconds = min(max(int(pages/refreshBudget), shortest), longest)
 		p.began, p.count = now, 0

@@ -13,10 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// listed is the maximum number of instances of an account on the first page, and shown that of operations on the page of an instance.
+// listed is the maximum number of instances of each account on the first page. shown is the maximum number of past operations on the
+// page of an instance.
 const listed, shown = 100, 10
 
-// page writes a page in the layout of the console. It has no navigation, because its sections are for operators.
+// page writes a page in the layout of the console, without the navigation, which leads to pages of operators.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request, status int, page views.Page) {
 	page.Shell = views.Shell{Theme: views.Theme(r), Version: p.version}
 
@@ -32,8 +33,8 @@ func (p *Pages) problem(w http.ResponseWriter, r *http.Request, status int, titl
 	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "First page")})
 }
 
-// showHome lists the instances of the user's accounts. Those that the user administers are not listed: the names of administrators are
-// encrypted in the database. The user opens them by their links.
+// showHome lists the instances of the user's accounts. It does not list instances that the user only administers, because the
+// database cannot search for administrators: their names are encrypted. The user opens these instances by their links.
 func (p *Pages) showHome(w http.ResponseWriter, r *http.Request) {
 	var links []views.TenantLink
 
@@ -97,7 +98,7 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 
 	for _, record := range past {
 		if !slices.Contains(environment.Kinds(), record.Kind) {
-			continue // an operation on a binding
+			continue // not an operation on the instance itself
 		}
 
 		view := p.operation(record, instance.PlanID)
@@ -106,7 +107,7 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 		case record.State.Terminal() && len(content.Past) < shown:
 			content.Past = append(content.Past, view)
 		case !record.State.Terminal():
-			content.Current, content.Refresh = &view, p.pace.interval(r, content.Now) // the oldest one runs, later ones wait
+			content.Current, content.Refresh = &view, p.pace.interval(r, content.Now) // the oldest one, which is the last here, runs; later ones wait
 		}
 	}
 

@@ -165,8 +165,8 @@ type client struct {
 	http.Client
 }
 
-// client returns a browser that follows redirects. A user name without claims logs in with its first letter as password; claims log in at the
-// issuer; neither is a client without a login.
+// client returns a browser that follows redirects. With claims, it logs in at the issuer. With only a user name, it logs in with a
+// password, which is the first letter of the name. Without both, it does not log in.
 func (f *fixture) client(user string, claims map[string]any) client {
 	f.Helper()
 
@@ -229,7 +229,7 @@ func (c client) do(request *http.Request) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-// TestAccess requests each page as each kind of user. An operator gets the pages of operators at all paths.
+// TestAccess requests each page as each kind of user. Operators get their own pages at all paths.
 func TestAccess(t *testing.T) {
 	f := newFixture(t)
 	f.add("mine", "ga1", process.Succeeded, "joe@example.com", "olga@example.com")

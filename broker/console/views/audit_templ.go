@@ -124,7 +124,7 @@ func AuditPage(list Audit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pager(list.Pager, "entries").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pager(list.Pager, "entry").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -567,7 +567,7 @@ func VerificationPage(v Verification) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "</dd></dl><p class=\"muted small\">Keep the head outside of the database: a later verification with it finds out whether the log was replaced as a whole.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "</dd></dl><p class=\"muted small\">Keep the head outside the database. With it, <code>ebctl audit verify --since-head HEAD</code> detects later whether the whole log was replaced.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

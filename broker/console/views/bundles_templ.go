@@ -28,7 +28,7 @@ type Bundles struct {
 // BundleDeployment is an installation of a Bundle on a cluster.
 type BundleDeployment struct {
 	Name, Runtime, Class, Source, Active string
-	// State is a word, and Message explains a state that is not good.
+	// State is one word. Message explains a state that is not good, and is otherwise empty.
 	State, Message string
 	// Target is the Secret with the kubeconfig of the cluster. It is empty for the cluster of the BundleDeployment.
 	Target, Namespace          string
@@ -41,7 +41,7 @@ type Bundle struct {
 	BundleDeployment
 
 	Conditions []BundleCondition
-	// Bundles are those that the BundleDeployment has made, and History the installed versions, the newest first.
+	// Bundles are those that the BundleDeployment has created. History contains the installed versions, newest first.
 	Bundles   []MadeBundle
 	History   []BundleVersion
 	DependsOn []string
@@ -143,7 +143,7 @@ func BundlesPage(list Bundles) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = pager(list.Pager, "BundleDeployments").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pager(list.Pager, "BundleDeployment").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

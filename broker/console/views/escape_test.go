@@ -29,7 +29,7 @@ func filled[T any]() T {
 	return value
 }
 
-// fill fills a value. Types that contain themselves end at the maximum depth.
+// fill fills a value recursively. The maximum depth ends the recursion of types that contain themselves.
 func fill(value reflect.Value, depth int) {
 	const maxDepth = 8
 
@@ -102,7 +102,8 @@ func pages() map[string]templ.Component {
 	}
 }
 
-// TestEveryTextIsEscaped renders each page with a script in every text of its data, also those that come from other systems and are stored nowhere.
+// TestEveryTextIsEscaped renders each page with a script in every text of its data, including texts that come from other systems and
+// are not stored.
 func TestEveryTextIsEscaped(t *testing.T) {
 	shown := pages()
 

@@ -19,7 +19,7 @@ import (
 type Instance struct {
 	operatorapi.Runtime
 
-	// Parameters and Resolved are JSON, or empty.
+	// Sent and WithDefaults are the parameters as JSON, or empty.
 	Sent, WithDefaults string
 	Bindings           []operatorapi.Binding
 	Operations         []operatorapi.Operation

@@ -22,9 +22,9 @@ type Instances struct {
 	List []operatorapi.Runtime
 	// Query are the parameters of the list, with the names of GET /runtimes.
 	Query url.Values
-	// States, Kinds, Plans and Platforms are the values to choose from.
-	States, Kinds, Plans []string
-	Pager                Pager
+	// States and Plans are the values to choose from.
+	States, Plans []string
+	Pager         Pager
 	// Problem says why the query is invalid, or is empty.
 	Problem string
 	Now     time.Time
@@ -260,7 +260,7 @@ func InstancesPage(list Instances) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pager(list.Pager, "instances").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pager(list.Pager, "instance").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -284,14 +284,14 @@ func (i Instances) filtered() bool {
 	return false
 }
 
-// others returns the parameters without a field in the form, which the form keeps.
+// others returns the names of the parameters that have no field in the form. The form keeps them as hidden fields.
 func (i Instances) others() []string {
 	var names []string
 
 	for _, name := range []string{
-		"account", "subaccount", "platform", "provider", "kind", "expired", "protected", "expires_before", "since", "until", "maintenance_version", "shared_with", "page_size",
+		"instance_id", "name", "account", "subaccount", "subscription_account", "runtime", "shoot", "platform", "provider", "kind", "expired", "protected", "expires_before", "since", "until", "maintenance_version", "shared_with", "page_size",
 		"service", "dashboard_url", "suspended", "operation", "operation_state", "problem", "updated_since", "updated_before",
-		"kubernetes_version", "kyma_version",
+		"kubernetes_version", "kyma_version", "versions", "leftovers",
 	} {
 		if i.Query.Get(name) != "" {
 			names = append(names, name)

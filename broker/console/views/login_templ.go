@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 type Login struct {
 	// Problem is shown above the form, if it is not empty.
 	Problem string
-	// Return is the page to which the login returns.
+	// Return is the page that opens after the login.
 	Return string
 	// Password reports whether to show the form for name and password.
 	Password bool

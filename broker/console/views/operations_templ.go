@@ -151,7 +151,7 @@ func OperationsPage(list Operations) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pager(list.Pager, "operations").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pager(list.Pager, "operation").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

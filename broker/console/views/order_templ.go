@@ -96,13 +96,13 @@ func OrderPage(o Order) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<div class=\"note warn\"><p>This plan is not offered, so instances cannot be ordered. Existing instances work.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<div class=\"note warn\"><p>This plan is not offered, so instances cannot be ordered. Existing instances keep working.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if o.Parameters != "" {
-			templ_7745c5c3_Err = commandCard("parameters", "Required parameters", "Save this as parameters.json, and replace the values. The command for curl contains them.", o.Parameters).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = commandCard("parameters", "Required parameters", "Save this as parameters.json, and replace the values. The curl command below contains the parameters, so replace the values there, too.", o.Parameters).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -2,6 +2,7 @@ package views
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -12,13 +13,13 @@ type Overview struct {
 	// Total is the number of instances, and States the numbers by state.
 	Total  int
 	States []Count
-	// Failures are the failed operations of the last 24 hours by error, the most frequent first.
+	// Failures are the operations that were accepted in the last 24 hours and have failed, by error, the most frequent first.
 	Failures []Count
 	// Durations are the usual durations by kind of operation.
 	Durations []Span
 	// Stuck are the operations that may need an operator.
 	Stuck []operatorapi.Operation
-	// Systems are the systems that do not respond, as this replica sees them.
+	// Systems are the systems whose circuit breaker is not closed on this replica.
 	Systems []operatorapi.System
 	// Pool contains the numbers of cloud accounts, or nil without an account pool. PoolProblem says why the numbers are unknown.
 	Pool        []PoolType
@@ -71,8 +72,18 @@ type bar struct {
 	Tone         string
 }
 
-// y returns the coordinate of a row.
+// y returns the vertical coordinate of a row, moved down by the offset.
 func y(row, offset int) string { return strconv.Itoa(row*chartRow + offset) }
+
+// chartLabel returns the title of a chart with the names and values of its rows.
+func chartLabel(title string, rows []bar) string {
+	texts := make([]string, 0, len(rows))
+	for _, row := range rows {
+		texts = append(texts, row.Name+" "+row.Value)
+	}
+
+	return title + ": " + strings.Join(texts, ", ")
+}
 
 func number(value int) string { return strconv.Itoa(value) }
 
@@ -120,5 +131,5 @@ func spans(durations []Span) []bar {
 	return rows
 }
 
-// badTone is the colour of failures.
+// badTone returns the color of failures for every name.
 func badTone(string) string { return "bad" }

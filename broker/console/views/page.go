@@ -64,7 +64,7 @@ func Render(w http.ResponseWriter, r *http.Request, status int, page Page) {
 	templ.Handler(Layout(page), templ.WithStatus(status)).ServeHTTP(w, r)
 }
 
-// The paths of pages. IDs may contain any characters.
+// The paths of pages. They escape IDs, which may contain any characters.
 func instancePath(id string) string      { return "/console/instances/" + url.PathEscape(id) }
 func orchestrationPath(id string) string { return "/console/orchestrations/" + url.PathEscape(id) }
 func operationPath(id string) string     { return "/console/operations/" + url.PathEscape(id) }
@@ -109,7 +109,7 @@ func duration(d time.Duration) string {
 	return timetext.Duration(d)
 }
 
-// seconds formats the latency of a call.
+// seconds formats a latency, which is in seconds.
 func seconds(value float64) string {
 	if value < 1 {
 		return fmt.Sprintf("%.0f ms", value*1000)

@@ -14,7 +14,8 @@ import (
 // Stage is a stage of an operation in its timeline.
 type Stage struct {
 	Name string
-	// State is done, current, failed or ahead. It is also the CSS class of the stage.
+	// State is done, current, failed or ahead. A stage is also failed if the operation was canceled in it. State is the CSS class of the
+	// stage, too.
 	State string
 	// Began is the start of the first attempt in the stage, and End the end of the last. They are zero if there is no attempt.
 	Began, End time.Time
@@ -23,7 +24,7 @@ type Stage struct {
 	Ahead []string
 }
 
-// Took is the time from the first attempt to the last.
+// Took is the time from the start of the first attempt to the end of the last.
 func (s Stage) Took() time.Duration { return s.End.Sub(s.Began) }
 
 // Step is a step with its attempts, oldest first.
@@ -34,7 +35,7 @@ type Step struct {
 	Running time.Time
 }
 
-// last returns the newest attempt.
+// last returns the newest finished attempt. If only the first attempt is running, it returns an entry without a result for it.
 func (s Step) last() operatorapi.TimelineEntry {
 	if len(s.Entries) == 0 {
 		return operatorapi.TimelineEntry{Step: s.Name, Began: s.Running, End: s.Running}
@@ -43,7 +44,8 @@ func (s Step) last() operatorapi.TimelineEntry {
 	return s.Entries[len(s.Entries)-1]
 }
 
-// earlier returns the attempts before the newest one, newest first. It omits an attempt with the same message as the next one.
+// earlier returns the attempts before the newest one, newest first. It omits an attempt if the attempt after it has the same outcome
+// and message.
 func (s Step) earlier() []operatorapi.TimelineEntry {
 	var found []operatorapi.TimelineEntry
 
@@ -116,7 +118,7 @@ func Stages(operation operatorapi.Operation, steps map[string][]string) []Stage 
 	return stages
 }
 
-// stage returns a stage of an operation.
+// stage returns a stage with the attempts of its steps, from the timeline of the operation. steps are the names of the enabled steps.
 func stage(operation operatorapi.Operation, name string, steps []string) Stage {
 	shown := Stage{Name: name, State: stageState(operation, name)}
 
