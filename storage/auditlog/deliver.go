@@ -105,7 +105,7 @@ func (d *Delivery) Deliver(ctx context.Context) error {
 	return nil
 }
 
-// deliverAll sends batches until none is left, or another replica takes the lease.
+// deliverAll sends batches until none is left, or this replica loses the lease.
 func (d *Delivery) deliverAll(ctx context.Context) error {
 	for d.Chainer.holdsLease() {
 		delivered, err := storage.Get[int64](ctx, d.store.db.Reader(), `SELECT delivered FROM audit_chain_head WHERE id = 1`)

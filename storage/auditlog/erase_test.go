@@ -276,7 +276,7 @@ func (b fixture) columns(table string, without ...string) []string {
 	return columns
 }
 
-// otherValue is a value in SQL of the type of the column that differs from the value in the rows of the tests.
+// otherValue returns an SQL literal of the column's type that differs from the value in the rows of the tests.
 func otherValue(column string) string {
 	switch column {
 	case "at", "created_at", "keep_until":

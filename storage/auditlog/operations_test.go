@@ -66,8 +66,8 @@ func (b fixture) order(minute int, instance string, kinds ...string) {
 	}
 }
 
-// sweep removes operations as of the end of the retention period of the operations that were accepted so many minutes after began, and
-// returns the IDs of the remaining operations.
+// sweep removes operations at the time at which the retention period ends for operations that were accepted the given number of minutes
+// after began. It returns the IDs of the remaining operations.
 func (b fixture) sweep(removal operations.Removal, minute int) string {
 	b.Helper()
 
@@ -143,7 +143,7 @@ func TestOperationsAreRemovedAfterTheirRetentionPeriod(t *testing.T) {
 	})
 }
 
-// TestOperationsWithoutAnEndAreKept keeps operations that earlier releases have accepted or chained.
+// TestOperationsWithoutAnEndAreKept keeps operations that earlier releases have accepted or chained without the end of a retention period.
 func TestOperationsWithoutAnEndAreKept(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		chainer := b.chainer(clocktesting.NewFakeClock(began.Add(30 * time.Minute)))
@@ -326,7 +326,7 @@ func TestOperationsAreArchivedBeforeTheyAreRemoved(t *testing.T) {
 	})
 }
 
-// TestOnlyArchivedOperationsAreRemoved holds the operation that was archived, so that the sweep finds the next one.
+// TestOnlyArchivedOperationsAreRemoved locks the archived operation, so that the sweep finds the next one, which must stay.
 func TestOnlyArchivedOperationsAreRemoved(t *testing.T) {
 	onEach(t, day, func(b fixture) {
 		if b.db.Driver() != storage.DriverPostgres {

@@ -107,7 +107,7 @@ func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environ
 	return marked == 1, failure.While(err, "marking binding %s for removal", binding.ID)
 }
 
-// Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the account.
+// Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the ServiceAccount.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM bindings WHERE id = ?`, id)
 

@@ -322,8 +322,8 @@ func TestPagesSplitInstancesOfTheSameTime(t *testing.T) {
 	})
 }
 
-// TestSorts reads pages of two instances in each order, each after the last instance of the page before. The limit of the loop ends a list that
-// repeats itself.
+// TestSorts reads pages of two instances in each order, each after the last instance of the page before. The loop is limited, so that a
+// list that repeats itself ends.
 func TestSorts(t *testing.T) {
 	cases := map[instances.Sort][]string{
 		"":                            {"e", "d", "c", "b", "a"},

@@ -130,7 +130,7 @@ func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []st
 	return keys, failure.While(err, "finding leftovers of instances")
 }
 
-// OfAccount returns at most limit leftovers of instances that the account had or ordered.
+// OfAccount returns at most limit leftovers of instances that the account owned or had ordered.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Leftover, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE leftovers.id IN (
 		SELECT id FROM leftovers WHERE global_account_id = ?

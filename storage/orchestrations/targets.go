@@ -53,7 +53,7 @@ func (r targetRow) target() environment.Target {
 	}
 }
 
-// AddTargets adds the targets.
+// AddTargets adds the targets in the caller's transaction. Targets without a wave belong to wave 1.
 func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environment.Target) error {
 	for batch := range slices.Chunk(targets, insertBatch) {
 		var args []any
@@ -164,7 +164,7 @@ func (s *Store) CancelPending(ctx context.Context, tx storage.Tx, id, why string
 	return failure.While(err, "canceling the targets of orchestration %s", id)
 }
 
-// Failed returns the failed targets, or only those with the given upgrades. If operationIDs is nil, it returns all.
+// Failed returns the failed targets with the given upgrades, or all failed targets if operationIDs is empty, sorted by instance.
 func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]environment.Target, error) {
 	var conditions storage.Conditions
 

@@ -166,7 +166,7 @@ func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]enviro
 	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
-// Among returns those of the keys that have objects. Keys are IDs of instances and keys of leftovers.
+// Among returns the given keys that have objects. Keys are IDs of instances and keys of leftovers.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

@@ -161,7 +161,7 @@ func (s *Store) Current(ctx context.Context, id string) (Webhook, error) {
 	return s.Get(ctx, s.db.Reader(), id)
 }
 
-// List returns all webhooks, oldest first.
+// List returns all webhooks, oldest first. It fails if the content of one of them cannot be decrypted.
 func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM webhooks ORDER BY created_at, id`)
 	if err != nil {
