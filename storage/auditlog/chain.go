@@ -121,7 +121,7 @@ func (s *Store) Chain(options ChainOptions) *Chainer {
 		ChainOptions: options, store: s, owner: uuid.NewString(), caughtUp: options.Clock.Now(),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "environment_broker_audit_chain_lag_seconds",
-			Help: "Time since this replica has last found all rows of the audit log in the hash chain. 0 if another replica adds the records.",
+			Help: "Time since this replica last found all rows of the audit log in the hash chain. 0 if another replica adds the records.",
 		}),
 	}
 	options.Metrics.MustRegister(chainer.lag)

@@ -63,7 +63,7 @@ func (s *Store) Delivery(options DeliveryOptions) *Delivery {
 		}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "environment_broker_audit_delivery_failures_total",
-			Help: "Batches of the audit log that the collector has not confirmed.",
+			Help: "Failed attempts to deliver records of the audit log.",
 		}),
 	}
 	options.Metrics.MustRegister(delivery.lag, delivery.failed)
