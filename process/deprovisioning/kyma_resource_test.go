@@ -214,7 +214,7 @@ func TestDeletionFaults(t *testing.T) {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}
 
-			// A cleanup completes the removal. Without the Secret, Lifecycle Manager gives up the resource.
+			// A cleanup completes the removal. Without the Secret, Lifecycle Manager removes the resource without waiting for the modules.
 			plane.Reset()
 
 			for _, step := range slices.Concat(steps, steps, steps) {

@@ -203,7 +203,7 @@ func TestEDPTokenExpires(t *testing.T) {
 	}
 }
 
-// TestEDPConflict completes a registration of which a part exists, and finds out first what exists.
+// TestEDPConflict completes a registration that exists in part, after finding out which part exists.
 //
 //faults:row edp.md#registration 409
 //faults:row edp.md#registration returns no JSON
