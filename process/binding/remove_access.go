@@ -40,7 +40,7 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 			case !ending:
 				return operation, 0, err
 			default:
-				log.WithError(err).Info("the runtime is being removed, and its accounts with it")
+				log.WithError(err).Info("could not remove the ServiceAccount; it disappears with the runtime, which is being removed")
 
 				return operation, 0, nil
 			}

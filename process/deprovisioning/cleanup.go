@@ -57,7 +57,8 @@ func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.Fiel
 		return operation, 0, err
 	}
 
-	log.WithField("system", c.object.System).Warn("the removal of an object from another system was given up; the object may be left over")
+	log.WithError(c.cause).WithFields(logrus.Fields{"system": c.object.System, "key": c.object.Key}).
+		Warnf("could not remove the %s from %s; it is recorded as left over and may still exist there", c.object.Kind, c.object.System)
 
 	return given, 0, nil
 }

@@ -126,7 +126,7 @@ func TestUpgrade(t *testing.T) {
 			func(*fixture) {},
 			map[string]string{},
 			nil,
-			0, "1.34.2", "1.0.0", "Dry run, nothing was called: the cluster would be upgraded from Kubernetes 1.34.2 to 1.35",
+			0, "1.34.2", "1.0.0", "Dry run, nothing was changed: the cluster would be upgraded from Kubernetes 1.34.2 to 1.35",
 		},
 		"deleting": {
 			"the instance is being deleted",

@@ -201,7 +201,7 @@ func TestUpgrade(t *testing.T) {
 			"a dry run calls nobody and changes nothing",
 			environment.Upgrade{Version: "1.5.0", DryRun: true},
 			func(*fixture) {},
-			nil, "1.0.0", "Dry run, nothing was called: Kyma would be upgraded from 1.0.0 to 1.5.0",
+			nil, "1.0.0", "Dry run, nothing was changed: Kyma would be upgraded from 1.0.0 to 1.5.0",
 		},
 		"gone": {
 			"the instance was deleted before the upgrade started",

@@ -99,7 +99,7 @@ func Record(instances Instances, done, plan func(operation Operation) string) St
 			case upgrade.Preempted:
 				operation.Description = "Preempted: the runtime is being removed"
 			case upgrade.DryRun:
-				operation.Description = "Dry run, nothing was called: " + plan(operation)
+				operation.Description = "Dry run, nothing was changed: " + plan(operation)
 			default:
 				operation.Effect = instances.Update(operation.Data.Instance, *operation.Data.Update)
 				operation.Description = done(operation)
