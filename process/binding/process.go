@@ -15,7 +15,7 @@ const Limit = 3 * time.Hour
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of the processes.
+// Step is a step of the processes. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Runtimes creates and removes ServiceAccounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing

@@ -51,7 +51,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *stepstest.Objects) {
 	return simulated, client, records
 }
 
-// TestAvSFaults checks when a fault repeats the removal, and what it leaves after the window.
+// TestAvSFaults checks after which faults the removal is repeated, and the recorded state after the window.
 //
 //faults:table avs.md#removal
 func TestAvSFaults(t *testing.T) {

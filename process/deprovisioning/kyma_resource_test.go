@@ -121,7 +121,7 @@ func TestDeletionDuringRestoration(t *testing.T) {
 	}
 }
 
-// TestDeletionFaults checks when a fault of one of the steps repeats it, and what it leaves after the window.
+// TestDeletionFaults checks after which faults a step is repeated, and the recorded state after the window.
 //
 //faults:table lifecycle-manager.md#removal
 func TestDeletionFaults(t *testing.T) {

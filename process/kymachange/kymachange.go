@@ -12,7 +12,7 @@ import (
 // Operation is the input and the result of the steps. Its data has an update with the changed Kyma.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step that changes Kyma.
+// Step is a step that changes Kyma. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Kyma decides which Kyma the runtime of an instance gets.

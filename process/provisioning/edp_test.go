@@ -47,7 +47,7 @@ func edpOperation() Operation {
 	return operation
 }
 
-// TestEDPFaults checks what a fault shows, when the registration is repeated, and how the operation continues after the window.
+// TestEDPFaults checks the message after each fault, whether the registration is repeated, and how the operation continues after the window.
 //
 //faults:table edp.md#registration
 func TestEDPFaults(t *testing.T) {

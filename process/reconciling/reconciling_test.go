@@ -80,7 +80,7 @@ func newOperation(elapsed time.Duration) Operation {
 		environment.Data{Instance: instance()}, began, began.Add(elapsed))
 }
 
-// TestRegistration checks what a fault shows, when the registration is repeated, and that it is recorded before it is sent.
+// TestRegistration checks the message after each fault, whether the registration is repeated, and that it is recorded before it is sent.
 //
 //faults:table reconciler.md#registration
 func TestRegistration(t *testing.T) {
@@ -301,7 +301,7 @@ func TestFormerRuntime(t *testing.T) {
 	}
 }
 
-// TestStatuses checks when the status is read again, and which statuses fail the operation.
+// TestStatuses checks after which statuses the status is read again, and which statuses fail the operation.
 //
 //faults:table reconciler.md#installation
 func TestStatuses(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of an upgrade.
+// Step is a step of an upgrade. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Instances reads instances and records upgrades.

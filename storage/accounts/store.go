@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores claims and uses.
+// Store implements accountpool.Claims and accountpool.Cleanups. Its methods may be called from any goroutine.
 type Store struct {
 	db    *storage.DB
 	clock clock.PassiveClock

@@ -23,7 +23,7 @@ import (
 // day is the retention period of the tests.
 const day = 24 * time.Hour
 
-// removal is a rule under which all objects are gone, except those whose key begins with "kept". named are operations that must stay.
+// removal returns a rule under which all objects are gone, except those whose key begins with "kept". The named operations must stay.
 func removal(named ...string) operations.Removal {
 	return operations.Removal{
 		Subjects: func(_ context.Context, _ storage.Tx, keys []string) (map[string]operations.Subject, error) {
@@ -135,7 +135,7 @@ func TestOperationsAreRemovedAfterTheirRetentionPeriod(t *testing.T) {
 			b.Errorf("want the salts of the remaining rows, got %d, %v", salts, err)
 		}
 
-		// As of the day of the orders, the same rows were removed too early.
+		// A verification as of the day of the orders finds that the same rows were removed too early.
 		report = b.verify(clock.Now(), "")
 		if report.Valid || report.ProblemCount != 5 || report.Problems[0].ID != "o01" || report.Problems[0].Problem != chain.Missing {
 			b.Errorf("want five missing rows, the first of o01, got %+v", report)
@@ -211,7 +211,7 @@ func TestDatabaseRejectsEarlyRemovals(t *testing.T) {
 	})
 }
 
-// TestEntriesKeepTheirOperation keeps the operation from which an erasure finds the account of an entry.
+// TestEntriesKeepTheirOperation checks that an operation stays as long as an erasure needs it to find the account of an entry.
 func TestEntriesKeepTheirOperation(t *testing.T) {
 	onEach(t, day, func(b fixture) {
 		b.order(2, "gone", "provision", "update", "deprovision")

@@ -20,7 +20,7 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Store stores instances.
+// Store reads and writes instances, and encrypts their requests. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring

@@ -20,7 +20,7 @@ const columns = `leftovers.id AS leftover_id, leftovers.kind AS leftover_kind, l
 	global_account_id, subaccount_id, subscription_account_id, platform, platform_region, provider, region, name, shoot_name, runtime_id,
 	steps, leftovers.data_id AS data_id, newest_id, leftovers.created_at AS instance_created_at, deleted_at, retry_at`
 
-// row is a row of the table.
+// row is a row of leftovers.
 type row struct {
 	environment.Instance
 
@@ -44,7 +44,7 @@ func (r row) leftover() environment.Leftover {
 	}
 }
 
-// Store stores leftovers.
+// Store reads and writes leftovers. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the table and returns the store. The table of operations must exist.

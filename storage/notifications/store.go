@@ -25,7 +25,7 @@ const (
 	numberEnd    = 3
 )
 
-// Store stores the messages.
+// Store turns events into messages, and stores them until they are delivered. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the tables and returns the store.

@@ -21,7 +21,7 @@ var migrations embed.FS
 // ErrLeaseLost is the error of a write whose conductor has lost its lease.
 var ErrLeaseLost = errors.New("the operation has lost its lease")
 
-// Store stores orchestrations and their targets.
+// Store reads and writes orchestrations, their targets, and the maintenance windows of Shoots. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Operations is the store of the upgrades and conductors. operations.Store implements it.

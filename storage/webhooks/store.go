@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores webhooks and their deliveries.
+// Store reads and writes webhooks and their deliveries, and encrypts the URLs and secrets. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -33,7 +33,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// place is the context to which the sealed content of a webhook is bound.
+// place returns the context to which the sealed content of a webhook is bound, so that it cannot be decrypted for another webhook.
 func place(id string) string { return "webhook " + id }
 
 // Sealed returns the sealed column, for key rotation.
