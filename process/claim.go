@@ -15,9 +15,8 @@ const reservedShare = 2
 // operation takes minutes anyway.
 const busyShare = 15
 
-// claimWork claims due operations for the free workers and starts them. Each call starts with a different kind, and alternates
-// between resumed and pending work. claimWork reports whether more operations may be due. If the store fails, the pause before
-// the next call becomes longer.
+// claimWork claims due operations for the free workers and starts them. It reports whether more operations may be due. If the store
+// fails, the pause before the next call becomes longer.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {
@@ -35,8 +34,8 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	return false
 }
 
-// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one. more reports whether a
-// claim reached its limit, so that more operations may be due.
+// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one, so that resumed and pending
+// work of each kind comes first in turn. more reports whether a claim reached its limit, so that more operations may be due.
 func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	due, err := e.findDue(ctx)
 	if err != nil {

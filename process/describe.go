@@ -11,7 +11,7 @@ type Description struct {
 	Steps []StepDescription
 }
 
-// StepDescription describes a step to operators. The fields of Notes are those of its task.
+// StepDescription describes a step to operators. Notes are the notes of its Task.
 type StepDescription struct {
 	Notes
 
@@ -26,7 +26,7 @@ type StepDescription struct {
 	RetryFrom string
 }
 
-// Describe describes the process and its steps.
+// Describe returns the description of the process and its steps, for the operator API and the documentation.
 func (p Process[D]) Describe() Description {
 	described := Description{Kind: p.Kind, Limit: p.Limit}
 
@@ -67,7 +67,7 @@ func (p Process[D]) StepsFor(operation Operation[D]) []string {
 	return names
 }
 
-// Describe describes the processes.
+// Describe returns the descriptions of the processes, in the given order.
 func Describe[D any](processes []Process[D]) []Description {
 	described := make([]Description, 0, len(processes))
 	for _, process := range processes {

@@ -38,9 +38,9 @@
 // the row as woken, so an event that arrives during the run is not lost. Polling is the fallback.
 //
 // A step that returns an error of a retryable kind (see package failure) runs again according to the RetryPolicy of its stage.
-// The retry window starts with the first of the consecutive failures. A success or a wait ends the window. When the window has
-// passed, the operation fails. Any other error fails the operation immediately. Process.Limit bounds the whole run, including
-// all waits.
+// The retry window starts with the first of the consecutive failures. A success or a wait ends the window. Once the window has
+// passed, the next failure fails the operation. Any other error fails the operation immediately. Process.Limit bounds the whole
+// run, including all waits.
 //
 // # Guarantees
 //

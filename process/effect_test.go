@@ -29,7 +29,7 @@ func (b *fixture) results() int {
 	return count
 }
 
-// writing returns a step whose effect inserts a row and then returns the error of fault for that run of the step, counted from 1.
+// writing returns a step whose effect inserts a row and then returns fault(run), where run counts the runs of the step from 1.
 func (b *fixture) writing(name string, fault func(run int) error) *step {
 	b.Helper()
 

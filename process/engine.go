@@ -209,7 +209,8 @@ func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 func (e *Engine[D]) checkKinds(unfinished []string) error {
 	for _, kind := range unfinished {
 		if !e.Handles(kind) {
-			return fmt.Errorf("unfinished operations of kind %q exist, but no process is registered for this kind", kind)
+			return fmt.Errorf("unfinished operations of kind %q exist, but this release cannot run them: "+
+				"start the release that accepted them, and wait until they have ended", kind)
 		}
 	}
 

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Other packages test defects that
-// concern more than the engine:
+// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Other packages test the defects that do
+// not concern the engine alone:
 //
 //   - duplicate orders: the scenarios of test/crash;
 //   - encryption without authentication: TestOpenRejectsInvalidValues of internal/secret;

@@ -33,8 +33,7 @@ type Operation[D any] struct {
 // interpret the value: the implementation of Store defines its type.
 type Effect any
 
-// note qualifies the duration that a step returns. Await and the Retry functions set it, and the engine clears it before each
-// attempt.
+// note qualifies the result of a step. Await, Noted and the Retry functions set it, and the engine clears it before each attempt.
 type note struct {
 	message string
 	// failed counts the attempt as a failure instead of a wait.
@@ -68,8 +67,8 @@ func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First
 // control the time.
 func (o Operation[D]) Now() time.Time { return o.now }
 
-// Message returns the message of the attempt in the timeline: the failure that is retried or given up, the progress of a wait, or
-// why there was nothing to do. It is for tests of steps.
+// Message returns the message of the attempt in the timeline: the failure that is retried or ended an optional step, the progress of a
+// wait, or the reason why there was nothing to do. It is for tests of steps.
 func (o Operation[D]) Message() string { return o.note.message }
 
 // Save stores Data and WaitingFor immediately, under the lease. Steps use it to store an intent before a call that creates
@@ -84,8 +83,8 @@ func (o Operation[D]) Save(ctx context.Context) error {
 }
 
 // Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. Once the limit has passed since
-// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. why is the progress of the operation,
-// for operators, and may quote other systems.
+// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. why becomes the progress of the operation. It
+// is for operators and may quote other systems.
 //
 // An event that arrives during this attempt is missed unless an earlier write has stored WaitingFor. Therefore the step that
 // sends a request sets WaitingFor, and a step in the next stage waits.

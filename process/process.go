@@ -110,7 +110,7 @@ type Condition[D any] struct {
 	// Text describes the condition to operators, as a phrase such as "not own_cluster".
 	Text string
 	// Holds reports whether the step runs. It is evaluated in every run of the stage and must only read the operation. Nil means
-	// that the step always runs, or checks a condition that depends on the database itself.
+	// that the step always runs, or that the step itself checks a condition that depends on the database.
 	Holds func(Operation[D]) bool
 	// Off reports that the configuration of the service turns the step off. Holds is then not evaluated.
 	Off bool

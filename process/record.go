@@ -90,7 +90,7 @@ type Record struct {
 	// NextRun is when the operation is due, unless an event wakes the operation earlier.
 	NextRun time.Time
 	Lease   Lease
-	// TimelineRemoved is when the timeline was removed after its retention period, or zero.
+	// TimelineRemoved is when the timeline was removed, after its retention period or by an erasure, or zero.
 	TimelineRemoved time.Time
 }
 

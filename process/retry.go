@@ -15,8 +15,8 @@ type RetryPolicy struct {
 	Factor     float64
 	// Jitter lengthens each wait at random by up to this fraction: 0.1 means 10 %.
 	Jitter float64
-	// Window is the retry window. The operation fails once the step has failed for this long without a success or a wait. An
-	// attempt that starts within the window counts, so the last attempt may end after the window.
+	// Window is the retry window. It starts with the first of consecutive failed attempts; a success or a wait ends it. The operation
+	// fails at the first failed attempt that starts when the window has passed.
 	Window time.Duration
 }
 

@@ -74,8 +74,8 @@ type SealedColumn struct {
 }
 
 // Bound contains, by column name, the values that decide to whom the cluster of a row belongs. A store seals them together with the
-// secret part of the row and compares them when it reads the row. So somebody who can change the columns but has no key cannot give the
-// cluster of one tenant to another.
+// secret part of the row and compares them when it reads the row. Therefore, somebody who can change the columns but has no key cannot
+// give the cluster of one tenant to another.
 type Bound map[string]string
 
 // boundField is the field of a sealed JSON object that contains its Bound.

@@ -32,7 +32,7 @@ type Config struct {
 	// User and all fields below apply only to PostgreSQL.
 	User     string
 	Password secret.String
-	// Host is the host of the server, or a comma-separated list. From a list, connections use the first server that is a primary.
+	// Host is the host of the server, or a comma-separated list. From a list, connections use the primary with the newest timeline.
 	Host string
 	// Port is the port of every server, or a comma-separated list with one port for each host.
 	Port string
@@ -42,8 +42,8 @@ type Config struct {
 	// SSLRootCert is the path of a file with the CA certificates that sign the server's certificate. If empty, the system's CA
 	// certificates apply.
 	SSLRootCert string
-	// Pooler is the host and port of a pooler in transaction mode, or empty. Migrations and notifications use Host and Port, all other
-	// calls use the pooler.
+	// Pooler is the host and port of a pooler in transaction mode, or empty. Migrations and the receipt of notifications use Host and
+	// Port, because they need a session. All other calls use the pooler.
 	Pooler string
 
 	// silenceLimit replaces defaultSilenceLimit in tests.

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Cursor is the sort key of the last entry of a page, so entries that are added while a client reads the pages do not shift the pages after
-// it. Most lists have one order: by time and then by ID, newest first.
+// Cursor is the sort key of the last entry of a page, so entries that are added while a client reads the pages do not shift later pages.
+// Most lists have a single order: by time and then by ID, newest first.
 type Cursor struct {
-	// Sort is the order of a list that is not in the order of most lists. Key is the value by which it sorts before At and ID, or empty.
+	// Sort names the order, and is empty for the order of most lists. Key is the value by which entries are sorted before At and ID, or
+	// empty.
 	Sort string    `json:"sort"`
 	Key  string    `json:"key"`
 	At   time.Time `json:"at"`
 	ID   string    `json:"id"`
 }
 
-// String encodes the cursor for clients, which must not depend on its form. It returns an empty text if the year of At has more than four
-// digits.
+// String encodes the cursor for clients, which must not depend on its form. It returns an empty text if Sort is set and the year of At has
+// more than four digits.
 func (c Cursor) String() string {
 	c.At = c.At.UTC()
 	if c.Sort == "" {
@@ -33,7 +34,7 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// ParseCursor decodes a cursor of a client, and reports whether it is valid.
+// ParseCursor decodes a cursor that a client sent, and reports whether it is valid.
 func ParseCursor(text string) (cursor Cursor, valid bool) {
 	decoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {

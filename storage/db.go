@@ -243,8 +243,8 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// Bytewise returns the SQL fragment after a text that compares the text by its bytes. It is empty for SQLite, which compares all texts so.
-// PostgreSQL compares them by the locale of the database otherwise, which is slower and does not keep texts with the same beginning together.
+// Bytewise returns the SQL fragment that makes the database compare the preceding text by its bytes. It is empty for SQLite, which always
+// does. PostgreSQL otherwise uses the locale of the database, which is slower and does not keep texts with the same beginning together.
 func (db *DB) Bytewise() string {
 	if db.config.Driver == DriverPostgres {
 		return ` COLLATE "C"`

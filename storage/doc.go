@@ -30,8 +30,8 @@
 // Rows have no version number, because migrations bring all rows to the current schema. During an update, replicas of two
 // releases share the database. A migration must therefore not break the statements of the preceding release.
 //
-// JSON columns are the exception: operations.payload, instances.request, runtimes.configuration, bindings.access and audit.entry.
-// Their Go types document the stored format and its versions.
+// Columns with JSON are the exception, such as operations.payload, instances.request, runtimes.configuration, bindings.access and
+// audit.entry. Their Go types document the stored format and its versions.
 //
 // # Usual changes
 //

@@ -34,7 +34,8 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// IsDuplicateOf reports whether err violates the UNIQUE constraint of one column of a table, which has PostgreSQL's default name.
+// IsDuplicateOf reports whether err is a violation of the UNIQUE constraint of the column. In PostgreSQL, the constraint must have the
+// default name, TABLE_COLUMN_key.
 func IsDuplicateOf(err error, table, column string) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		return pqErr.Code == uniqueViolation && pqErr.Constraint == table+"_"+column+"_key"

@@ -87,7 +87,7 @@ func statementOf(query string, args []driver.NamedValue) PreparedQuery {
 // Cause gives tests access to cause.
 var Cause = cause
 
-// WithSilenceLimit returns the configuration with another limit of silence.
+// WithSilenceLimit returns the configuration with a limit other than defaultSilenceLimit.
 func WithSilenceLimit(config Config, limit time.Duration) Config {
 	config.silenceLimit = limit
 

@@ -31,7 +31,8 @@ type guardedConnection struct {
 	*preparedConnection
 
 	line *line
-	// primary is shared by all connections of the pool. server and silences are its state when the connection was opened.
+	// primary is shared by all connections of the pool. server is the server of this connection. silences is the number of silences that
+	// primary had counted when the connection was opened.
 	primary  *primary
 	server   server
 	silences uint32

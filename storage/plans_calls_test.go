@@ -67,8 +67,8 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	}
 }
 
-// calls returns calls to all methods of all stores. The envelopes of the filled rows cannot be decrypted, so calls that
-// decrypt a row fail after they have executed their statement.
+// calls returns calls to all store methods that send a statement. The envelopes of the filled rows cannot be decrypted, so calls
+// that decrypt a row fail after they have executed their statement.
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 

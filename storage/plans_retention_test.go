@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// retentionCalls returns the calls that remove operations, and those that find out which ones are needed.
+// retentionCalls returns the calls that remove operations, and the calls that find the operations that are still needed.
 func (s stores) retentionCalls() map[string]call {
 	var instanceIDs, operationIDs, orchestrationIDs []string
 

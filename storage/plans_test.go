@@ -218,7 +218,7 @@ func distinct(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	})
 }
 
-// everyMethod fails the test unless calls contains a call for every method of the stores.
+// everyMethod fails the test unless calls covers every store method that sends a statement; sendsNothing lists the others.
 func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.Type) {
 	t.Helper()
 

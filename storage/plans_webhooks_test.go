@@ -13,7 +13,7 @@ func (s stores) webhookCalls() map[string]call {
 	created := webhooks.Webhook{ID: "new", URL: "https://example.com", Secrets: webhooks.Secrets{Current: "whsec_"}, CreatedAt: filledAt}
 	delivery := webhooks.Delivery{WebhookID: "w8", Event: eventlog.Event{Position: 7, InstanceID: "i7"}, NextAt: filledAt}
 
-	// sealed replaces the content of a webhook, which has a key of another keyring, and calls work with it.
+	// sealed returns a call that first seals the content of a webhook again, because its key is not in the keyring, and then calls work.
 	sealed := func(work func(ctx context.Context, tx storage.Tx, webhook webhooks.Webhook) error) call {
 		return s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			webhook := created

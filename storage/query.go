@@ -21,7 +21,7 @@ import (
 const callLimit = 10 * time.Second
 
 // begin limits the context to callLimit unless it has a deadline, and waits for a connection from the pool unless tx is a
-// transaction, which already has one. The caller must call end after the call, which releases the context and the connection.
+// transaction, which already has one. After the call, the caller must call end, which releases the context and the connection.
 func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
 	cancel := func() {}
 	if _, has := ctx.Deadline(); !has {

@@ -26,7 +26,7 @@ type Retention struct {
 	// Remove removes at most limit rows that are too old at the time now, and returns the number of removed rows.
 	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
 	// Examine replaces Remove for rows that may have to stay longer. It examines at most limit rows that are too old, and returns the
-	// numbers of examined and of removed rows. It must not return a row to a later call of the same sweep.
+	// numbers of examined and of removed rows. Later calls of the same sweep must not examine these rows again.
 	Examine func(ctx context.Context, now time.Time, limit int) (examined, removed int, err error)
 	// Batch is the limit that is passed to Remove or Examine. Each call is one transaction.
 	Batch int

@@ -21,8 +21,8 @@ const (
 	codeUnknownStatement = "26000"
 )
 
-// Unprepared begins a query that is planned for its arguments at each execution. PostgreSQL may plan a prepared statement once for all
-// arguments, which is slow if few rows match some arguments and many match others.
+// Unprepared is the prefix of queries that are planned for their arguments at each execution. PostgreSQL may plan a prepared statement once
+// for all arguments, which is slow if few rows match some arguments and many match others.
 const Unprepared = "/* planned for the arguments */ "
 
 // preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers would

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEngines verifies that the program bundler alone contains Helm, Kustomize and Sigstore, and that they bring no client of clusters,
-// registries, databases and services for keys.
+// TestEngines verifies that only the program bundler contains Helm, Kustomize and Sigstore, and that no program contains their clients for
+// clusters, registries, databases and key services.
 func TestEngines(t *testing.T) {
 	for _, program := range []string{"broker", "provisioner", "ebctl", "sandbox", "bundler"} {
 		output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../"+program).Output()
@@ -41,8 +41,8 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// checkSandbox verifies that the sandbox contains nothing of the bundle provisioner but its API: what it contains delays the first start, which
-// compiles it.
+// checkSandbox verifies that bundle/api/v1alpha1 is the only package of the bundle provisioner in the sandbox. The first start compiles the
+// sandbox, so every further package would delay it.
 func checkSandbox(t *testing.T, packages []string) {
 	t.Helper()
 

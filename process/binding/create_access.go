@@ -10,17 +10,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Once the account exists, the remaining calls run even if the replica loses its lease, because another replica may not know
-// about the account. createAccess repeats them after errors itself: the engine does not retry the step of a replica without a
-// lease.
+// Once the ServiceAccount exists, the remaining calls run even if the replica loses its lease, because another replica may not know
+// about it. createAccess itself repeats them after errors, because the engine does not retry the step of a replica without a lease.
+// cleanupTimeout limits them, and cleanupPause is the pause between two attempts.
 const (
 	cleanupTimeout = 20 * time.Second
 	cleanupPause   = time.Second
 )
 
-// createAccess creates the account. The credentials are stored in the binding's row when the operation succeeds. If the binding was
-// removed during the creation, createAccess removes the account immediately, because the unbind operation may have finished before
-// the account existed. An unbind that starts after this check finds the account.
+// createAccess creates the ServiceAccount. The credentials are stored in the binding's row when the operation succeeds. If the binding
+// was removed during the creation, createAccess removes the ServiceAccount immediately, because the unbind operation may have finished
+// before it existed. An unbind that starts after this check finds the ServiceAccount.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -48,7 +48,7 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 
-	// A failed call may also have created an account.
+	// A failed call may also have created the ServiceAccount.
 	lookup := repeat(ctx, func(ctx context.Context) (err error) {
 		wanted, err = s.bindings.WantsBinding(ctx, binding.ID)
 
@@ -70,7 +70,7 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	return operation, 0, nil
 }
 
-// undo removes the account of a removed binding.
+// undo removes the ServiceAccount of a removed binding. It returns errRemoved if that succeeds.
 func (s createAccess) undo(ctx context.Context, operation Operation) error {
 	err := repeat(ctx, func(ctx context.Context) error {
 		return s.runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding)

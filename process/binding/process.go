@@ -15,11 +15,11 @@ const Limit = 3 * time.Hour
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of the processes.
+// Step is a step of the processes. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// Runtimes creates and removes accounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
-// account, and Revoke succeeds if the account is gone. An error of kind NotFound means that the runtime does not exist.
+// Runtimes creates and removes ServiceAccounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
+// ServiceAccount, and Revoke succeeds if it is gone. An error of kind NotFound means that the runtime does not exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
@@ -64,7 +64,7 @@ func Bind(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Unbind returns the process that removes access. Operators may skip the removal of the account if the runtime will never
+// Unbind returns the process that removes access. Operators may skip the removal of the ServiceAccount if the runtime will never
 // respond again.
 func Unbind(options Options) process.Process[environment.Data] {
 	retry := process.RetryPolicy{

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeAccess removes the account, unless its runtime is gone. While the instance is being deleted or suspended, removeAccess
-// treats a permanent failure as success: the runtime may already reject requests, and its accounts are removed with it.
+// removeAccess removes the ServiceAccount, unless its runtime is gone. While the instance is being deleted or suspended, removeAccess
+// treats a permanent failure as success: the runtime may already reject requests, and its ServiceAccounts are removed with it.
 func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 	return process.StepFunc("Remove_Access",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
@@ -40,15 +40,15 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 			case !ending:
 				return operation, 0, err
 			default:
-				log.WithError(err).Info("the runtime is being removed, and its accounts with it")
+				log.WithError(err).Info("could not remove the ServiceAccount; it disappears with the runtime, which is being removed")
 
 				return operation, 0, nil
 			}
 		})
 }
 
-// runtimeGone reports whether the instance is gone, or has another runtime than the one with the account. A suspension removes
-// the runtime with all its accounts.
+// runtimeGone reports whether the instance is gone, or no longer has the runtime of the binding. A suspension removes the runtime
+// with all its ServiceAccounts.
 func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
 	instance, err := bindings.Find(ctx, binding.InstanceID)
 	if failure.Of(err).Reason == failure.ReasonNotFound {

@@ -51,7 +51,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *stepstest.Objects) {
 	return simulated, client, records
 }
 
-// TestAvSFaults checks when a fault repeats the removal, and what it leaves after the window.
+// TestAvSFaults checks after which faults the removal is repeated, and the recorded state after the window.
 //
 //faults:table avs.md#removal
 func TestAvSFaults(t *testing.T) {
@@ -165,8 +165,8 @@ func TestAvSBreaker(t *testing.T) {
 	}
 }
 
-// TestAvSIsEmptyAlready removes evaluations that AvS does not have any more. It then rejects their removal from their parents with 400, and
-// answers 404 to their deletions.
+// TestAvSIsEmptyAlready removes evaluations that AvS no longer has. AvS rejects their removal from their parents with 400, and answers 404
+// to their deletion.
 //
 //faults:row avs.md#removal 404
 //faults:row avs.md#removal 400 with the text does not contain subevaluation
@@ -189,7 +189,7 @@ func TestAvSIsEmptyAlready(t *testing.T) {
 	}
 }
 
-// TestAvSLeftOvers checks what stays when a removal is given up, and that it does not keep the others from being removed.
+// TestAvSLeftOvers checks what stays after the step has given up on an evaluation, and that the other evaluations are still removed.
 //
 //faults:row avs.md#removal the ID of the evaluation is unknown
 func TestAvSLeftOvers(t *testing.T) {

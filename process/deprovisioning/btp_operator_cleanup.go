@@ -59,9 +59,9 @@ func (s cleanBTP) Run(ctx context.Context, operation Operation, log logrus.Field
 	return given, 0, nil
 }
 
-// hasServices reports whether operations of the kind remove the service instances in the runtime: a suspension does, and so does
-// the deletion of an instance whose subaccount was deleted. Other deletions leave them to the user, because they contain the
-// user's data.
+// hasServices returns the condition under which an operation of the kind removes the service instances in the runtime: there is a
+// cluster, and either the operation is a suspension or the subaccount was deleted. Other deletions keep the service instances, because
+// they contain the user's data.
 func hasServices(kind string) func(operation Operation) bool {
 	return func(operation Operation) bool {
 		instance := operation.Data.Instance

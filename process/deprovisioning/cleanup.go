@@ -35,12 +35,12 @@ type cleanup struct {
 	cause   error
 	// interval is the pause before the next attempt, unless the system requests another one.
 	interval time.Duration
-	// off reports that the system is switched off.
+	// off makes retry give up immediately, for example because the system is switched off.
 	off bool
 }
 
 // retry runs the step again after any error, because a creation that began before the removal may have interfered. After the
-// window, or immediately if the system is switched off, retry records the object as left over, and the operation continues.
+// window, or immediately if off is set, retry records the object as left over, and the operation continues.
 func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	window := cleanupWindow
 	if c.off {
@@ -57,7 +57,8 @@ func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.Fiel
 		return operation, 0, err
 	}
 
-	log.WithField("system", c.object.System).Warn("the removal of an object from another system was given up; the object may be left over")
+	log.WithError(c.cause).WithFields(logrus.Fields{"system": c.object.System, "key": c.object.Key}).
+		Warnf("could not remove the %s from %s; it is recorded as left over and may still exist there", c.object.Kind, c.object.System)
 
 	return given, 0, nil
 }

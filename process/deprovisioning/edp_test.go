@@ -43,7 +43,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *stepstest.Objects) {
 	return simulated, client, stepstest.New(registration(instanceID, environment.OutsideCreated))
 }
 
-// TestEDPFaults checks when a fault repeats the removal, and what it leaves after the window.
+// TestEDPFaults checks after which faults the removal is repeated, and the recorded state after the window.
 //
 //faults:table edp.md#deregistration
 func TestEDPFaults(t *testing.T) {

@@ -35,7 +35,7 @@ func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	return simulated, ias.New(config, http.DefaultTransport)
 }
 
-// TestIASFaults checks what a fault shows, when the removal is repeated, and what it leaves after the window.
+// TestIASFaults checks the message after each fault, whether the removal is repeated, and the recorded state after the window.
 //
 //faults:table ias.md#identity-authentication
 func TestIASFaults(t *testing.T) {

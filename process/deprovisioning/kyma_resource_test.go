@@ -121,7 +121,7 @@ func TestDeletionDuringRestoration(t *testing.T) {
 	}
 }
 
-// TestDeletionFaults checks when a fault of one of the steps repeats it, and what it leaves after the window.
+// TestDeletionFaults checks after which faults a step is repeated, and the recorded state after the window.
 //
 //faults:table lifecycle-manager.md#removal
 func TestDeletionFaults(t *testing.T) {
@@ -214,7 +214,7 @@ func TestDeletionFaults(t *testing.T) {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
 			}
 
-			// A cleanup completes the removal. Without the Secret, Lifecycle Manager gives up the resource.
+			// A cleanup completes the removal. Without the Secret, Lifecycle Manager removes the resource without waiting for the modules.
 			plane.Reset()
 
 			for _, step := range slices.Concat(steps, steps, steps) {

@@ -56,7 +56,7 @@ func runLate(t *testing.T, step Step, data environment.Data, elapsed time.Durati
 	return step.Run(t.Context(), process.NewFailingOperation(process.Record{ID: removal, InstanceID: instanceID}, data, began, began.Add(elapsed)), logging.Discard())
 }
 
-// TestDeregistration checks when a fault repeats the request, and what it leaves after the window.
+// TestDeregistration checks after which faults the request is repeated, and the recorded state after the window.
 //
 //faults:table reconciler.md#removal
 func TestDeregistration(t *testing.T) {
@@ -134,7 +134,7 @@ func TestDeregistrationDuringRenewal(t *testing.T) {
 	}
 }
 
-// TestDeregistrationStatuses checks when the status is read again, and what each status leaves.
+// TestDeregistrationStatuses checks after which statuses the status is read again, and the recorded state after each of them.
 //
 //faults:table reconciler.md#removal
 func TestDeregistrationStatuses(t *testing.T) {

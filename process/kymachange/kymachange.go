@@ -12,13 +12,13 @@ import (
 // Operation is the input and the result of the steps. Its data has an update with the changed Kyma.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step that changes Kyma.
+// Step is a step that changes Kyma. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Kyma decides which Kyma the runtime of an instance gets.
 type Kyma interface {
-	// Complete returns the Kyma of the instance with its installation and its version, which Complete chooses unless it is set.
-	// Without Kyma, it returns nil.
+	// Complete returns the Kyma of the instance with its installation and its version. It chooses the version unless one is set. If the
+	// instance has no Kyma, it returns nil.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 	// Overrides returns the completed Kyma of the instance with the values that operators have set.
 	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)

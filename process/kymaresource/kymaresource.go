@@ -17,7 +17,7 @@ import (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of a process.
+// Step is a step of a process whose data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // System is the name of the system in the description of the processes.

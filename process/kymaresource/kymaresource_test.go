@@ -165,8 +165,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestCallFaults checks what a fault of a write shows, whether it is repeated, and that the object is recorded before. Without a pause that
-// the control plane asks for, the stage decides when: see TestRepeatedStages of package provisioning.
+// TestCallFaults checks the message after each fault of a write, whether the write is repeated, and that the object is recorded before it.
+// Unless the control plane requests a pause, the policy of the stage determines the pause: see TestRepeatedStages of package provisioning.
 //
 //faults:table lifecycle-manager.md#writes
 func TestCallFaults(t *testing.T) {
@@ -260,7 +260,7 @@ func failing(duration time.Duration) Operation {
 	return process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(duration))
 }
 
-// TestStates checks which states end the step. Waiting steps show the state that the error has after the limit.
+// TestStates checks which states end the step. A waiting step shows the same state as its error after the limit.
 //
 //faults:table lifecycle-manager.md#states
 func TestStates(t *testing.T) {
@@ -327,7 +327,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestUnreadable checks what a fault of a read shows, and whether it ends the step.
+// TestUnreadable checks the message after each fault of a read, and whether the fault ends the step.
 //
 //faults:table lifecycle-manager.md#states
 func TestUnreadable(t *testing.T) {

@@ -23,12 +23,12 @@ const (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of the process.
+// Step is a step of the process. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Progress is the state of an orchestration after a run of its conductor.
 type Progress struct {
-	// Text describes it to operators.
+	// Text describes the state to operators.
 	Text string
 	// Done reports that no target is pending or in progress.
 	Done bool

@@ -73,7 +73,7 @@ func TestTenantsNeverShareARequest(t *testing.T) {
 
 		group.Go(func() {
 			for range polls {
-				// Several goroutines poll the same operation at times, as replicas do that lost a lease.
+				// Sometimes several goroutines poll the same operation, as happens after a replica has lost a lease.
 				tenant := fmt.Sprint("tenant-", random.IntN(7))
 				id := fmt.Sprint(tenant, "/", random.IntN(pollers))
 

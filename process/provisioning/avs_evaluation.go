@@ -122,7 +122,7 @@ func (s createEvaluation) recordUnanswered(ctx context.Context, operation Operat
 	requests, _ := strconv.Atoi(object.Key)
 	object.Key, object.State = strconv.Itoa(requests+1), environment.OutsideUncertain
 
-	log.WithField("system", object.System).Warn("the response to a creation was lost and the creation is repeated; the evaluation may exist twice")
+	log.WithField("system", object.System).Warn("AvS did not respond to the request for an evaluation, which is now repeated; the evaluation may exist twice")
 
 	return s.objects.SetObject(ctx, operation.Record, object)
 }

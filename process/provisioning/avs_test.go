@@ -44,7 +44,7 @@ func newEvaluation(client *avs.Client, objects Objects, external bool) createEva
 	}
 }
 
-// TestAvSFaults checks what a fault shows, when the creation is repeated, and what it leaves after its window.
+// TestAvSFaults checks the message after each fault, whether the creation is repeated, and the recorded state after the window.
 //
 //faults:table avs.md#creation
 func TestAvSFaults(t *testing.T) {
@@ -413,7 +413,7 @@ func (c clusters) Cluster(context.Context, string, string) (provisionerclient.Cl
 	return provisionerclient.Cluster{Name: "c-1234567", Region: "eu-central-1"}, c.err
 }
 
-// TestAvSTags checks when a fault repeats the step, and that the tags are complete afterwards and never double.
+// TestAvSTags checks after which faults the step is repeated, and that the tags are complete afterwards and never duplicated.
 //
 //faults:table avs.md#tags
 func TestAvSTags(t *testing.T) {

@@ -47,7 +47,7 @@ func edpOperation() Operation {
 	return operation
 }
 
-// TestEDPFaults checks what a fault shows, when the registration is repeated, and how the operation continues after the window.
+// TestEDPFaults checks the message after each fault, whether the registration is repeated, and how the operation continues after the window.
 //
 //faults:table edp.md#registration
 func TestEDPFaults(t *testing.T) {
@@ -203,7 +203,7 @@ func TestEDPTokenExpires(t *testing.T) {
 	}
 }
 
-// TestEDPConflict completes a registration of which a part exists, and finds out first what exists.
+// TestEDPConflict completes a registration that exists in part, after finding out which part exists.
 //
 //faults:row edp.md#registration 409
 //faults:row edp.md#registration returns no JSON

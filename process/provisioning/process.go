@@ -15,7 +15,7 @@ import (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of the process.
+// Step is a step of the process. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Provisioner orders runtimes. Repeating an order under the same idempotency key returns the same runtime. targetSecret is the
@@ -39,8 +39,8 @@ type Instances interface {
 
 // Kyma decides which Kyma the runtime of an instance gets.
 type Kyma interface {
-	// Complete returns the Kyma of the instance with its installation and its version, which Complete chooses unless it is set.
-	// Without Kyma, it returns nil.
+	// Complete returns the Kyma of the instance with its installation and its version. It chooses the version unless one is set. If the
+	// instance has no Kyma, it returns nil.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 	// Overrides returns the completed Kyma of the instance with the values that operators have set.
 	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
@@ -64,8 +64,8 @@ type Options struct {
 	// Installer installs Kyma on new runtimes.
 	Installer  environment.KymaInstaller
 	Reconciler reconciling.Reconciler
-	// Consoles is nil if instances keep the dashboards that they have. Kind returns the kind of the Provisioner, because the Kyma
-	// Provisioner knows no consoles.
+	// Consoles is nil if instances keep the configured dashboard. Kind returns the kind of the Provisioner, because Kyma
+	// Provisioner does not report consoles.
 	Consoles Consoles
 	Kind     func() provisionerclient.Kind
 	Clusters Clusters

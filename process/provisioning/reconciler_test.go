@@ -42,7 +42,7 @@ func (planKyma) Overrides(_ context.Context, instance environment.Instance) (*en
 	return &overridden, nil
 }
 
-// runtimes are runtimes that respond.
+// runtimes implements RuntimeAccess for runtimes that respond.
 type runtimes struct{ RuntimeAccess }
 
 func (runtimes) Probe(context.Context, environment.Instance) error { return nil }
@@ -137,8 +137,8 @@ func TestKymaByReconciler(t *testing.T) {
 	}
 }
 
-// TestInstallerIsChosenOnce checks that a repeated stage keeps the installer, that a retry chooses again, and that the order of a plan with
-// Lifecycle Manager has chosen already.
+// TestInstallerIsChosenOnce checks that a repeated stage keeps the installer, that a retry chooses again, and that Lifecycle Manager, which
+// the order has chosen, is never replaced.
 func TestInstallerIsChosenOnce(t *testing.T) {
 	operation := newOperation()
 	operation.Data.Instance.Request.Cluster.Kyma = &environment.Kyma{}

@@ -150,8 +150,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 // RenewalInProgress is the message of an operation that waits for a renewal.
 const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
 
-// AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still be in progress. The caller must have written
-// the record first, so that no other renewal starts.
+// AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still be in progress. The result is not positive if none
+// is. The caller must have written the record first, so that no other renewal starts.
 func AwaitRenewal(ctx context.Context, objects interface {
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 }, operation Operation,

@@ -80,7 +80,7 @@ func newOperation(elapsed time.Duration) Operation {
 		environment.Data{Instance: instance()}, began, began.Add(elapsed))
 }
 
-// TestRegistration checks what a fault shows, when the registration is repeated, and that it is recorded before.
+// TestRegistration checks the message after each fault, whether the registration is repeated, and that it is recorded before it is sent.
 //
 //faults:table reconciler.md#registration
 func TestRegistration(t *testing.T) {
@@ -255,7 +255,7 @@ func TestRegistrationIsRecordedBefore(t *testing.T) {
 	}
 }
 
-// TestKubeconfigIsRenewed checks that another operation sends a kubeconfig that the Reconciler takes over.
+// TestKubeconfigIsRenewed checks that the kubeconfig of another operation replaces the one that the Reconciler has.
 func TestKubeconfigIsRenewed(t *testing.T) {
 	f := newFixture(t)
 
@@ -274,7 +274,7 @@ func TestKubeconfigIsRenewed(t *testing.T) {
 	}
 }
 
-// TestFormerRuntime checks that the registration of a former runtime, whose removal was given up, does not stay.
+// TestFormerRuntime checks that the registration of a former runtime, whose removal was abandoned, does not stay.
 func TestFormerRuntime(t *testing.T) {
 	f := newFixture(t)
 
@@ -301,7 +301,7 @@ func TestFormerRuntime(t *testing.T) {
 	}
 }
 
-// TestStatuses checks when the status is read again, and which statuses fail the operation.
+// TestStatuses checks after which statuses the status is read again, and which statuses fail the operation.
 //
 //faults:table reconciler.md#installation
 func TestStatuses(t *testing.T) {

@@ -64,7 +64,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"Time from the acceptance to the end of operations, by kind and final state.",
 			1, 5, 15, 60, 180, 300, 600, 900, 1800, 3600, 7200, 21600, 86400), []string{labelKind, labelState}),
 		claimsFailed: prometheus.NewCounter(counter("claims_failed_total",
-			"Failed queries for due operations.")),
+			"Failed attempts to find or claim due operations.")),
 		leasesLost: prometheus.NewCounter(counter("leases_lost_total",
 			"Runs that ended early because another replica had claimed the operation.")),
 	}

@@ -40,7 +40,7 @@ func TestMetrics(t *testing.T) {
 	metrics.LeaseLost()
 
 	const want = `
-# HELP environment_broker_engine_claims_failed_total Failed queries for due operations.
+# HELP environment_broker_engine_claims_failed_total Failed attempts to find or claim due operations.
 # TYPE environment_broker_engine_claims_failed_total counter
 environment_broker_engine_claims_failed_total 1
 # HELP environment_broker_engine_leases_lost_total Runs that ended early because another replica had claimed the operation.

@@ -50,7 +50,7 @@ func TestCredentialsOnly(t *testing.T) {
 	}
 }
 
-// TestInjectCredentials checks that the step writes the new credentials with the access that the update brings, and returns errors.
+// TestInjectCredentials checks that the step writes the new credentials with the kubeconfig in the update, and returns errors.
 func TestInjectCredentials(t *testing.T) {
 	w := newFixture()
 	operation := updating(w)

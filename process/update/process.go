@@ -18,7 +18,7 @@ import (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of the process.
+// Step is a step of the process. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Provisioner changes runtimes.

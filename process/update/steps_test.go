@@ -315,8 +315,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestFormerStages continues an update that a replica of the former release began, which had the steps for Kyma in stages of their own.
-// They run again, and repeat the order under the same key.
+// TestFormerStages continues an update that a replica of an earlier release began. In that release, the steps for Kyma had separate stages.
+// The steps run again and repeat the order under the same key.
 func TestFormerStages(t *testing.T) {
 	w := newFixture()
 	w.instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"eventing"}}

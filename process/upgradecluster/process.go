@@ -12,7 +12,7 @@ import (
 // Operation is the input and the result of the steps.
 type Operation = upgrading.Operation
 
-// Step is a step of the process.
+// Step is a step of the process. Its data is environment.Data.
 type Step = upgrading.Step
 
 // Provisioner changes runtimes.

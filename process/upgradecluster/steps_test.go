@@ -26,7 +26,7 @@ type fixture struct {
 	polls   int
 	ending  bool
 	refusal error
-	// announced are the IDs of the upgrades of which customers are informed, each with the number of orders at that time.
+	// announced are the IDs of the upgrades about which customers were informed, each with the number of orders at that time.
 	announced []string
 }
 
@@ -126,7 +126,7 @@ func TestUpgrade(t *testing.T) {
 			func(*fixture) {},
 			map[string]string{},
 			nil,
-			0, "1.34.2", "1.0.0", "Dry run, nothing was called: the cluster would be upgraded from Kubernetes 1.34.2 to 1.35",
+			0, "1.34.2", "1.0.0", "Dry run, nothing was changed: the cluster would be upgraded from Kubernetes 1.34.2 to 1.35",
 		},
 		"deleting": {
 			"the instance is being deleted",
@@ -163,7 +163,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestNotAfter runs an upgrade to its end that started in time, also if its worker is late, and does nothing otherwise.
+// TestNotAfter checks that an upgrade that started in time runs to its end, even if its worker is late, and that any other upgrade fails and
+// changes nothing.
 func TestNotAfter(t *testing.T) {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 

@@ -31,8 +31,8 @@ func (w *fixture) AdminKubeconfig(context.Context, environment.Instance) (secret
 	return `{clusters: [{name: c, cluster: {server: "https://api.example.com"}}]}`, nil
 }
 
-// TestUpgradeByReconciler checks that the Reconciler upgrades what it has installed, that a dry run calls nobody, and that a removal of
-// the runtime preempts the upgrade.
+// TestUpgradeByReconciler checks that the Reconciler upgrades the Kyma that it has installed, that a dry run calls no system, and that a
+// removal of the runtime preempts the upgrade.
 func TestUpgradeByReconciler(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -28,7 +28,8 @@ type fixture struct {
 	calls    []string
 	orders   map[string]environment.Kyma
 	status   provisionerclient.Operation
-	// standard is the default version of Kyma. ending makes the runtime end after the named call.
+	// standard is the default version of Kyma. endsAfter names the call after which the removal of the runtime begins. ending is true if
+	// it has begun.
 	standard, endsAfter string
 	ending              bool
 	// component is a component of the version, or empty.
@@ -200,7 +201,7 @@ func TestUpgrade(t *testing.T) {
 			"a dry run calls nobody and changes nothing",
 			environment.Upgrade{Version: "1.5.0", DryRun: true},
 			func(*fixture) {},
-			nil, "1.0.0", "Dry run, nothing was called: Kyma would be upgraded from 1.0.0 to 1.5.0",
+			nil, "1.0.0", "Dry run, nothing was changed: Kyma would be upgraded from 1.0.0 to 1.5.0",
 		},
 		"gone": {
 			"the instance was deleted before the upgrade started",
@@ -368,7 +369,8 @@ func TestTheCheckWaits(t *testing.T) {
 	}
 }
 
-// TestMaintenance upgrades an instance while AvS is unreachable. After five minutes each step of AvS is given up, and the upgrade continues.
+// TestMaintenance upgrades an instance while AvS is unreachable. Each step that calls AvS gives up after five minutes, and the upgrade
+// continues.
 func TestMaintenance(t *testing.T) {
 	w := newFixture()
 	w.unmonitored = failure.New(failure.Transient, "AvS is unreachable")

@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
-// TestMaintenanceFaults checks what a fault shows, when each of the two steps is repeated, and that the upgrade continues after the
-// window.
+// TestMaintenanceFaults checks the message after each fault, whether each of the two steps is repeated, and that the upgrade continues after
+// the window.
 //
 //faults:table avs.md#maintenance
 func TestMaintenanceFaults(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Step is a step of an upgrade.
+// Step is a step of an upgrade. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
 // Instances reads instances and records upgrades.
@@ -100,7 +100,7 @@ func Record(instances Instances, done, plan func(operation Operation) string) St
 			case upgrade.Preempted:
 				operation.Description = "Preempted: the runtime is being removed"
 			case upgrade.DryRun:
-				operation.Description = "Dry run, nothing was called: " + plan(operation)
+				operation.Description = "Dry run, nothing was changed: " + plan(operation)
 			default:
 				operation.Effect = instances.Update(operation.Data.Instance, *operation.Data.Update)
 				operation.Description = done(operation)

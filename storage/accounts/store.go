@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores claims and uses.
+// Store implements accountpool.Claims and accountpool.Cleanups. Its methods may be called from any goroutine.
 type Store struct {
 	db    *storage.DB
 	clock clock.PassiveClock
@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Store
 	return &Store{db: db, clock: clock}, nil
 }
 
-// keyed is the condition that selects the rows of a claim. Its arguments are those of keyArgs.
+// keyed is the condition that selects the rows of a claim. keyArgs returns its arguments.
 const keyed = `tenant = ? AND account_type = ? AND eu_access = ?`
 
 func keyArgs(key accountpool.Key) []any { return []any{key.Tenant, key.Type, key.EUAccess} }
@@ -76,7 +76,7 @@ const selectUses = `SELECT uses.id, uses.tenant, uses.account_type, uses.eu_acce
 	FROM account_uses uses LEFT JOIN account_claims claims
 	ON NOT uses.shared AND claims.tenant = uses.tenant AND claims.account_type = uses.account_type AND claims.eu_access = uses.eu_access`
 
-// explain returns an error of package failure, or nil.
+// explain wraps err, unless it is nil, as a transient failure of the broker's database.
 func explain(err error, doing string) error {
 	if err == nil {
 		return nil

@@ -38,8 +38,8 @@ type Archive struct {
 // ArchiveTo makes Remove and RemoveOperations archive rows before they remove them. Call it before the background work starts.
 func (s *Store) ArchiveTo(archive Archive) { s.archive = &archive }
 
-// archiveDue archives the chain up to the last record of the rows of a source that the query selects. The argument of the query is the
-// current time. It returns the number of the last archived record, up to which rows may be removed.
+// archiveDue archives the chain up to the last record of those rows of the source that the query selects. The argument of the query is the
+// current time. archiveDue returns the number of the last archived record. Rows up to this record may be removed.
 func (s *Store) archiveDue(ctx context.Context, source, query string, now time.Time) (int64, error) {
 	due, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(MAX(number), 0) FROM audit_chain
 		WHERE source = '`+source+`' AND id IN (`+query+`)`, storage.At(now))

@@ -90,7 +90,7 @@ func TestEntriesAreArchivedBeforeTheyAreRemoved(t *testing.T) {
 	})
 }
 
-// TestSmallBatchesShareAnArchive removes entries one by one. The first removal archives the records of all that are due.
+// TestSmallBatchesShareAnArchive removes entries one by one. The first removal archives the records of all due entries.
 func TestSmallBatchesShareAnArchive(t *testing.T) {
 	const keep = 24 * time.Hour
 
@@ -120,7 +120,7 @@ func TestSmallBatchesShareAnArchive(t *testing.T) {
 	})
 }
 
-// TestBrokenSegmentIsNotArchived changes an entry in the database. It must stay there as evidence.
+// TestBrokenSegmentIsNotArchived changes an entry in the database. The entry must stay there as evidence.
 func TestBrokenSegmentIsNotArchived(t *testing.T) {
 	onEach(t, 24*time.Hour, func(b fixture) {
 		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), b.TempDir()
@@ -143,7 +143,7 @@ func TestBrokenSegmentIsNotArchived(t *testing.T) {
 	})
 }
 
-// TestArchiveSurvivesACrash writes a file again that a crash left behind before its record was noted as archived.
+// TestArchiveSurvivesACrash archives again after a crash that left a file behind but did not record its segment as archived.
 func TestArchiveSurvivesACrash(t *testing.T) {
 	onEach(t, 24*time.Hour, func(b fixture) {
 		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), b.TempDir()

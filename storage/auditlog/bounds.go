@@ -20,12 +20,12 @@ const (
 	maxFields = 48 << 10
 	// ellipsis marks a text that was cut.
 	ellipsis = "…"
-	// omitted replaces a value that exceeds the limit.
-	omitted = "(too large for the audit log)"
+	// omitted replaces a value that exceeds the limit. encodedOmitted is its JSON.
+	omitted        = "(too large for the audit log)"
+	encodedOmitted = `"` + omitted + `"`
 )
 
-// bounded returns the entry with long texts cut and with too large values replaced. Values within the limits do not change, so bounding
-// an entry twice has the same result as bounding it once.
+// bounded returns the entry with long texts truncated and oversized values replaced. Bounding twice gives the same result as bounding once.
 func (e Entry) bounded() Entry {
 	for _, text := range []*string{
 		&e.ID, &e.Action, &e.InstanceID, &e.OperationID, &e.Account, &e.BindingID, &e.Code,
@@ -41,8 +41,8 @@ func (e Entry) bounded() Entry {
 	return e
 }
 
-// boundedFields replaces values that exceed maxValue. Once the fields, sorted by name, exceed maxFields, it also replaces all further
-// values.
+// boundedFields replaces values that exceed maxValue. In the order of the names, it also replaces each value with which the fields would
+// exceed maxFields.
 func boundedFields(fields Fields) Fields {
 	if len(fields) == 0 {
 		return fields
@@ -55,11 +55,11 @@ func boundedFields(fields Fields) Fields {
 
 		encoded, err := json.Marshal(value)
 		if err == nil && len(encoded) > maxValue {
-			value, encoded = omitted, []byte(omitted)
+			value, encoded = omitted, []byte(encodedOmitted)
 		}
 
 		if size+len(name)+len(encoded) > maxFields {
-			value, encoded = omitted, []byte(omitted)
+			value, encoded = omitted, []byte(encodedOmitted)
 		}
 
 		if size += len(name) + len(encoded); size > 2*maxFields || len(name) > maxText {

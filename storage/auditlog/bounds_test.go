@@ -70,3 +70,26 @@ func TestBoundsKeepUsualEntries(t *testing.T) {
 		t.Errorf("%v -want +got\n%s", err, cmp.Diff(entry, got))
 	}
 }
+
+// TestBoundingTwiceChangesNothing encodes entries whose fields just fit into the limit after the first one was replaced, or just exceed it.
+func TestBoundingTwiceChangesNothing(t *testing.T) {
+	for length := 19_080; length < 19_140; length++ {
+		entry := auditlog.Entry{After: auditlog.Fields{
+			"a": strings.Repeat("x", 33_000), "b": strings.Repeat("x", 30_000), "c": strings.Repeat("x", length),
+		}}
+
+		first, err := entry.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var stored auditlog.Entry
+		if err := stored.Decode(first); err != nil {
+			t.Fatal(err)
+		}
+
+		if second, err := stored.Encode(); err != nil || second != first {
+			t.Errorf("length %d: the second time, the entry has %d bytes instead of %d: %v", length, len(second), len(first), err)
+		}
+	}
+}

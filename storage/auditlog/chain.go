@@ -78,7 +78,7 @@ func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
 	record.Row = nil
 	h.Number, h.Hash = record.Number, record.Hash
 
-	// Ignore a time in the future: it would hide all rows until then.
+	// Ignore a time in the future: the scans would skip all rows with earlier times until then.
 	newest := h.newest(row.source)
 	if at, err := time.Parse(time.RFC3339Nano, string(row.At)); err == nil && at.After(newest.Time) && !at.After(now) {
 		*newest = storage.At(at)
@@ -121,7 +121,7 @@ func (s *Store) Chain(options ChainOptions) *Chainer {
 		ChainOptions: options, store: s, owner: uuid.NewString(), caughtUp: options.Clock.Now(),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "environment_broker_audit_chain_lag_seconds",
-			Help: "Time since this replica has last found all rows of the audit log in the hash chain. 0 if another replica adds the records.",
+			Help: "Time since this replica last found all rows of the audit log in the hash chain. 0 if another replica adds the records.",
 		}),
 	}
 	options.Metrics.MustRegister(chainer.lag)
@@ -244,7 +244,7 @@ func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
 	return head, true, nil
 }
 
-// scan finds the rows of a source without a record, in the order of their times.
+// scan finds those rows of a source that have no record, in the order of their times.
 type scan struct {
 	source string
 	after  position
@@ -295,8 +295,8 @@ func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	return c.withRestored(ctx, scans, batch[:min(len(batch), chainBatch)])
 }
 
-// withRestored adds to the batch the operations that its entries of restores and adoptions have inserted, and removes the batch from the
-// scans. Restored operations keep the times of their objects, which may be older than all rows that the scans examine.
+// withRestored adds to the batch the operations that were inserted by the restores and adoptions among its entries, and removes the batch
+// from the scans. Restored operations keep the times of their objects, which may be older than all rows that the scans examine.
 func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKey) ([]rowKey, error) {
 	taken, entries := map[string]bool{}, []string{}
 
@@ -398,8 +398,8 @@ func timeArgument(text string) any {
 	return text
 }
 
-// removeSalts removes the salts of rows that were erased or removed while their records were being added. The triggers could not do so,
-// because the records did not exist yet. It checks the records that were added since the last call.
+// removeSalts removes the salts of rows that were erased or removed while their records were being added. The triggers could not remove
+// them, because the records did not exist yet. It checks the records from recheckFrom to the head.
 func (c *Chainer) removeSalts(ctx context.Context, head chainHead) error {
 	numbers, err := storage.Select[int64](ctx, c.store.db.Reader(), `SELECT audit_chain.number FROM audit_chain
 		LEFT JOIN audit ON audit_chain.source = '`+chain.SourceEntry+`' AND audit.id = audit_chain.id

@@ -180,7 +180,7 @@ func chainCursor(source string, after position) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(source + "\n" + after.at + "\n" + after.id))
 }
 
-// isChainTime reports whether the text is a time in UTC, as in cursors of the service. PostgreSQL does not have the year 0 of Go, and not all
+// isChainTime reports whether the text is a time in UTC, as in cursors of the service. PostgreSQL supports neither the year 0 of Go nor all
 // of its offsets.
 func isChainTime(text string) bool {
 	at, err := time.Parse(time.RFC3339Nano, text)

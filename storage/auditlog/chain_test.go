@@ -57,7 +57,7 @@ func (b fixture) verify(now time.Time, sinceHead string) chain.Report {
 	}
 }
 
-// exec executes a statement as somebody who owns the tables.
+// exec executes a statement with the rights of the owner of the tables.
 func (b fixture) exec(statement string) {
 	b.Helper()
 

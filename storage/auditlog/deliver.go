@@ -63,7 +63,7 @@ func (s *Store) Delivery(options DeliveryOptions) *Delivery {
 		}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "environment_broker_audit_delivery_failures_total",
-			Help: "Batches of the audit log that the collector has not confirmed.",
+			Help: "Failed attempts to deliver records of the audit log.",
 		}),
 	}
 	options.Metrics.MustRegister(delivery.lag, delivery.failed)
@@ -105,7 +105,7 @@ func (d *Delivery) Deliver(ctx context.Context) error {
 	return nil
 }
 
-// deliverAll sends batches until none is left, or another replica takes the lease.
+// deliverAll sends batches until none is left, or this replica loses the lease.
 func (d *Delivery) deliverAll(ctx context.Context) error {
 	for d.Chainer.holdsLease() {
 		delivered, err := storage.Get[int64](ctx, d.store.db.Reader(), `SELECT delivered FROM audit_chain_head WHERE id = 1`)

@@ -18,7 +18,7 @@ import (
 
 var errCollector = errors.New("the collector does not respond")
 
-// collector records the IDs that it gets, and fails as often as failures says: after it has got a batch.
+// collector records the IDs that it receives. While failures is positive, each call records its batch but returns an error.
 type collector struct {
 	got      []string
 	failures int
@@ -91,7 +91,7 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestDeliveryOfManyRecords delivers more records than a batch has.
+// TestDeliveryOfManyRecords delivers more records than fit into one batch.
 func TestDeliveryOfManyRecords(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		clock, target := clocktesting.NewFakeClock(began.Add(24*time.Hour)), &collector{}

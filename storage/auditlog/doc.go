@@ -1,8 +1,9 @@
 // Package auditlog stores the audit log of a service: who requested which change, and which requests were rejected.
 //
 // The entry of an accepted operation is a column of the operation's row, so accepting an operation needs no second write. All
-// other entries are rows of the table audit. List merges both. Database triggers reject changes to entries, and reject their
-// removal during the retention period. An erasure of the data of an account may empty entries, but not remove them.
+// other entries, including those of retries, are rows of the table audit. List merges both. Database triggers reject changes to
+// entries, and reject their removal during the retention period. An erasure of the data of an account may empty entries, but not
+// remove them.
 //
 // A new action needs a constant in entry.go. A new field of an entry must be optional in JSON, so that old entries can still be
 // decoded.

@@ -51,8 +51,8 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 	return count, failure.While(err, "counting audit log entries to erase")
 }
 
-// Erase empties the entries in the caller's transaction: only their ID, time, action, status, instance and operation stay.
-// erasureID is the ID of the entry of the erasure, which the transaction must have inserted before.
+// Erase empties the entries in the caller's transaction: only their ID, time, action, status, account, instance, operation and retention
+// period stay. erasureID is the ID of the entry of the erasure, which the transaction must have inserted before.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureID string) error {
 	if len(ids) == 0 {
 		return nil

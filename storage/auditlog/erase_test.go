@@ -194,12 +194,12 @@ func TestDatabasePermitsOnlyErasures(t *testing.T) {
 	})
 }
 
-// TestErasureChangesNoOtherColumn combines the statements of an erasure with a change of each other column, one at a time. The rows have the
-// end of a retention period, or none.
+// TestErasureChangesNoOtherColumn combines the statements of an erasure with a change of each other column, one at a time, for rows with and
+// without the end of a retention period.
 func TestErasureChangesNoOtherColumn(t *testing.T) {
 	erased := map[string]string{"audit": "entry", "operations": "audit"}
 	ids := map[string]string{"audit": "e03", "operations": "o01"}
-	// The entry of an operation consists of these columns, and its retention period. The engine changes others.
+	// These columns and the retention period are part of the entry of an operation. The engine changes the other columns.
 	ofEntry := map[string][]string{"operations": {"id", "kind", "instance_id", "predecessor_id", "created_at", "tenant", "keep_until"}}
 
 	for _, keep := range []time.Duration{0, day} {
@@ -276,7 +276,7 @@ func (b fixture) columns(table string, without ...string) []string {
 	return columns
 }
 
-// otherValue is a value in SQL of the type of the column that differs from the value in the rows of the tests.
+// otherValue returns an SQL literal of the column's type that differs from the value in the rows of the tests.
 func otherValue(column string) string {
 	switch column {
 	case "at", "created_at", "keep_until":

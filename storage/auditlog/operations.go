@@ -22,8 +22,8 @@ const (
 	examineAgain = 7 * 24 * time.Hour
 )
 
-// dueOperations selects the operations that are to be examined, oldest first. Its argument is the current time. Their timelines have been
-// removed.
+// dueOperations selects the operations that are due to be examined, those that have been due longest first. Their timelines have been
+// removed. Its argument is the current time.
 const dueOperations = `FROM operations WHERE timeline_removed_at IS NOT NULL AND examine_at IS NOT NULL AND examine_at < ? ORDER BY examine_at `
 
 // OperationRetention returns the sweep that removes operations whose retention period is over, unless the service needs them, see
@@ -41,8 +41,8 @@ func (s *Store) OperationRetention(removal operations.Removal, clock clock.WithT
 // The others are examined again later. It returns the numbers of examined and of removed operations. Concurrent replicas skip each
 // other's rows.
 //
-// An operation is removed only if the chain has a record with the same retention period. As Remove, it archives records before, and only on
-// the replica that adds records to the chain, after ArchiveTo.
+// An operation is removed only if the chain has a record with the same retention period. Like Remove, after ArchiveTo it archives records
+// first, and works only on the replica that adds records to the chain.
 func (s *Store) RemoveOperations(ctx context.Context, removal operations.Removal, now time.Time, limit int) (examined, removed int, err error) {
 	last := int64(math.MaxInt64)
 
@@ -108,7 +108,7 @@ func (s operationSweep) run(ctx context.Context, limit int) (examined, removed i
 	return len(found), len(removable), err
 }
 
-// removable returns the IDs of the operations that are removed, and the keys that then have no more operations. The transaction has locked
+// removable returns which of the operations ids may be removed, and the keys that then have no operations left. The transaction has locked
 // the operations ids. Other operations of the keys stay, so that two replicas do not wait for each other.
 func (s operationSweep) removable(ctx context.Context, ids, keys []string) (removable, emptied []string, err error) {
 	subjects, err := s.removal.Subjects(ctx, s.tx, keys)
@@ -171,8 +171,8 @@ func (s operationSweep) histories(ctx context.Context, keys []string) (map[strin
 	return histories, err
 }
 
-// blocked returns those of the operations that must stay: that other rows name, that have no record or no archived one, or whose account an
-// erasure needs. An erasure assigns an entry about an instance to the account of the newest operation before the entry, or of the first
+// blocked returns the operations that must stay: other rows refer to them, their record is missing or not archived, or an erasure needs
+// their account. An erasure assigns an entry about an instance to the account of the newest operation before the entry, or of the first
 // operation, see erasable.
 func (s operationSweep) blocked(ctx context.Context, ids []string) ([]string, error) {
 	blocked, err := s.removal.Named(ctx, s.tx, ids)

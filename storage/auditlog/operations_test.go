@@ -23,7 +23,7 @@ import (
 // day is the retention period of the tests.
 const day = 24 * time.Hour
 
-// removal is a rule under which all objects are gone, except those whose key begins with "kept". named are operations that must stay.
+// removal returns a rule under which all objects are gone, except those whose key begins with "kept". The named operations must stay.
 func removal(named ...string) operations.Removal {
 	return operations.Removal{
 		Subjects: func(_ context.Context, _ storage.Tx, keys []string) (map[string]operations.Subject, error) {
@@ -66,8 +66,8 @@ func (b fixture) order(minute int, instance string, kinds ...string) {
 	}
 }
 
-// sweep removes operations as of the end of the retention period of the operations that were accepted so many minutes after began, and
-// returns the IDs of the remaining operations.
+// sweep removes operations at the time at which the retention period ends for operations that were accepted the given number of minutes
+// after began. It returns the IDs of the remaining operations.
 func (b fixture) sweep(removal operations.Removal, minute int) string {
 	b.Helper()
 
@@ -135,7 +135,7 @@ func TestOperationsAreRemovedAfterTheirRetentionPeriod(t *testing.T) {
 			b.Errorf("want the salts of the remaining rows, got %d, %v", salts, err)
 		}
 
-		// As of the day of the orders, the same rows were removed too early.
+		// A verification as of the day of the orders finds that the same rows were removed too early.
 		report = b.verify(clock.Now(), "")
 		if report.Valid || report.ProblemCount != 5 || report.Problems[0].ID != "o01" || report.Problems[0].Problem != chain.Missing {
 			b.Errorf("want five missing rows, the first of o01, got %+v", report)
@@ -143,7 +143,7 @@ func TestOperationsAreRemovedAfterTheirRetentionPeriod(t *testing.T) {
 	})
 }
 
-// TestOperationsWithoutAnEndAreKept keeps operations that earlier releases have accepted or chained.
+// TestOperationsWithoutAnEndAreKept keeps operations that earlier releases have accepted or chained without the end of a retention period.
 func TestOperationsWithoutAnEndAreKept(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		chainer := b.chainer(clocktesting.NewFakeClock(began.Add(30 * time.Minute)))
@@ -211,7 +211,7 @@ func TestDatabaseRejectsEarlyRemovals(t *testing.T) {
 	})
 }
 
-// TestEntriesKeepTheirOperation keeps the operation from which an erasure finds the account of an entry.
+// TestEntriesKeepTheirOperation checks that an operation stays as long as an erasure needs it to find the account of an entry.
 func TestEntriesKeepTheirOperation(t *testing.T) {
 	onEach(t, day, func(b fixture) {
 		b.order(2, "gone", "provision", "update", "deprovision")
@@ -326,7 +326,7 @@ func TestOperationsAreArchivedBeforeTheyAreRemoved(t *testing.T) {
 	})
 }
 
-// TestOnlyArchivedOperationsAreRemoved holds the operation that was archived, so that the sweep finds the next one.
+// TestOnlyArchivedOperationsAreRemoved locks the archived operation, so that the sweep finds the next one, which must stay.
 func TestOnlyArchivedOperationsAreRemoved(t *testing.T) {
 	onEach(t, day, func(b fixture) {
 		if b.db.Driver() != storage.DriverPostgres {

@@ -19,7 +19,7 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Store stores and lists entries.
+// Store adds, lists, archives, erases and removes entries. Its methods may be called from any goroutine.
 type Store struct {
 	db *storage.DB
 	// keep is how long entries are kept. With 0 they are kept forever.

@@ -72,8 +72,8 @@ func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	return len(found) > 0, failure.While(err, "finding binding %s", id)
 }
 
-// CountLive returns the number of the instance's bindings that have not expired and are not being removed. Bindings whose creation has
-// failed count, too.
+// CountLive returns the number of the instance's bindings for the runtime that have not expired and are not being removed. Bindings whose
+// creation has failed count, too.
 func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
 	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
 		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))

@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores bindings.
+// Store reads and writes bindings, and encrypts their credentials. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -31,7 +31,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace is the context to which sealed credentials are bound. An envelope can be decrypted only for the same binding.
+// accessPlace returns the context to which sealed credentials are bound. An envelope can be decrypted only for the same binding.
 func accessPlace(id string) string { return "access of binding " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -107,7 +107,7 @@ func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environ
 	return marked == 1, failure.While(err, "marking binding %s for removal", binding.ID)
 }
 
-// Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the account.
+// Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the ServiceAccount.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM bindings WHERE id = ?`, id)
 

@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores endpoints.
+// Store reads and writes sealed endpoints. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -31,7 +31,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// place is the context to which a sealed endpoint is bound.
+// place returns the context to which a sealed endpoint is bound, so that it cannot be decrypted for another instance.
 func place(instanceID string) string { return "endpoint of instance " + instanceID }
 
 // Sealed returns the sealed column, for key rotation. Its values can be empty.

@@ -128,7 +128,7 @@ func split(object string) (instanceID, bindingID string) {
 	return object, ""
 }
 
-// Row is a row of events. Other stores read it with a join.
+// Row is a row of the table events, for stores that join it with their own tables.
 type Row struct {
 	Position        int64        `db:"position"`
 	ID              string       `db:"id"`
@@ -156,7 +156,7 @@ const columns = `position, id, type, instance_id, binding_id, orchestration_id, 
 const JoinedColumns = `events.position, events.id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region,
 	state, reason, component, wave, happened_at`
 
-// Event returns the event.
+// Event converts the row.
 func (r Row) Event() Event {
 	return Event{
 		Position: r.Position, ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, InstanceID: r.InstanceID, BindingID: r.BindingID,

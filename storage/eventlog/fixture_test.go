@@ -22,7 +22,7 @@ import (
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// fixture is the store with those whose changes are events.
+// fixture contains the event log and the stores whose changes it records.
 type fixture struct {
 	*testing.T
 

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestStartMaintenance records the start once, also if the step runs again before and after the event was published, and nothing without
-// the lease.
+// TestStartMaintenance records the start only once, even if the step runs again before and after the event is published. Without the
+// lease, it records nothing.
 func TestStartMaintenance(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		f := newFixture(t, db)

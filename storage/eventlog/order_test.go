@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestLateCommit commits a transaction after one that has written later. A reader must get both events.
+// TestLateCommit commits two transactions in the reverse order of their writes. A reader must get both events.
 func TestLateCommit(t *testing.T) {
 	f := newFixture(t, storagetest.Open(t, storagetest.Postgres(t)))
 
@@ -30,7 +30,7 @@ func TestLateCommit(t *testing.T) {
 	f.want("the reader continues after the first event", eventlog.Filter{}, 1, "2 | operation.accepted | one | late | update | 03:04:05")
 }
 
-// TestCommits counts the transactions that write: events add none to the changes.
+// TestCommits counts the transactions that write: a change with an event needs no additional one.
 func TestCommits(t *testing.T) {
 	f := newFixture(t, storagetest.Open(t, storagetest.Postgres(t)))
 	commits := func(work func()) int {

@@ -51,7 +51,7 @@ func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (
 	return removed, failure.While(err, "removing old events")
 }
 
-// Retention returns the sweep that removes events older than keep.
+// Retention returns the sweep that removes events older than keep, and the oldest ones beyond maxEvents.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "event log retention", Rows: "events", Batch: retentionBatch, Clock: clock, Log: log,

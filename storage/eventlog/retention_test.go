@@ -40,7 +40,8 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestRetentionLimit removes the oldest events beyond a million, whatever their age. The position of the newest event stands for the number.
+// TestRetentionLimit removes the oldest events beyond a million, whatever their age. Instead of adding a million events, it sets the
+// position of the newest one.
 func TestRetentionLimit(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		for _, id := range []string{"one", "two", "three"} {
@@ -113,7 +114,7 @@ func TestEraseWhileAnotherReplicaPublishes(t *testing.T) {
 
 	ended := make(chan error, 1)
 
-	// As Publish does it.
+	// Move the events as Publish does.
 	f.tx(func(tx storage.Tx) error {
 		if _, err := storage.Exec(f.Context(), tx, `DELETE FROM new_events`); err != nil {
 			return err

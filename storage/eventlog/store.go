@@ -27,7 +27,7 @@ const (
 	window = 5000
 )
 
-// Store stores the events.
+// Store publishes, reads and removes events. Database triggers write them. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the tables and returns the store. The tables of operations, instances and orchestrations must exist. From then on, their
@@ -115,7 +115,7 @@ func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int,
 	return len(moved), err
 }
 
-// insert adds the events.
+// insert adds the events: on PostgreSQL in one statement, and on SQLite in groups of insertGroup.
 func (s *Store) insert(ctx context.Context, tx storage.Tx, events []Event, now time.Time) error {
 	if s.db.Driver() == storage.DriverPostgres {
 		return insertArrays(ctx, tx, events, now)

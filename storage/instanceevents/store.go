@@ -24,7 +24,7 @@ const (
 	retentionBatch = 500
 )
 
-// row is a row of the table.
+// row is a row of instance_events.
 type row struct {
 	InstanceID string       `db:"instance_id"`
 	System     string       `db:"system"`
@@ -36,7 +36,7 @@ type row struct {
 	LastAt     storage.Time `db:"last_at"`
 }
 
-// Store stores the events.
+// Store records and reads the events and the intents. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the table and returns the store. The table of instances must exist before an event is recorded.

@@ -57,7 +57,7 @@ func newFixture(t *testing.T, db *storage.DB) fixture {
 	return fixture{t, db, events}
 }
 
-// record records an event that happens so many minutes after began.
+// record records an event that happens the given number of minutes after began.
 func (f fixture) record(id, system, result, message string, minute int) {
 	f.Helper()
 

@@ -11,8 +11,8 @@ import (
 // recentOperations bounds the rows that Durations reads, including operations that it does not return.
 const recentOperations = 1000
 
-// Duration is the time that an operation took from its first claim, at Started, to its success. PlanID is the instance's current plan. It
-// is empty if the instance is gone.
+// Duration describes how long an operation took to succeed. Started is its first claim, and Took is the time from then to its success.
+// PlanID is the instance's current plan, or empty if the instance is gone.
 type Duration struct {
 	OperationID  string
 	Kind, PlanID string

@@ -16,9 +16,9 @@ import (
 // may reuse the ID of a deleted one, but never the name of its Shoot.
 const sameInstance = ` WHERE id = ? AND shoot_name = ?`
 
-// SetRuntime records the runtime that an operation has ordered for an instance, in the column and in the sealed part, and the version of
-// its Kyma. It changes nothing and returns no error if the instance is gone, if another instance now has its ID, or if the operation has
-// lost its lease.
+// SetRuntime records the runtime that an operation has ordered for an instance, in the column and in the sealed part, and the version and
+// the installer of its Kyma. It changes nothing and returns no error if the instance is gone, if another instance now has its ID, or if the
+// operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		held, err := storage.Select[row](ctx, tx, `SELECT `+columns+`, request FROM instances`+sameInstance+s.db.ForUpdate(),

@@ -43,22 +43,22 @@ type Filter struct {
 	Labels []labels.Condition
 	// ServiceID and DashboardURL select instances by these columns.
 	ServiceID, DashboardURL string
-	// UpdatedSince and UpdatedBefore select instances by the later of their last change and that of their newest operation. UpdatedSince is
-	// inclusive, UpdatedBefore is exclusive.
+	// UpdatedSince and UpdatedBefore select instances by the time of the last change to the instance or to its newest operation, whichever
+	// is later. UpdatedSince is inclusive, UpdatedBefore is exclusive.
 	UpdatedSince, UpdatedBefore time.Time
 	// Kinds, States and OperationID select instances by their newest operation.
 	Kinds       []string
 	States      []process.State
 	OperationID string
-	// Problem selects instances whose newest operation has a problem with this text in its message, in upper or lower case, or with this
-	// reason or component.
+	// Problem selects instances whose newest operation has a problem whose message contains the text (ignoring case), or whose reason or
+	// component equals it.
 	Problem string
 
-	// Search selects instances whose name begins with the text, or whose ID, Shoot name, runtime, account or subaccount ID equals it. It
-	// ignores the case of names.
+	// Search selects instances whose name starts with the text (ignoring case), or whose ID, Shoot name, runtime ID, account ID or
+	// subaccount ID equals it.
 	Search string
-	// Anywhere extends Search to all of these texts that contain its text. The query then reads all instances that the other fields
-	// select, until a page is full.
+	// Anywhere makes Search match the text anywhere in these fields. No index helps: the query scans all instances selected by the other
+	// fields until a page is full.
 	Anywhere bool
 
 	// Sort is the order of the list. The zero value is Newest.
@@ -160,7 +160,7 @@ func (f Filter) from(bytewise string, paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// planned returns the beginning of a query. A search is planned for its text, because a text can match one instance or all.
+// planned returns the prefix of the query. It makes PostgreSQL plan each search for its text, because a text can match one instance or all.
 func (f Filter) planned() string {
 	if f.Search == "" {
 		return ""
@@ -227,9 +227,9 @@ func (f Filter) where(bytewise string, paged bool) (string, []any) {
 // hasRuntime selects an instance by its runtime. The second condition lets the query use the partial index.
 const hasRuntime = "instances.runtime_id = ? AND instances.runtime_id <> ''"
 
-// search adds the condition of Search. PostgreSQL combines one index for each alternative.
+// search adds the condition of Search. Without Anywhere, PostgreSQL uses one index for each alternative and combines the results.
 func (f Filter) search(conditions *storage.Conditions, bytewise string) {
-	const last = "\U0010FFFF" // no other character has more bytes that are greater
+	const last = "\U0010FFFF" // sorts after all other characters
 
 	name := nameKey + bytewise
 

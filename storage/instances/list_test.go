@@ -322,8 +322,8 @@ func TestPagesSplitInstancesOfTheSameTime(t *testing.T) {
 	})
 }
 
-// TestSorts reads pages of two instances in each order, each after the last instance of the page before. The limit of the loop ends a list that
-// repeats itself.
+// TestSorts reads pages of two instances in each order, each after the last instance of the page before. The loop is limited, so that a
+// list that repeats itself ends.
 func TestSorts(t *testing.T) {
 	cases := map[instances.Sort][]string{
 		"":                            {"e", "d", "c", "b", "a"},
@@ -346,7 +346,7 @@ func TestSorts(t *testing.T) {
 	}
 
 	each(t, func(s fixture) {
-		// Names with the same letters are sorted by ID; the order of bytes has 'B' before 'a', and a hyphen before letters.
+		// Names that differ only in case are sorted by ID. A comparison by bytes sorts a hyphen before letters.
 		for id, name := range map[string]string{"a": "Team", "b": "west", "c": "team", "d": "team-x", "e": "East"} {
 			inTx(s.T, s.db, func(tx storage.Tx) {
 				if _, err := storage.Exec(s.Context(), tx, `UPDATE instances SET name = ? WHERE id = ?`, name, id); err != nil {

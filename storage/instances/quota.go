@@ -30,8 +30,8 @@ func (g QuotaGroup) lock() int64 {
 	return int64(hash.Sum64()) //nolint:gosec // any number is a key
 }
 
-// LockQuotas locks the groups until the caller's transaction ends, in an order that prevents deadlocks. The next statement of the transaction
-// sees all instances that earlier holders of the locks have stored. SQLite has one writer at a time and needs no locks.
+// LockQuotas locks the groups until the caller's transaction ends, in an order that prevents deadlocks. The next statement of the
+// transaction sees all instances that earlier holders of the locks have stored. SQLite has one writer at a time and needs no locks.
 func (s *Store) LockQuotas(ctx context.Context, tx storage.Tx, groups ...QuotaGroup) error {
 	if s.db.Driver() != storage.DriverPostgres {
 		return nil
@@ -63,14 +63,14 @@ type Usage struct {
 	// PlanIDs, Regions, Accounts and Subaccounts restrict the instances; empty lists do not. The database limits the length of a list,
 	// but always allows 1,000 values.
 	PlanIDs, Regions, Accounts, Subaccounts []string
-	// Limit is the maximum number of counts.
+	// Limit is the maximum number of counts. The default is 1.
 	Limit int
 }
 
 // QuotaColumns is a set of columns.
 type QuotaColumns struct{ Account, Subaccount, Plan, Region bool }
 
-// Used is a count of instances. Group has only the columns of Usage.By.
+// Used is a count of instances. Its QuotaGroup has only the columns of Usage.By.
 type Used struct {
 	QuotaGroup
 

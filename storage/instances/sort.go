@@ -38,9 +38,9 @@ const nameKey = "lower(instances.name)"
 
 // order are the columns of an ORDER BY clause.
 type order struct {
-	// key is the first column, or empty. placeholder is the expression for a value of it.
+	// key is the first column, or empty. placeholder is the expression for its value in a cursor.
 	key, placeholder string
-	// timed is whether the time of the creation precedes the ID.
+	// timed is true if the creation time precedes the ID.
 	timed, descending bool
 }
 

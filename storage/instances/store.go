@@ -16,12 +16,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// migrations contains the migrations of the tables. Its folders contain those of the index of names, which differs between the databases.
+// migrations contains the migrations of the tables, and in its subfolders those of the index of names, which differ between the databases.
 //
 //go:embed migrations
 var migrations embed.FS
 
-// Store stores instances.
+// Store reads and writes instances, and encrypts their requests. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -90,8 +90,8 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and to whom the cluster belongs. The
-// service thus detects changes that others make to these columns. Older releases seal and read only the request.
+// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and to whom the cluster
+// belongs. The service thus detects changes that others make to these columns. Older releases seal and read only the request.
 type sealedRequest struct {
 	environment.Request
 
@@ -149,7 +149,7 @@ func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, err
 	return len(found) > 0, failure.While(err, "finding instance %s", id)
 }
 
-// Among returns those of the IDs that are IDs of instances.
+// Among returns the given IDs that belong to existing instances.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -236,9 +236,9 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 	return len(found) == 1, failure.While(err, "locking instance %s", id)
 }
 
-// Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before
-// reading it. Otherwise Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another
-// instance.
+// Update writes the mutable fields of an instance in the caller's transaction, except its platforms (see SetPlatforms), its dashboard
+// (see SetDashboardURL) and the time of its last change (see Touch). The caller must have locked the instance before reading it. Otherwise
+// Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another instance.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {

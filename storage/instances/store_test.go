@@ -258,7 +258,7 @@ func TestFeedCursor(t *testing.T) {
 	})
 }
 
-// TestChangedColumnsAreRejected changes the columns that decide whose cluster an instance is, without the key of the database.
+// TestChangedColumnsAreRejected changes, without the key of the database, the columns that decide to whom the cluster belongs.
 func TestChangedColumnsAreRejected(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))

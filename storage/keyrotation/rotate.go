@@ -131,7 +131,7 @@ func (r *Rotator) reportKeys(needed map[string]int) {
 		log := r.Log.WithField("key", key)
 
 		if rows := needed[key]; rows > 0 {
-			log.WithField("rows", rows).Warn("old key is still needed")
+			log.WithField("rows", rows).Warn("the old key is still needed: rows that it sealed could not be re-encrypted")
 		} else {
 			log.Info("no row is sealed with this key: remove it once no replica uses it to seal rows")
 		}

@@ -287,7 +287,7 @@ func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 		}
 
 		last := b.log.LastEntry()
-		if last.Message != "old key is still needed" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
+		if last.Message != "the old key is still needed: rows that it sealed could not be re-encrypted" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
 			b.Errorf("the log does not report that the old key is still needed: %v", last)
 		}
 

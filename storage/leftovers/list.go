@@ -25,8 +25,8 @@ type Filter struct {
 	Offset, Limit int
 }
 
-// Listed is a leftover with its newest cleanup or, if there was none, with the operation that left it. The operation does not contain its
-// data.
+// Listed is a leftover with its newest cleanup or, if there was none, with the operation that left it behind. The operation does not
+// contain its data.
 type Listed struct {
 	Leftover  environment.Leftover
 	Operation process.Record

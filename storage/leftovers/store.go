@@ -20,7 +20,7 @@ const columns = `leftovers.id AS leftover_id, leftovers.kind AS leftover_kind, l
 	global_account_id, subaccount_id, subscription_account_id, platform, platform_region, provider, region, name, shoot_name, runtime_id,
 	steps, leftovers.data_id AS data_id, newest_id, leftovers.created_at AS instance_created_at, deleted_at, retry_at`
 
-// row is a row of the table.
+// row is a row of leftovers.
 type row struct {
 	environment.Instance
 
@@ -44,7 +44,7 @@ func (r row) leftover() environment.Leftover {
 	}
 }
 
-// Store stores leftovers.
+// Store reads and writes leftovers. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the table and returns the store. The table of operations must exist.
@@ -130,7 +130,7 @@ func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []st
 	return keys, failure.While(err, "finding leftovers of instances")
 }
 
-// OfAccount returns at most limit leftovers of instances that the account had or ordered.
+// OfAccount returns at most limit leftovers of instances that the account owned or had ordered.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Leftover, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE leftovers.id IN (
 		SELECT id FROM leftovers WHERE global_account_id = ?

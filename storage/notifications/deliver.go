@@ -47,7 +47,7 @@ func (s *Store) ReturnLease(ctx context.Context, owner string) error {
 	return failure.While(err, "returning the lease of the notifications")
 }
 
-// Due returns at most limit messages that are due, the oldest first, and at most one of each event.
+// Due returns at most limit messages that are due, sorted by due time, and at most one of each event.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]Pending, error) {
 	rows, err := storage.Select[pendingRow](ctx, s.db.Writer(), `SELECT event_id, number, instance_id, event_type, action, happened_at,
 		first_run_at, attempts FROM notifications WHERE ended_at IS NULL AND next_run_at <= ? AND NOT EXISTS (
@@ -91,8 +91,8 @@ func (s *Store) Retry(ctx context.Context, message Pending, next time.Time) erro
 	return failure.While(err, "postponing a notification")
 }
 
-// End records that the message was delivered or given up. This makes the next message of the event due. It reports false if the message
-// had already ended.
+// End records that the message was delivered, or that the broker gave up sending it. The next message of the event can then be sent. End
+// reports false if the message had already ended.
 func (s *Store) End(ctx context.Context, message Pending, delivered bool, now time.Time) (bool, error) {
 	ended, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notifications SET ended_at = ?, delivered = ?
 		WHERE event_id = ? AND number = ? AND ended_at IS NULL`, storage.At(now), delivered, message.EventID, message.Number)

@@ -25,7 +25,7 @@ const (
 	numberEnd    = 3
 )
 
-// Store stores the messages.
+// Store turns events into messages, and stores them until they are delivered. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the tables and returns the store.
@@ -48,7 +48,7 @@ func Selected() eventlog.Filter {
 	}
 }
 
-// Position returns the position of the last event that was turned into messages, or that Selected does not select.
+// Position returns the position of the last event that was either turned into messages or not selected by Selected.
 func (s *Store) Position(ctx context.Context) (int64, error) {
 	position, err := storage.Get[int64](ctx, s.db.Writer(), `SELECT position FROM notification_lease WHERE id = 1`)
 
@@ -118,7 +118,7 @@ func end(ctx context.Context, tx storage.Tx, event eventlog.Event, action notifi
 	return err
 }
 
-// typeOf returns the type of the event of an upgrade.
+// typeOf returns the type of the messages about an upgrade of the kind.
 func typeOf(kind string) notification.Type {
 	if kind == environment.KindUpgradeKyma {
 		return notification.Kyma

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// fixture is the store with that of the operations.
+// fixture contains the store of the messages and that of the operations.
 type fixture struct {
 	*testing.T
 
@@ -251,7 +251,7 @@ func TestLostLeaseOfAnUpgrade(t *testing.T) {
 	})
 }
 
-// TestOrder keeps the messages of an event in their order while the first one is repeated, and those of other events independent.
+// TestOrder checks that the messages of an event stay in order while the first one is retried, and do not delay those of other events.
 func TestOrder(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		first, second := f.hold(environment.KindUpgradeKyma, "one"), f.hold(environment.KindUpgradeCluster, "two")
@@ -269,7 +269,7 @@ func TestOrder(t *testing.T) {
 			f.Errorf("with a limit of one: %+v, %v", limited, err)
 		}
 
-		// Both are of the same time, so they are sorted by event.
+		// Both have the same due time, so they are sorted by event.
 		repeated, err := f.store.Attempt(f.Context(), due[1], now)
 		if err != nil {
 			f.Fatal(err)
@@ -316,7 +316,7 @@ func TestLease(t *testing.T) {
 			}
 		}
 
-		for _, owner := range []string{"a", "b"} { // a returns what it does not have
+		for _, owner := range []string{"a", "b"} { // a does not have the lease
 			if err := f.store.ReturnLease(f.Context(), owner); err != nil {
 				f.Error(err)
 			}

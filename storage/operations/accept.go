@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// insertOperation has a format verb for the operation's position. Pending operations are claimed in the order of their turns. The
-// turn of a new operation follows the last turn of its tenant's pending operations. If the tenant has no pending operations, the
-// turn equals the lowest turn of all pending operations. This way tenants take turns, however many operations each tenant has.
+// insertOperation has a format verb for the operation's position. Pending operations of a kind are claimed in the order of their
+// turns. The turn of a new operation follows the last turn of its tenant's pending operations of the kind. If there are none, the
+// turn equals the lowest turn of all pending operations of the kind. This way tenants take turns, however many operations each has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,

@@ -50,8 +50,7 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 }
 
 // TestTenantsTakeTurns checks that claims alternate between tenants, even if one tenant has ordered many operations first. A
-// tenant takes part from the turn that is next when its first operation is accepted: it does not save up turns while it has no
-// operations.
+// tenant joins at the turn that is next when its first operation is accepted: it does not save up turns while it has no operations.
 func TestTenantsTakeTurns(t *testing.T) {
 	each(t, func(b fixture) {
 		now := start

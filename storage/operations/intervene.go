@@ -85,8 +85,8 @@ func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, 
 }
 
 // Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the
-// operation due now. The result of a running attempt does not undo the request. If the operation is at another step or has
-// ended, Skip changes nothing and reports false. The caller must check process.Engine.MaySkip first.
+// operation due now. The result of a running attempt does not undo the request. If the operation is at another step, is being
+// canceled or has ended, Skip changes nothing and reports false. The caller must check process.Engine.MaySkip first.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
 		SET skip_step = ?, skip_reason = ?, next_run_at = ?, woken = TRUE

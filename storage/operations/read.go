@@ -24,8 +24,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
-// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound. All other fields are zero. This is the
-// most frequent query of the broker, so it reads only a few columns of a single row by its key.
+// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound. All other fields are zero. Platforms poll
+// often, so the query reads only a few columns of a single row by its key.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
 		created_at, started_at FROM operations WHERE id = ?`, id)
@@ -91,7 +91,7 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([
 }
 
 // QueueDepth is the number of operations of a kind that are in a given unfinished state. Oldest is when the oldest of them was
-// accepted. Leased of them have a lease, and the lease of Expired of these has expired.
+// accepted. Leased is the number of those that have a lease. Expired is the number of these leases that have expired.
 type QueueDepth struct {
 	Kind   string        `db:"kind"`
 	State  process.State `db:"state"`

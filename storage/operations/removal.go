@@ -8,32 +8,33 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Subject is the state of the object to which operations belong: an instance, a runtime, a binding or whatever else has the key that the
-// operations have as their InstanceID.
+// Subject is the state of the object to which operations belong, such as an instance, a runtime or a binding. The key of the object is the
+// InstanceID of its operations.
 type Subject int
 
 const (
 	// Needed objects, and unknown ones, keep all operations.
 	Needed Subject = iota
-	// Present objects keep the operations that Removable lists.
+	// Present objects keep the operations that Removal.Lasting and Removal.Latest describe, and their newest operation.
 	Present
 	// Gone objects keep no operations after the retention period.
 	Gone
 )
 
-// Removal decides which operations a service still reads after their retention period. Retention removes the others.
+// Removal decides which operations a service still needs after their retention period. Package auditlog removes the others.
 type Removal struct {
 	// Subjects returns the state of each object. Missing keys are Needed.
 	Subjects func(ctx context.Context, tx storage.Tx, keys []string) (map[string]Subject, error)
-	// Named returns those of the operations that a row of another table names which is still read.
+	// Named returns the operations that must stay because a row that is still needed refers to them.
 	Named func(ctx context.Context, tx storage.Tx, ids []string) ([]string, error)
 	// Removed is called in the transaction that removes operations. emptied are the keys that have no more operations. It may be nil.
 	Removed func(ctx context.Context, tx storage.Tx, ids, emptied []string) error
 
-	// Lasting are the kinds that create the object, stop it and continue it. An object keeps these operations, because together they are its
-	// state. A successful operation of the kinds Ending has removed the object: older operations belong to an earlier object with the same key.
+	// Lasting are the kinds that create, suspend and resume the object. A present object keeps these operations, because its state follows
+	// from them. A successful operation of the kinds Ending has removed the object: older operations belong to an earlier object with the
+	// same key.
 	Lasting, Ending []string
-	// Latest are lists of kinds. For each list, an object keeps the newest operation of these kinds.
+	// Latest are lists of kinds. For each list, a present object keeps the newest operation of these kinds.
 	Latest [][]string
 }
 
@@ -43,14 +44,15 @@ type Aged struct {
 	Key   string        `db:"instance_id"`
 	Kind  string        `db:"kind"`
 	State process.State `db:"state"`
-	// Due reports whether the operation has ended, and its retention period, too. Operations that must stay for another reason are not due.
+	// Due is true if the operation and its retention period have ended. Operations that must stay for another reason are not due.
 	Due bool `db:"due"`
 }
 
-// Removable returns the operations of an object that may be removed. history has all operations of the object, oldest first.
+// Removable returns the operations of an object that may be removed. history contains all operations of the object, oldest first. While one
+// of them is unfinished, none may be removed.
 //
-// Operations are removed from the oldest to the newest. The first one that must stay keeps all newer ones, except that lasting operations
-// keep no others. So readers who go back from the newest operation find no gap, except before operations that decide nothing for them.
+// Operations are removed from the oldest to the newest. The first one that must stay also keeps all newer ones, unless it stays only because
+// of Lasting or Latest. Readers who go back from the newest operation therefore find no gaps, except before such operations.
 func (r Removal) Removable(subject Subject, history []Aged) []Aged {
 	running := func(operation Aged) bool { return !operation.State.Terminal() }
 	if subject == Needed || slices.ContainsFunc(history, running) {

@@ -14,7 +14,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores operations. It implements process.Store.
+// Store stores operations, and encrypts their payloads. It implements process.Store. Its methods may be called from any goroutine.
 type Store struct {
 	db     *storage.DB
 	keys   *secret.Keyring
@@ -78,7 +78,7 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	return nil
 }
 
-// payloadPlace is the context to which a sealed payload is bound. An envelope can be decrypted only for the same operation.
+// payloadPlace returns the context to which a sealed payload is bound. An envelope can be decrypted only for the same operation.
 func payloadPlace(operationID string) string { return "operation " + operationID }
 
 // Sealed returns the sealed column, for key rotation.

@@ -101,7 +101,7 @@ const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attem
 	FROM timeline WHERE operation_id = ? ORDER BY seq`
 
 // Timeline returns the timeline of an operation, oldest entry first. It is empty if the operation is unknown, or if the
-// timeline was removed at the end of its retention period.
+// timeline was removed, at the end of its retention period or by an erasure.
 func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
 	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(), readTimeline, operationID, operationID)
 	if err != nil {

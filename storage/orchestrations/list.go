@@ -15,8 +15,8 @@ const StateRetrying = "retrying"
 // textRemoved is the description that lists show for a target whose upgrade was removed after its retention period.
 const textRemoved = "The upgrade was removed after its retention period."
 
-// shownState is the current state of a target: the state of its upgrade, if there is one. A target whose upgrade is still pending is in
-// progress.
+// shownState is the current state of a target. While the target is in progress, this is the state of its upgrade, except that a target
+// whose upgrade is still pending counts as in progress.
 const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state <> 'pending' THEN operations.state ELSE ` + ownState + ` END`
 
 // ownState is the current state of a target that is not in progress.

@@ -38,7 +38,7 @@ func (s *Store) Apply(ctx context.Context, tx storage.Tx, id, by, description st
 	return failure.While(err, "applying plan %s", id)
 }
 
-// PlannedBefore returns the IDs of the plans that were created before the time.
+// PlannedBefore returns the IDs of the plans that were created before or at the time.
 func (s *Store) PlannedBefore(ctx context.Context, before time.Time) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM orchestrations WHERE state = 'planned' AND created_at <= ? ORDER BY created_at`,
 		storage.At(before))

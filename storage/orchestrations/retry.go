@@ -14,7 +14,7 @@ import (
 // retryBatch is the number of targets that one statement of Retry changes.
 const retryBatch = 100
 
-// Failed returns the failed targets, or only those with the given upgrades. If operationIDs is nil, it returns all.
+// Failed returns the failed targets with the given upgrades, or all failed targets if operationIDs is empty, sorted by instance.
 func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]environment.Target, error) {
 	var conditions storage.Conditions
 

@@ -21,7 +21,7 @@ var migrations embed.FS
 // ErrLeaseLost is the error of a write whose conductor has lost its lease.
 var ErrLeaseLost = errors.New("the operation has lost its lease")
 
-// Store stores orchestrations and their targets.
+// Store reads and writes orchestrations, their targets, and the maintenance windows of Shoots. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Operations is the store of the upgrades and conductors. operations.Store implements it.
@@ -147,7 +147,7 @@ func (s *Store) SetState(ctx context.Context, tx storage.Tx, id string, state en
 	return failure.While(err, "changing orchestration %s", id)
 }
 
-// WakeConductor makes the conductor due now. It reports false if the orchestration has no unfinished conductor.
+// WakeConductor makes the conductor due now. It reports false if the orchestration has no conductor that is pending or in progress.
 func (s *Store) WakeConductor(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	unfinished, err := storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE
 		WHERE instance_id = ? AND state IN ('pending', 'in progress')`, storage.At(now), environment.OrchestrationKey(id))

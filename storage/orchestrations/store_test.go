@@ -22,7 +22,7 @@ var now = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
 
 const id = "orchestration"
 
-// fixture is the store with those of operations and instances.
+// fixture contains the stores of orchestrations, operations and instances.
 type fixture struct {
 	*testing.T
 
@@ -66,7 +66,7 @@ func (f fixture) tx(work func(tx storage.Tx) error) {
 	}
 }
 
-// add adds the orchestration with the targets, which are pending and due now unless they say otherwise.
+// add adds the orchestration with the targets. By default, targets are pending and due now.
 func (f fixture) add(targets ...environment.Target) environment.Orchestration {
 	f.Helper()
 
@@ -259,7 +259,7 @@ func TestNextDue(t *testing.T) {
 	})
 }
 
-// TestEndOfAnUpgrade checks that the end wakes the conductor, also one that runs, and that the result is settled once.
+// TestEndOfAnUpgrade checks that the end wakes the conductor, even while it runs, and that the result is settled once.
 func TestEndOfAnUpgrade(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		f.add(environment.Target{InstanceID: "a"}, environment.Target{InstanceID: "b"})

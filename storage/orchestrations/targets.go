@@ -53,7 +53,7 @@ func (r targetRow) target() environment.Target {
 	}
 }
 
-// AddTargets adds the targets.
+// AddTargets adds the targets in the caller's transaction. Targets without a wave belong to wave 1.
 func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environment.Target) error {
 	for batch := range slices.Chunk(targets, insertBatch) {
 		var args []any

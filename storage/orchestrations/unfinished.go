@@ -22,7 +22,7 @@ func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 // ended is the condition under which an orchestration has ended.
 const ended = `orchestrations.state IN ('canceled', 'succeeded', 'failed', 'expired')`
 
-// NotEnded returns those of the IDs that are IDs of orchestrations that have not ended, or of plans.
+// NotEnded returns the given IDs that belong to orchestrations that have not ended, including plans.
 func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -33,7 +33,7 @@ func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]st
 	return found, failure.While(err, "finding orchestrations")
 }
 
-// UnfinishedUpgrades returns those of the operations that are upgrades of orchestrations that have not ended.
+// UnfinishedUpgrades returns the given operations that are upgrades of orchestrations that have not ended, whether or not the upgrades have.
 func (s *Store) UnfinishedUpgrades(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT targets.operation_id FROM orchestration_targets AS targets
 		JOIN orchestrations ON orchestrations.id = targets.orchestration_id

@@ -47,7 +47,7 @@ func (s *Store) SetWave(ctx context.Context, tx storage.Tx, id string, wave int,
 	return failure.While(err, "changing the wave of orchestration %s", id)
 }
 
-// AcceptFailures accepts all failures so far.
+// AcceptFailures marks all targets that have failed so far, so that the failure gate counts only later failures.
 func (s *Store) AcceptFailures(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET accepted = TRUE WHERE orchestration_id = ? AND state = 'failed'`, id)
 
@@ -106,8 +106,8 @@ type Count struct {
 	Count int    `db:"count"`
 }
 
-// Counts returns the numbers of plans and of unfinished orchestrations in each state. It also counts the targets of the unfinished
-// orchestrations by the state in which their conductors last saw them.
+// Counts returns the numbers of unfinished orchestrations, without plans, by kind and state. It also counts their targets by kind and by
+// the state in which the conductors last saw them.
 func (s *Store) Counts(ctx context.Context) (orchestrations, targets []Count, err error) {
 	orchestrations, err = storage.Select[Count](ctx, s.db.Reader(), `SELECT kind, state, count(*) AS count FROM orchestrations
 		WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') GROUP BY kind, state`)

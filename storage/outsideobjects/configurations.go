@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// place is the context to which a sealed configuration is bound.
+// place returns the context to which a sealed configuration is bound, so that it cannot be decrypted for another instance.
 func place(instanceID string) string { return "configuration of instance " + instanceID }
 
 // Sealed returns the sealed column, for key rotation.
@@ -66,7 +66,7 @@ func removeConfiguration(ctx context.Context, tx storage.Tx, instanceID string) 
 	return err
 }
 
-// hasConfiguration reports whether objects of this kind have a configuration.
+// hasConfiguration reports whether the object can have a configuration. Only clusters in the Reconciler can.
 func hasConfiguration(object environment.OutsideObject) bool {
 	return object.Kind == environment.KindCluster
 }

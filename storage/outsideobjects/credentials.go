@@ -101,8 +101,8 @@ func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.O
 	return changed == 1, failure.While(err, "reserving the credential of instance %s", object.InstanceID)
 }
 
-// EndRenewal records the result of a renewal in the caller's transaction. Operations continue, or wait until result.Until if it is set. If an operation has changed the
-// record in the meantime, EndRenewal records only the end.
+// EndRenewal records the result of a renewal in the caller's transaction. Operations then continue, or wait until result.Until if it is
+// set. If an operation has changed the record in the meantime, EndRenewal records only the end.
 func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) error {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
 		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
@@ -120,7 +120,7 @@ func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environmen
 	return failure.While(err, "recording the credential of instance %s", object.InstanceID)
 }
 
-// RequestRenewal makes the credentials of an instance due immediately, in the caller's transaction.
+// RequestRenewal makes the credentials of an instance due immediately, except those that are being renewed, in the caller's transaction.
 func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ? WHERE instance_id = ? AND `+isRenewed+
 		` AND (due_at IS NULL OR due_at > ?) AND (renewing_until IS NULL OR renewing_until <= ?)`,

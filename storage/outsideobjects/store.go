@@ -19,7 +19,7 @@ var migrations embed.FS
 // columns are the columns of row.
 const columns = `instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem, renewing_until`
 
-// row is a row of the table.
+// row is a row of outside_objects.
 type row struct {
 	InstanceID string       `db:"instance_id"`
 	System     string       `db:"system"`
@@ -44,7 +44,7 @@ func (r row) object() environment.OutsideObject {
 	}
 }
 
-// Store stores the records.
+// Store reads and writes the records, and encrypts the configurations. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -166,7 +166,7 @@ func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]enviro
 	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
-// Among returns those of the keys that have objects. Keys are IDs of instances and keys of leftovers.
+// Among returns the given keys that have objects. Keys are IDs of instances and keys of leftovers.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores reports. Contents must not be secret.
+// Store stores reports in plaintext, so their contents must not be secret. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
 // Open migrates the table and returns the store.

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// set changes a column of all runtimes without the service.
+// set changes a column of all runtimes in SQL, as somebody without the key of the database can.
 func (b fixture) set(column, value string) {
 	b.Helper()
 
@@ -21,7 +21,7 @@ func (b fixture) set(column, value string) {
 	}
 }
 
-// TestChangedColumnsAreRejected changes the columns that decide whose cluster a runtime is, without the key of the database.
+// TestChangedColumnsAreRejected changes, without the key of the database, the columns that decide to whom the cluster belongs.
 func TestChangedColumnsAreRejected(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))
@@ -86,7 +86,7 @@ func TestRowsOfOlderReleases(t *testing.T) {
 	})
 }
 
-// TestOlderReleasesReadConfigurations decodes a sealed configuration as releases did that seal no columns.
+// TestOlderReleasesReadConfigurations decodes a sealed configuration in the way of releases that seal no columns.
 func TestOlderReleasesReadConfigurations(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))

@@ -34,7 +34,7 @@ type Filter struct {
 	BeforeID string
 	// Offset skips runtimes, for numbered pages. Large offsets are slow.
 	Offset int
-	// Limit bounds the result.
+	// Limit is the maximum number of runtimes.
 	Limit int
 }
 

@@ -7,14 +7,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Present returns those of the IDs that are IDs of runtimes that are not deleted.
+// Present returns the given IDs that belong to runtimes that are not deleted.
 func (s *Store) Present(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NULL`, ids)
 
 	return found, failure.While(err, "finding runtimes")
 }
 
-// UnreportedAmong returns those of the operations whose failure Director does not know yet.
+// UnreportedAmong returns the given operations that belong to a registration and whose failure, if any, was not reported to Director.
 func (s *Store) UnreportedAmong(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx,
 		`SELECT operation_id FROM registrations WHERE operation_id IN (?) AND NOT failure_told`, operationIDs)

@@ -85,7 +85,7 @@ func (c *Counter) Part() lifecycle.Part {
 	}}
 }
 
-// Store adds the values that were sealed since the last call, updates the metric, and warns if the key is almost used up. If a call
+// Store adds the values that were sealed since the last call, updates the metric, and warns if the key has sealed WarnAt values. If a call
 // fails, the next one adds its values too, possibly a second time.
 func (c *Counter) Store(ctx context.Context) error {
 	key, sealed := c.Keys.Sealed()

@@ -63,7 +63,7 @@ func (r replica) seal(count int) {
 	}
 }
 
-// want compares the metric.
+// want fails the test unless the metric has the count for the key and no other key.
 func (r replica) want(key, count string) {
 	r.Helper()
 

@@ -112,7 +112,7 @@ func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events [
 	return err == nil, failure.While(err, "adding deliveries of webhook %s", webhook.ID)
 }
 
-// Due returns at most limit deliveries that are due, in the order of their events, and at most one for each subject.
+// Due returns at most limit deliveries that are due, sorted by due time. Of each subject, it returns only the earliest pending delivery.
 func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([]Delivery, error) {
 	rows, err := storage.Select[deliveryRow](ctx, s.db.Writer(), selectDeliveries+`WHERE webhook_id = ? AND NOT dead AND next_at <= ? AND NOT EXISTS (
 			SELECT 1 FROM webhook_deliveries AS earlier WHERE earlier.webhook_id = webhook_deliveries.webhook_id AND NOT earlier.dead
@@ -135,7 +135,7 @@ func (s *Store) Attempt(ctx context.Context, delivery Delivery, now time.Time) (
 	return delivery, failure.While(err, "recording an attempt of webhook %s", delivery.WebhookID)
 }
 
-// Fail records the result of an attempt. The next one is at NextAt, unless the delivery is dead.
+// Fail records the result of a failed attempt. The next one is at NextAt, unless the delivery is dead.
 func (s *Store) Fail(ctx context.Context, delivery Delivery) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhook_deliveries SET dead = ?, next_at = ?, status = ?, error = ?
 		WHERE webhook_id = ? AND position = ?`,

@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores webhooks and their deliveries.
+// Store reads and writes webhooks and their deliveries, and encrypts the URLs and secrets. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -33,7 +33,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// place is the context to which the sealed content of a webhook is bound.
+// place returns the context to which the sealed content of a webhook is bound, so that it cannot be decrypted for another webhook.
 func place(id string) string { return "webhook " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -161,7 +161,7 @@ func (s *Store) Current(ctx context.Context, id string) (Webhook, error) {
 	return s.Get(ctx, s.db.Reader(), id)
 }
 
-// List returns all webhooks, oldest first.
+// List returns all webhooks, oldest first. It fails if the content of one of them cannot be decrypted.
 func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM webhooks ORDER BY created_at, id`)
 	if err != nil {

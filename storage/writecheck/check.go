@@ -80,8 +80,8 @@ func (c *Check) Run(ctx context.Context) error {
 	return nil
 }
 
-// write inserts a row before it removes the last one, so a full database has no space for it. The statements are not in one
-// transaction, because a transaction that declares itself as read-write succeeds in a read-only session.
+// write inserts a row before it removes the last one, so that a full database cannot reuse the space of the last one. The statements are
+// not in one transaction, because a transaction that declares itself as read-write succeeds in a read-only session.
 func (c *Check) write(ctx context.Context, now time.Time) error {
 	content := make([]byte, contentSize)
 	_, _ = rand.Read(content) // never fails; random content cannot be compressed

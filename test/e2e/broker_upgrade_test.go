@@ -74,7 +74,7 @@ func TestUpgradesOfInstances(t *testing.T) {
 			t.Errorf("planned steps, when the Provisioner installs Kyma and nothing else is connected: -want +got\n%s", diff)
 		}
 
-		e.wantUpgraded(planned, "Dry run, nothing was called: Kyma would be upgraded from 1.0.0 to 1.1.0")
+		e.wantUpgraded(planned, "Dry run, nothing was changed: Kyma would be upgraded from 1.0.0 to 1.1.0")
 		e.wantModules("a dry run", "mine", "1.0.0", "eventing", "serverless")
 
 		e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma is upgraded to 1.1.0")
