@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// adoptedManager is the name that the field manager of Kyma Provisioner gets in an adopted Shoot. Its fields keep their owner, so
-	// no apply of this Provisioner removes them.
+	// adoptedManager is the new name of Kyma Provisioner's field manager in an adopted Shoot. This manager keeps its fields, so no apply of
+	// this Provisioner removes them.
 	adoptedManager = "former-provisioner"
 	// adopter is the field manager of the patch that adopts a Shoot.
 	adopter = "environment-broker-adopt"
@@ -112,8 +112,9 @@ func adoption(read *gardencorev1beta1.Shoot, binding string) []step {
 	return steps
 }
 
-// CheckBindings requires, if the Shoot has a SecretBinding, a CredentialsBinding with the given name that refers to the same Secret.
-// Otherwise it returns a failure.Permanent that names the missing object.
+// CheckBindings checks the name of the CredentialsBinding in an order. If the Shoot has a SecretBinding, the CredentialsBinding must refer
+// to the same Secret. If it has none, the Shoot must use this CredentialsBinding already. Otherwise the error is failure.Permanent and
+// names the objects that differ or are missing.
 func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error {
 	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
 	if former == "" {

@@ -11,7 +11,7 @@ import (
 )
 
 // Plan lists the components to install, in the order of their installation. It contains secret values in plaintext, so it is
-// stored only sealed, and never logged.
+// neither stored nor logged.
 type Plan struct {
 	// Version is the version of the release.
 	Version string

@@ -28,7 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reasonAdopted is the reason in timelines and in the audit log.
+// reasonAdopted is the reason that timelines and the audit log show for an adoption.
 const reasonAdopted = "adopted Shoot"
 
 // Adopter checks and patches Shoots that other programs have created. *gardener.Client implements it.
@@ -42,7 +42,8 @@ type Adoption struct {
 	ShootName string
 	// InstanceID is the ID of the service instance, and Name the display name of the runtime; both may be empty.
 	InstanceID, Name string
-	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. Empty means the same name.
+	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. Empty means the name of the SecretBinding. A
+	// Shoot that already has a CredentialsBinding keeps it.
 	CredentialsBinding string
 	Administrators     []string
 	ClientData         *string
@@ -52,22 +53,23 @@ type Adoption struct {
 	DryRun bool
 }
 
-// Adopted is a Shoot that was taken over or, in a dry run, would be.
+// Adopted describes a Shoot that was taken over or, in a dry run, can be taken over.
 type Adopted struct {
 	RuntimeID  string
 	Generation int
 	// Earlier reports that the Shoot was already a runtime of the tenant and the instance.
 	Earlier bool
 	Cluster *spec.Cluster
-	// Changes are the fields of the Shoot that the adoption and the first change change.
+	// Changes are the changes to the Shoot by the adoption and by the first change of the runtime.
 	Changes []objectdiff.Change
-	// NotInOrder are the paths of the fields that changes keep, and that another Shoot for the same order would not have.
+	// NotInOrder are the paths of the fields that a new Shoot for the same order would not have. Changes of the runtime keep them.
 	NotInOrder []string
 }
 
-// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived
-// from the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.NotFound if the Shoot
-// does not exist, failure.Conflict if another runtime owns it, and failure.Permanent with the reason if it cannot be adopted.
+// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived from
+// the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.NotFound if the Shoot does not
+// exist, failure.Conflict if another runtime owns it, if it is being deleted or has changed since the dry run, and failure.Permanent with
+// the reason if it cannot be adopted.
 func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
 	present, err := s.Shoots.Get(ctx, wanted.ShootName)
 	if err != nil {

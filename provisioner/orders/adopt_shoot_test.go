@@ -73,7 +73,7 @@ func (f *fixture) withShoot() *adopter {
 	return claimer
 }
 
-// TestAdoptShoot adopts a Shoot whose claim is answered with an error first: the repeated call stores the row.
+// TestAdoptShoot adopts a Shoot whose first claim takes effect but returns an error. The repeated call stores the row.
 func TestAdoptShoot(t *testing.T) {
 	t.Parallel()
 	onBothDatabases(t, func(f *fixture) {

@@ -206,7 +206,7 @@ func (f *fixture) compare(size int) []operatorapi.Difference {
 	}
 }
 
-// kinds returns the kinds of differences with the ID of the object.
+// kinds maps the IDs of objects to the kinds of their differences.
 func kinds(differences []operatorapi.Difference) map[string]operatorapi.DifferenceKind {
 	found := map[string]operatorapi.DifferenceKind{}
 	for _, each := range differences {

@@ -20,8 +20,8 @@ import (
 // maxTenants is the maximum number of tenants that one page covers. Director can list only the runtimes of one tenant at a time.
 const maxTenants = 50
 
-// registrations compares the runtimes of each tenant with Director. Without Gardener, it could not recognize the registrations
-// of lost rows.
+// registrations compares the runtimes of each tenant with Director. It fails if Gardener does not respond: without the Shoots, it could not
+// recognize the registrations of lost rows.
 func (c *comparison) registrations(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	if _, err := c.list(ctx); err != nil {
 		return "", err
@@ -49,7 +49,7 @@ func (c *comparison) registrations(ctx context.Context, after string, page *oper
 	}
 }
 
-// tenants returns the next accounts that have runtimes or Shoots, sorted. If there are more, it returns maxTenants.
+// tenants returns the next accounts that have runtimes or Shoots, sorted, at most maxTenants.
 func (c *comparison) tenants(ctx context.Context, after string) ([]string, error) {
 	tenants, err := c.Runtimes.Tenants(ctx, after, maxTenants)
 	if err != nil {

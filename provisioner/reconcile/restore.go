@@ -19,10 +19,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reasonRestored is the reason in timelines and in the audit log.
+// reasonRestored is the reason that timelines and the audit log show for a restored row.
 const reasonRestored = "restored from the record in the Shoot"
 
-// textOf returns the text of an error for people.
+// textOf returns the text of an error for operators.
 func textOf(err error) string { return failure.Of(err).ForOperators() }
 
 // lost is the lost row of a runtime, with its order.

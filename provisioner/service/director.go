@@ -14,8 +14,8 @@ import (
 )
 
 // connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
-// outage of Director; it reads and checks only the file with the credentials. Director and its token endpoint have separate
-// circuit breakers.
+// outage of Director; it only reads and checks the files with the credentials and with the certificate authorities. Director and
+// its token endpoint have separate circuit breakers.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {

@@ -139,7 +139,8 @@ func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDe
 	return waiting, nil
 }
 
-// removeOne changes the spec of a BundleDeployment and deletes it. It describes the reason for which the deletion waits, or returns "".
+// removeOne changes the spec of a BundleDeployment and deletes it. waiting describes the progress of the deletion. Without an error it is
+// never "", even for the first call; remove relies on this.
 func (i *Installer) removeOne(ctx context.Context, deployment *v1alpha1.BundleDeployment,
 	change func(*v1alpha1.BundleDeploymentSpec),
 ) (waiting string, err error) {

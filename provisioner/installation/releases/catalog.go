@@ -106,7 +106,7 @@ func (c *Catalog) outside(ctx context.Context, address string) ([]installation.M
 // separator separates the version and the component in Component.Source. Neither can contain it.
 const separator = "/"
 
-// sourceOf returns the value of Component.Source. It is stored with operations, so the form must not change.
+// sourceOf returns the value of Component.Source for a component of a release.
 func sourceOf(version, component string) string { return version + separator + component }
 
 // versions matches valid versions, which are safe as folder names and OCI tags, and cannot point outside the folder of a store.

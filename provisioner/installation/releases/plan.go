@@ -109,7 +109,7 @@ func (r *release) wanted(wanted *spec.Component, field string, sources bool, pro
 	return found
 }
 
-// find returns the index and the first entry for the component in the order, or -1 and nil.
+// find returns the first entry for the component in the order, and its index, or -1 and nil.
 func find(order spec.Kyma, name string) (int, *spec.Component) {
 	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
