@@ -192,7 +192,7 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	case !each.ConfigID.Valid:
 		return found, failure.New(failure.Permanent, "the cluster has no row in gardener_config")
 	case each.creation == nil || each.creation.State != formerSucceeded:
-		return found, failure.New(failure.Permanent, "its creation has not succeeded: remove what exists of it, and order it again")
+		return found, failure.New(failure.Permanent, "its creation has not succeeded: deprovision it with Kyma Provisioner, and order it again")
 	}
 
 	other, err := a.Runtimes.OfShoot(ctx, a.DB.Reader(), each.Name.String)
@@ -347,7 +347,7 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 		}
 
 		if !exists {
-			report.Note("the Shoot %s belongs to runtime %s, which the database of Kyma Provisioner does not have: it is left alone", each.Name, each.RuntimeID)
+			report.Note("the Shoot %s belongs to runtime %s, which the database of Kyma Provisioner does not contain: the Shoot is not changed", each.Name, each.RuntimeID)
 		}
 	}
 
@@ -364,12 +364,12 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 	}
 
 	report.FirstChange = []string{
-		"the extension " + shoot.ExtensionOIDC + " is added, and the other extensions of APP_GARDENER_EXTENSIONS that are missing",
+		"the extension " + shoot.ExtensionOIDC + " and other missing extensions of APP_GARDENER_EXTENSIONS are added",
 		"SSH access to the machines is disabled",
 		"the identity provider of the order is restored, in a ConfigMap with a structured authentication",
 		"EU access is set as an access restriction, if the order has it",
 	}
-	report.LeftBehind = []string{"the tables of Kyma Provisioner, with encrypted kubeconfigs: keep them until you no longer need the way back, then drop them"}
+	report.LeftBehind = []string{"the tables of Kyma Provisioner, with encrypted kubeconfigs: keep them as long as you may return to Kyma Provisioner, then drop them"}
 
 	if !a.Registered {
 		report.LeftBehind = append(report.LeftBehind, "registrations in Director: APP_DIRECTOR_ENABLED is not true")

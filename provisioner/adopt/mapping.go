@@ -56,7 +56,7 @@ func (o formerOperation) ending() (operations.Ending, error) {
 
 		return ending, nil
 	default:
-		return ending, fmt.Errorf("operation %s has the state %s", o.ID, o.State)
+		return ending, fmt.Errorf("operation %s has not ended: its state is %s", o.ID, o.State)
 	}
 }
 

@@ -119,7 +119,7 @@ func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoo
 	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
 	if former == "" {
 		if present := ptr.Deref(read.Spec.CredentialsBindingName, ""); present != binding {
-			return failure.New(failure.Permanent, "the Shoot uses the CredentialsBinding %q, and the order the binding %q", present, binding)
+			return failure.New(failure.Permanent, "the Shoot uses the CredentialsBinding %q, but the order names %q", present, binding)
 		}
 
 		return nil
@@ -147,7 +147,7 @@ func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoo
 
 	if reference := credentials.CredentialsRef; reference.Kind != "Secret" || reference.Namespace != secretBinding.SecretRef.Namespace ||
 		reference.Name != secretBinding.SecretRef.Name {
-		return failure.New(failure.Permanent, "the CredentialsBinding %q refers to the %s %s/%s, and the SecretBinding %q to the Secret %s/%s",
+		return failure.New(failure.Permanent, "the CredentialsBinding %q refers to the %s %s/%s, but the SecretBinding %q refers to the Secret %s/%s",
 			binding, reference.Kind, reference.Namespace, reference.Name, former, secretBinding.SecretRef.Namespace, secretBinding.SecretRef.Name)
 	}
 

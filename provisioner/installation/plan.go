@@ -20,6 +20,16 @@ type Plan struct {
 	Components []Component
 }
 
+// Installed returns the message about a finished installation.
+func (p Plan) Installed() string {
+	noun := "components"
+	if len(p.Components) == 1 {
+		noun = "component"
+	}
+
+	return fmt.Sprintf("release %s is installed: %d %s", p.Version, len(p.Components), noun)
+}
+
 // Component is one component of a plan.
 type Component struct {
 	Name      string

@@ -144,7 +144,7 @@ func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error
 		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which this Provisioner does not have: run 'ebctl "+
 			"reconcile' or 'provisioner adopt'", name, owner)
 	case present.Annotations[shoot.AnnotationRuntimeID] != "" && present.Labels[shoot.LabelAccount] != tenant:
-		return failure.New(failure.Conflict, "an unfinished adoption of the Shoot %q has another account", name)
+		return failure.New(failure.Conflict, "the Shoot %q is part of an unfinished adoption by another account", name)
 	case present.DeletionTimestamp != nil:
 		return failure.New(failure.Conflict, "Gardener is deleting the Shoot %q", name)
 	case last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded:
@@ -240,7 +240,7 @@ func (s *Service) claim(ctx context.Context, present *gardencorev1beta1.Shoot, b
 		}
 
 		if !inserted {
-			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the ID or the name of the Shoot")
+			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the ID or the Shoot name of this one: repeat the dry run")
 		}
 
 		if err := s.Operations.InsertEnded(ctx, tx, process.New{

@@ -65,7 +65,7 @@ func (c *Comparer) restorable(ctx context.Context, shoot gardener.Owned) (lost, 
 	case err == nil && other.ID != runtime.ID:
 		return found, failure.New(failure.Conflict, "another runtime, %s, has the same Shoot name: delete its instance first", other.ID)
 	case !shoot.Ready:
-		return found, failure.New(failure.Waiting, "Gardener has not finished the last change of the Shoot: repeat the command when it has")
+		return found, failure.New(failure.Waiting, "Gardener has not finished the last change of the Shoot: repeat the command when it has finished")
 	default:
 		return found, nil
 	}

@@ -95,7 +95,7 @@ func (c Config) directorCredentials(ctx context.Context) (director.Credentials, 
 
 	credentials, err := director.InCluster(c.OAuth.CredentialsNamespace, c.OAuth.CredentialsSecretName)
 	if err != nil {
-		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH is empty, reading the credentials from a Secret: %w", err)
+		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH is empty, so the credentials for Director must come from a Secret: %w", err)
 	}
 
 	return credentials, nil

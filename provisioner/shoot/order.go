@@ -105,7 +105,7 @@ func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPo
 		}
 
 		if each.value.Type != intstr.Int {
-			return nil, failure.New(failure.Permanent, "%s of the worker pool %s is %s, and an order can only have a number: change the Shoot first",
+			return nil, failure.New(failure.Permanent, "%s of the worker pool %s is %s, but an order can only contain a number: change the Shoot first",
 				each.field, worker.Name, each.value.String())
 		}
 

@@ -3,7 +3,6 @@ package bundles
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -105,7 +104,7 @@ func (i *Installer) prune(ctx context.Context, runtimeID string, plan installati
 		return installation.Progress{Message: waiting}, err
 	}
 
-	return installation.Progress{Done: true, Message: fmt.Sprintf("release %s is installed: %d components", plan.Version, len(plan.Components))}, nil
+	return installation.Progress{Done: true, Message: plan.Installed()}, nil
 }
 
 // remove deletes BundleDeployments, each after those that depend on it. waiting describes the first one that still exists.

@@ -71,7 +71,7 @@ func (u *Uploads) client() (*http.Client, error) {
 	}
 
 	if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil {
-		return nil, errors.New("the kubeconfig contains no token")
+		return nil, errors.New("the kubeconfig contains no token: set a token file, or use a kubeconfig with a token")
 	}
 
 	client, err := rest.HTTPClientFor(config)

@@ -143,8 +143,8 @@ func (e *brokenError) Unwrap() error { return e.error }
 // are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log contains the reason, for its "+
-			"maintainer", version).
+		return failure.Wrap(failure.Permanent, err, "release %s is invalid and cannot be used: an operator finds the problems in the log of "+
+			"the Provisioner", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if typed, ok := errors.AsType[*failure.Error](err); ok {
