@@ -11,6 +11,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -35,8 +36,8 @@ type step struct {
 }
 
 // Adopt prepares a Shoot of Kyma Provisioner for changes by this Provisioner: it replaces the SecretBinding with the CredentialsBinding
-// with the given name, and renames the former field manager. A single patch does both. It fails if the Shoot has changed since it was
-// read. Adopt makes no call and reports false if there is nothing to change.
+// with the given name, and renames the former field manager. A single patch does both. It fails with failure.Transient if the Shoot has
+// changed since it was read. Adopt makes no call and reports false if there is nothing to change.
 func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
 	return c.patch(ctx, read, adoption(read, binding))
 }
@@ -67,7 +68,8 @@ func set(path string, present, wanted map[string]string) []step {
 	return steps
 }
 
-// patch applies the steps. It fails if the Shoot has changed since it was read. Without steps, it makes no call and reports false.
+// patch applies the steps. It fails with failure.Transient if the Shoot has changed since it was read. Without steps, it makes no call and
+// reports false.
 func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps []step) (bool, error) {
 	if len(steps) == 0 {
 		return false, nil
@@ -85,8 +87,19 @@ func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps
 
 	target := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: read.Name}}
 	err = c.connection().Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(adopter))
+	if apierrors.IsInvalid(err) && c.changed(ctx, read) {
+		// API servers respond to the failed test of a JSON patch as to an invalid object.
+		err = apierrors.NewConflict(gardencorev1beta1.Resource("shoots"), read.Name, err)
+	}
 
 	return err == nil, explain(err, "adopting the Shoot %q", read.Name)
+}
+
+// changed reports whether the Shoot has changed since it was read. It returns false if the Shoot cannot be read.
+func (c *Client) changed(ctx context.Context, read *gardencorev1beta1.Shoot) bool {
+	present, err := c.Get(ctx, read.Name)
+
+	return err == nil && present.ResourceVersion != read.ResourceVersion
 }
 
 // ToAdopt reports whether Adopt would change the Shoot.
