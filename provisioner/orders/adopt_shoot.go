@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -67,10 +68,14 @@ type Adopted struct {
 }
 
 // AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived from
-// the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.NotFound if the Shoot does not
-// exist, failure.Conflict if another runtime owns it, if it is being deleted or has changed since the dry run, and failure.Permanent with
-// the reason if it cannot be adopted.
+// the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.Invalid if a text is too
+// long, failure.NotFound if the Shoot does not exist, failure.Conflict if another runtime owns it, if it is being deleted or has changed
+// since the dry run, and failure.Permanent with the reason if it cannot be adopted.
 func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
+	if err := validation.Adoption(wanted, wanted.Name, wanted.Administrators); err != nil {
+		return Adopted{}, err
+	}
+
 	present, err := s.Shoots.Get(ctx, wanted.ShootName)
 	if err != nil {
 		return Adopted{}, unavailable(err)
