@@ -29,13 +29,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reasonAdopted is the reason in timelines and in the audit log.
+// reasonAdopted is the reason that timelines and the audit log show for an adoption.
 const reasonAdopted = "adopted from Kyma Provisioner"
 
 const (
-	// noID sorts before all IDs.
+	// noID starts the first page, because it sorts before all IDs.
 	noID = "00000000-0000-0000-0000-000000000000"
-	// maxAttempts is the number of attempts for one runtime if Gardener changes its Shoot at the same time.
+	// maxAttempts is the maximum number of attempts for one runtime. A transient error, such as a concurrent change of the Shoot, leads to
+	// another attempt.
 	maxAttempts = 5
 )
 
@@ -154,8 +155,8 @@ func (a *Adopter) adopt(ctx context.Context, each cluster, dryRun bool, report *
 	return nil
 }
 
-// attempt checks and stores one runtime. It repeats both if the Shoot changes in between, because Gardener may update its status at any
-// time.
+// attempt checks and stores one runtime. It repeats both immediately after a transient error, because Gardener may change the Shoot between
+// the check and the patch.
 func (a *Adopter) attempt(ctx context.Context, each cluster, dryRun bool) (candidate, error) {
 	for attempt := 1; ; attempt++ {
 		found, err := a.check(ctx, each)
@@ -176,7 +177,7 @@ type candidate struct {
 	shoot   *gardencorev1beta1.Shoot
 	order   spec.Runtime
 	runtime runtimes.Runtime
-	// changes are those of the first change of the Shoot.
+	// changes are the fields of the Shoot that the first change of the runtime would change.
 	changes []objectdiff.Change
 }
 
@@ -191,7 +192,7 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	case !each.ConfigID.Valid:
 		return found, failure.New(failure.Permanent, "the cluster has no row in gardener_config")
 	case each.creation == nil || each.creation.State != formerSucceeded:
-		return found, failure.New(failure.Permanent, "its creation has not succeeded: remove what exists of it, and order it again")
+		return found, failure.New(failure.Permanent, "its creation has not succeeded: deprovision it with Kyma Provisioner, and order it again")
 	}
 
 	other, err := a.Runtimes.OfShoot(ctx, a.DB.Reader(), each.Name.String)
@@ -240,7 +241,8 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	return found, nil
 }
 
-// firstChange returns what the first change of the cluster changes in its Shoot, besides the patch of the adoption.
+// firstChange returns the fields of the Shoot that the first change of the cluster would change. It omits the fields that the adoption
+// patches.
 func (a *Adopter) firstChange(found candidate) ([]objectdiff.Change, error) {
 	objects, err := a.Build(found.runtime, found.creation.ID)
 	if err != nil {
@@ -287,8 +289,8 @@ func (a *Adopter) store(ctx context.Context, found candidate) error {
 	})
 }
 
-// insertOperations inserts the creation and the newest change with their IDs. A hibernated Shoot also gets a hibernation, unless it is
-// the newest change.
+// insertOperations inserts the creation and, unless it is older than the creation, the newest other operation. Both keep their IDs. For a
+// hibernated Shoot it adds a hibernation, unless the newer of the two is one.
 func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, found candidate) error {
 	asleep := shoot.ToSleep(found.shoot)
 	all := []formerOperation{*found.creation}
@@ -327,7 +329,7 @@ func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, found can
 	return nil
 }
 
-// conclude completes the report with the Shoots that have no row and with information for operators.
+// conclude completes the report with the Shoots that have no row in either database, and with information for operators.
 func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options takeover.Options, report *takeover.Report) error {
 	owned, err := a.Shoots.Owned(ctx)
 	if err != nil {
@@ -345,7 +347,7 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 		}
 
 		if !exists {
-			report.Note("the Shoot %s belongs to runtime %s, which the database of Kyma Provisioner does not have: it is left alone", each.Name, each.RuntimeID)
+			report.Note("the Shoot %s belongs to runtime %s, which the database of Kyma Provisioner does not contain: the Shoot is not changed", each.Name, each.RuntimeID)
 		}
 	}
 
@@ -362,12 +364,12 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 	}
 
 	report.FirstChange = []string{
-		"the extension " + shoot.ExtensionOIDC + " is added, and the other extensions of APP_GARDENER_EXTENSIONS that are missing",
+		"the extension " + shoot.ExtensionOIDC + " and other missing extensions of APP_GARDENER_EXTENSIONS are added",
 		"SSH access to the machines is disabled",
 		"the identity provider of the order is restored, in a ConfigMap with a structured authentication",
 		"EU access is set as an access restriction, if the order has it",
 	}
-	report.LeftBehind = []string{"the tables of Kyma Provisioner, with encrypted kubeconfigs: keep them until you no longer need the way back, then drop them"}
+	report.LeftBehind = []string{"the tables of Kyma Provisioner, with encrypted kubeconfigs: keep them as long as you may return to Kyma Provisioner, then drop them"}
 
 	if !a.Registered {
 		report.LeftBehind = append(report.LeftBehind, "registrations in Director: APP_DIRECTOR_ENABLED is not true")

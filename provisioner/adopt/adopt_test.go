@@ -29,7 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// shoots are the Shoots of the project, by name. Changes are the names of adopted Shoots.
+// shoots are the Shoots of the project, by name. patched contains the names of the adopted Shoots.
 type shoots struct {
 	byName  map[string]*gardencorev1beta1.Shoot
 	missing string // a Secret or binding that is missing
@@ -320,7 +320,7 @@ func TestOtherSessionsCanBeIgnored(t *testing.T) {
 	}
 }
 
-// TestShootsWithoutARowAreReported checks that adopt leaves them alone.
+// TestShootsWithoutARowAreReported checks that adopt reports these Shoots and does not change them.
 func TestShootsWithoutARowAreReported(t *testing.T) {
 	t.Parallel()
 

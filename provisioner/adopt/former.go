@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// Kyma describes Kyma Provisioner.
+// Kyma describes Kyma Provisioner for package takeover. Its schema must not be older than that of August 2023, and no operation
+// may be in progress.
 func Kyma() takeover.Program {
 	return takeover.Program{
 		Name: "Kyma Provisioner", Version: 202308180833,
@@ -203,7 +204,7 @@ func complete(ctx context.Context, former *takeover.Database, clusters []cluster
 	return nil
 }
 
-// samples returns encrypted values of the former database, one of each table, to check the key.
+// samples returns encrypted values of the former database, at most one of each table, to check the key.
 func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
 	return takeover.Select[string](ctx, former, `(SELECT user_id FROM cluster_administrator WHERE is_user_id_encrypted LIMIT 1)
 		UNION ALL (SELECT kubeconfig FROM cluster WHERE is_kubeconfig_encrypted AND kubeconfig <> '' LIMIT 1)`)

@@ -40,7 +40,7 @@ const (
 // provisions reports whether the operation created a cluster.
 func (o formerOperation) provisions() bool { return strings.HasPrefix(o.Type, "PROVISION") }
 
-// ending returns how and when the operation ended.
+// ending returns the result and the times of the operation. It returns an error for an operation that has not ended.
 func (o formerOperation) ending() (operations.Ending, error) {
 	ending := operations.Ending{State: process.Succeeded, Began: o.Began, At: o.Began}
 	if o.Ended.Valid && o.Ended.Time.After(o.Began) {
@@ -56,12 +56,12 @@ func (o formerOperation) ending() (operations.Ending, error) {
 
 		return ending, nil
 	default:
-		return ending, fmt.Errorf("operation %s has the state %s", o.ID, o.State)
+		return ending, fmt.Errorf("operation %s has not ended: its state is %s", o.ID, o.State)
 	}
 }
 
-// orderOf returns the order for the cluster. The pod and service ranges come from the Shoot if the row has none. The seed is omitted:
-// Gardener may have moved the control plane. The cipher is nil if no column is encrypted.
+// orderOf returns the order for the cluster, without Kyma. The pod and service ranges come from the Shoot if the row has none. The seed is
+// omitted, because Gardener may have moved the control plane. The cipher is nil if no column is encrypted.
 func (c cluster) orderOf(present *gardencorev1beta1.Shoot, cipher *takeover.Cipher) (spec.Runtime, error) {
 	diskType, size, err := c.volume()
 	if err != nil {

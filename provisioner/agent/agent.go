@@ -76,8 +76,8 @@ type Options struct {
 	Clusters Clusters
 	// Tokens is nil if Director is disabled. Stages then returns nil, and reconnections fail with ErrOff.
 	Tokens Tokens
-	// ConfigurationTimeout is the retry window of the step that writes the configuration. ConnectionTimeout is how long the
-	// agent can take to connect after each configuration.
+	// ConfigurationTimeout is the retry window of the step that writes the configuration. ConnectionTimeout limits the wait for the
+	// connection, including the attempts with further tokens.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
 	// Connected lists the stages that run after the agent has connected.

@@ -22,7 +22,7 @@ type Connection struct {
 }
 
 // settled reports whether the agent has connected and tried to synchronize with Director at least once. The synchronization may
-// have failed: the connection persists, and the agent synchronizes again later.
+// have failed: the connection persists, and the agent synchronizes again later. ResourceApplicationFailed does not count.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }
@@ -65,5 +65,6 @@ func (c *Connection) status() Status {
 	return pending(append([]string{"the runtime agent is in an unknown state: " + c.State}, c.Problems...)...)
 }
 
-// pending returns the status of an agent in an unknown state. The problems explain why the state is unknown.
+// pending returns StatusPending. The problems explain why the state of the agent is unknown; there are none if no connection is
+// expected.
 func pending(problems ...string) Status { return Status{State: StatusPending, Problems: problems} }

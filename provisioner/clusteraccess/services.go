@@ -36,9 +36,9 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements processes.Clusters. It removes the services of all brokers whose URL starts with address. Each call
-// does a bounded amount of work, so callers repeat it until left is empty. left describes the remaining services to users. It is
-// empty if the cluster has no service catalog.
+// RemoveServices implements processes.Clusters. It removes the services of all cluster-wide brokers (ClusterServiceBrokers) whose
+// URL starts with address. Each call does a bounded amount of work, so callers repeat it until left is empty. left describes the
+// remaining services to users. It is empty if the cluster has no service catalog.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -107,8 +107,8 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services of all brokers whose URL starts with address. It finds them through their classes: a service refers to
-// its class, and the class refers to its broker.
+// of returns the services of all ClusterServiceBrokers whose URL starts with address. It finds them through their classes: a
+// service refers to its class, and the class refers to its broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)

@@ -11,6 +11,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// adoptedManager is the name that the field manager of Kyma Provisioner gets in an adopted Shoot. Its fields keep their owner, so
-	// no apply of this Provisioner removes them.
+	// adoptedManager is the new name of Kyma Provisioner's field manager in an adopted Shoot. This manager keeps its fields, so no apply of
+	// this Provisioner removes them.
 	adoptedManager = "former-provisioner"
 	// adopter is the field manager of the patch that adopts a Shoot.
 	adopter = "environment-broker-adopt"
@@ -35,8 +36,8 @@ type step struct {
 }
 
 // Adopt prepares a Shoot of Kyma Provisioner for changes by this Provisioner: it replaces the SecretBinding with the CredentialsBinding
-// with the given name, and renames the former field manager. A single patch does both. It fails if the Shoot has changed since it was
-// read. Adopt makes no call and reports false if there is nothing to change.
+// with the given name, and renames the former field manager. A single patch does both. It fails with failure.Transient if the Shoot has
+// changed since it was read. Adopt makes no call and reports false if there is nothing to change.
 func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
 	return c.patch(ctx, read, adoption(read, binding))
 }
@@ -67,7 +68,8 @@ func set(path string, present, wanted map[string]string) []step {
 	return steps
 }
 
-// patch applies the steps. It fails if the Shoot has changed since it was read. Without steps, it makes no call and reports false.
+// patch applies the steps. It fails with failure.Transient if the Shoot has changed since it was read. Without steps, it makes no call and
+// reports false.
 func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps []step) (bool, error) {
 	if len(steps) == 0 {
 		return false, nil
@@ -85,8 +87,19 @@ func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps
 
 	target := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: read.Name}}
 	err = c.connection().Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(adopter))
+	if apierrors.IsInvalid(err) && c.changed(ctx, read) {
+		// API servers respond to the failed test of a JSON patch as to an invalid object.
+		err = apierrors.NewConflict(gardencorev1beta1.Resource("shoots"), read.Name, err)
+	}
 
 	return err == nil, explain(err, "adopting the Shoot %q", read.Name)
+}
+
+// changed reports whether the Shoot has changed since it was read. It returns false if the Shoot cannot be read.
+func (c *Client) changed(ctx context.Context, read *gardencorev1beta1.Shoot) bool {
+	present, err := c.Get(ctx, read.Name)
+
+	return err == nil && present.ResourceVersion != read.ResourceVersion
 }
 
 // ToAdopt reports whether Adopt would change the Shoot.
@@ -112,13 +125,14 @@ func adoption(read *gardencorev1beta1.Shoot, binding string) []step {
 	return steps
 }
 
-// CheckBindings requires, if the Shoot has a SecretBinding, a CredentialsBinding with the given name that refers to the same Secret.
-// Otherwise it returns a failure.Permanent that names the missing object.
+// CheckBindings checks the name of the CredentialsBinding in an order. If the Shoot has a SecretBinding, the CredentialsBinding must refer
+// to the same Secret. If it has none, the Shoot must use this CredentialsBinding already. Otherwise the error is failure.Permanent and
+// names the objects that differ or are missing.
 func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error {
 	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
 	if former == "" {
 		if present := ptr.Deref(read.Spec.CredentialsBindingName, ""); present != binding {
-			return failure.New(failure.Permanent, "the Shoot uses the CredentialsBinding %q, and the order the binding %q", present, binding)
+			return failure.New(failure.Permanent, "the Shoot uses the CredentialsBinding %q, but the order names %q", present, binding)
 		}
 
 		return nil
@@ -146,7 +160,7 @@ func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoo
 
 	if reference := credentials.CredentialsRef; reference.Kind != "Secret" || reference.Namespace != secretBinding.SecretRef.Namespace ||
 		reference.Name != secretBinding.SecretRef.Name {
-		return failure.New(failure.Permanent, "the CredentialsBinding %q refers to the %s %s/%s, and the SecretBinding %q to the Secret %s/%s",
+		return failure.New(failure.Permanent, "the CredentialsBinding %q refers to the %s %s/%s, but the SecretBinding %q refers to the Secret %s/%s",
 			binding, reference.Kind, reference.Namespace, reference.Name, former, secretBinding.SecretRef.Namespace, secretBinding.SecretRef.Name)
 	}
 

@@ -46,8 +46,9 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	return c.retryFailed(ctx, existing)
 }
 
-// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since then, so
-// that a replica that was paused cannot undo a later order. Like Apply, it requests a retry of a failed Shoot.
+// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since then, so that
+// a replica that was paused cannot undo a later order, and with failure.Conflict if the Shoot is being deleted. Like Apply, it
+// requests a retry of a failed Shoot.
 func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -62,7 +62,7 @@ func (c *Client) Probe(ctx context.Context) error {
 // Owned is a Shoot that belongs to a runtime.
 type Owned struct {
 	Name, RuntimeID string
-	// Tenant is the label of the account, or the account's ID if that is not valid as a label.
+	// Tenant is the ID of the account, from shoot.AnnotationAccount or, if the ID is a valid label, from shoot.LabelAccount.
 	Tenant string
 	// InstanceID and Record are the values of shoot.AnnotationInstanceID and shoot.AnnotationRecord, or empty.
 	InstanceID, Record string

@@ -93,7 +93,7 @@ func reasonOfCodes(meanings []Meaning) string {
 	return strings.Join(texts, ", ")
 }
 
-// maxProblems is the maximum length of the last errors of a Shoot, in characters.
+// maxProblems is the maximum length of a Shoot's last errors in a message, in characters, without the remedies.
 const maxProblems = 1000
 
 // problems returns the texts of the last errors with the remedies for their codes. Without last errors it returns the description

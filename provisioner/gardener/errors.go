@@ -66,7 +66,8 @@ func classify(err error) (kind failure.Kind, said string) {
 	}
 }
 
-// forbidden returns the cause of HTTP 403, or a rejection of the object if the cause is unknown.
+// forbidden returns the kind and the clause for HTTP 403. If the cause is unknown, it returns failure.Invalid, as for a rejected
+// object.
 func forbidden(err error) (kind failure.Kind, said string) {
 	if kind, said, known := failure.Forbidden(err.Error()); known {
 		return kind, said

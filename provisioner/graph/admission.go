@@ -25,8 +25,8 @@ const (
 	maxCachedQuery = 16 << 10
 )
 
-// admission parses and validates requests before gqlgen does. Unlike gqlgen, it counts the parts of a request before validation, and
-// stops validating at the maximum number of errors. It passes the parsed request to gqlgen as the query cache.
+// admission parses and validates requests before gqlgen does. Unlike gqlgen, it counts the parts of a request before validation, and stops
+// validating at the maximum number of errors. gqlgen gets the parsed request through its query cache.
 type admission struct {
 	schema *ast.Schema
 	limits limits
@@ -35,8 +35,8 @@ type admission struct {
 	admitted *lru.LRU[*ast.QueryDocument]
 }
 
-// newAdmission returns an admission for the schema. It replaces the rule OverlappingFieldsCanBeMerged of the GraphQL specification with
-// mergeable, because that rule takes quadratic time.
+// newAdmission returns an admission for the schema. Its rules are those of the GraphQL specification, except OverlappingFieldsCanBeMerged,
+// which takes quadratic time: mergeable replaces it.
 func newAdmission(schema *ast.Schema, limits limits) *admission {
 	a := &admission{schema: schema, limits: limits, admitted: lru.New[*ast.QueryDocument](cachedQueries)}
 

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 )
 
-// conflicts are requests in which fields have the same name in the response, with the number of errors.
+// conflicts maps requests to the number of errors about fields that have the same name in the response.
 func conflicts() map[string]int {
 	return map[string]int{
 		`{ a: __typename a: __typename }`: 0,
@@ -119,7 +119,7 @@ func limitExceeded(message string) bool {
 }
 
 // TestWork counts allocations, which are proportional to the work for a request. Each hostile request costs at most as many as a valid one
-// of the same limits.
+// at the same limits.
 func TestWork(t *testing.T) {
 	admit := graph.Admit()
 	allocations := func(query string) float64 {

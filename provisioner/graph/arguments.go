@@ -21,9 +21,9 @@ const (
 	maxCursor = 16 << 10
 )
 
-// limited is a middleware that rejects IDs, filters and cursors that are too long or contain invisible characters, before a resolver
-// passes them to the database, the audit log or an error. It checks the arguments of queries and mutations. Package validation checks
-// the texts in orders.
+// limited is a middleware that rejects IDs, filters and cursors that are too long or contain invisible characters, before a resolver passes
+// them to the database, the audit log or an error. It checks the arguments of queries and mutations. Package validation checks the texts in
+// orders and adoptions.
 func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 	field := graphql.GetFieldContext(ctx)
 	if field.Object != "Query" && field.Object != "Mutation" {
@@ -50,7 +50,7 @@ func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 	return next(ctx)
 }
 
-// textsIn returns the texts in an argument other than an order.
+// textsIn returns the texts in an argument, or nil for an order or an adoption.
 func textsIn(argument any) []string {
 	switch argument := argument.(type) {
 	case string:

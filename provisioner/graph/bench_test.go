@@ -25,7 +25,7 @@ func plainBody(size int) []byte {
 	return body.Bytes()
 }
 
-// benchmarkRequest measures a request and the decoding of a plain body of the same size by turns, and reports the ratio.
+// benchmarkRequest alternately measures a request and the decoding of a plain body of the same size, and reports the ratio.
 func benchmarkRequest(b *testing.B, handler http.Handler, query string) {
 	b.Helper()
 

@@ -54,13 +54,18 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 // header.
 func listingTenant(ctx context.Context, wanted *string) (string, error) {
 	tenant := tenancy.Label(ptr.Deref(wanted, ""))
-	if auth.FromContext(ctx).Has(auth.RoleOperator) && graphql.GetOperationContext(ctx).Headers.Get(HeaderTenant) == "" {
-		return tenant, nil
+
+	if graphql.GetOperationContext(ctx).Headers.Get(HeaderTenant) == "" {
+		if auth.FromContext(ctx).Has(auth.RoleOperator) {
+			return tenant, nil
+		}
+
+		return "", invalid("the %s header is missing: a list without it requires the %s role", HeaderTenant, auth.RoleOperator)
 	}
 
 	caller, err := queryingCaller(ctx)
 	if err != nil {
-		return "", invalid("the %s header is missing: a list without it requires the %s role", HeaderTenant, auth.RoleOperator)
+		return "", err
 	}
 
 	if tenant != "" && tenant != caller.Tenant {

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 )
 
-// TestOnlyKubeconfigsAreCredentials lists the fields of responses that may contain credentials, by their names. Each needs an audit entry
-// before the response, and a test without one, as provisioner/orders.TestKubeconfigIsNotIssuedUnaudited.
+// TestOnlyKubeconfigsAreCredentials lists the fields of responses that may contain credentials, by their names. Each of them needs an audit
+// entry before the response, and a test like provisioner/orders.TestKubeconfigIsNotIssuedUnaudited.
 func TestOnlyKubeconfigsAreCredentials(t *testing.T) {
 	t.Parallel()
 

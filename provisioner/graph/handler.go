@@ -76,7 +76,7 @@ func (r root) Mutation() generated.MutationResolver { return mutation{r.service}
 // Query returns the resolvers of type Query.
 func (r root) Query() generated.QueryResolver { return query{r.service} }
 
-// OperationStatus returns the resolver of errors, which needs another query of the database.
+// OperationStatus returns the resolver of the field errors, which needs another query of the database.
 func (r root) OperationStatus() generated.OperationStatusResolver { return operationErrors{r.service} }
 
 // GardenerConfig returns the resolver of providerSpecificConfig, the only field of GardenerConfig that gqlgen cannot read from

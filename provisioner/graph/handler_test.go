@@ -168,7 +168,7 @@ func TestInvalidRequests(t *testing.T) {
 		"Labels": {
 			reason: "Labels must be an object.",
 			query:  strings.Replace(provision, `{stage: "dev", weight: 1.5}`, `"dev"`, 1),
-			status: http.StatusOK, want: `"labels must be a JSON object, not string"`,
+			status: http.StatusOK, want: `"labels must be a JSON object"`,
 		},
 		"ManyFields": {
 			reason: "The number of fields has a limit.",

@@ -23,9 +23,9 @@ const (
 	maxCost   = 100 // sum of the costs of all fields
 )
 
-// limits are the limits of the selections in a request. Before validation, admission checks the number of fields and the depth. After it,
-// limits checks the costs, as a gqlgen extension. It replaces the complexity limit of gqlgen, which visits a fragment once per spread.
-// This takes exponential time for a chain of fragments in which each spreads the next one twice. limits visits each fragment once.
+// limits are the limits of the selections in a request. Before validation, admission checks the number of fields and the depth. After
+// validation, limits checks the costs, as a gqlgen extension. It replaces the complexity limit of gqlgen, which visits a fragment once per
+// spread: this takes exponential time for a chain of fragments in which each spreads the next one twice. limits visits each fragment once.
 type limits struct {
 	// fields is the maximum number of selected fields and fragments. The fields of a fragment count once per spread.
 	fields int

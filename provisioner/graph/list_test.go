@@ -35,6 +35,7 @@ func TestTenantOfLists(t *testing.T) {
 	const (
 		missing = "the tenant header is missing: a list without it requires the operator role"
 		another = "the tenant header contains a different account than the filter"
+		long    = "the tenant and sub-account headers must have at most 255 characters"
 	)
 
 	hashed := "sha256-3973e022e93220f9212c18d0d0c543ae" // of "-"
@@ -58,6 +59,7 @@ func TestTenantOfLists(t *testing.T) {
 		"admin":              {reason: "an admin is an operator", role: auth.RoleAdmin},
 		"one tenant":         {reason: "an operator can select one", role: auth.RoleOperator, filter: "-", want: hashed},
 		"operator as tenant": {reason: "the header counts for operators too", role: auth.RoleOperator, header: "acme", want: "acme"},
+		"long header":        {reason: "IDs have a limit", role: auth.RoleOSB, header: strings.Repeat("x", 256), problem: long},
 		"operator's mistake": {reason: "both cannot hold", role: auth.RoleOperator, header: "acme", filter: "other", problem: another},
 	}
 

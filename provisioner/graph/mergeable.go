@@ -46,11 +46,11 @@ type object struct {
 	groups map[string][]*group
 	// all contains the groups in the order of their first fields.
 	all []*group
-	// visited contains the names of the fragments that the object was collected from.
+	// visited contains the names of the fragments whose fields have been collected.
 	visited map[string]bool
 }
 
-// merge compares the fields of one object in the response that all the selections describe, and then the fields of its nested objects.
+// merge compares the fields of all selections, which describe the same object in the response, and then those of its nested objects.
 func (m merger) merge(selections []ast.SelectionSet) {
 	merged := &object{groups: map[string][]*group{}, visited: map[string]bool{}}
 

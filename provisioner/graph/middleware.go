@@ -43,7 +43,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 	})
 }
 
-// variablesIn returns the JSON text of a request: the body, or the variables of a GET request.
+// variablesIn returns the JSON text of a request: the body or, for a GET request, an array of its variables and extensions.
 func variablesIn(r *http.Request, body []byte) []byte {
 	if r.Method == http.MethodGet {
 		query := r.URL.Query()
@@ -120,7 +120,8 @@ func statusOf(err *gqlerror.Error) int {
 
 // Recorder records rejected mutations and denied kubeconfigs in the audit log.
 type Recorder interface {
-	// Refused records the entry. It returns no error, because the mutation is rejected anyway.
+	// Refused records the rejected request. It returns no error: a failure to record is only logged, and the client gets the same rejection
+	// either way.
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 

@@ -18,7 +18,7 @@ type parts struct {
 	longName, deepValue bool
 }
 
-// problem names the limit that the request exceeds, or is empty.
+// problem returns the rest of the sentence "the request has …" for the first exceeded limit, or an empty string.
 func (p *parts) problem() string {
 	for _, part := range []struct {
 		count int
@@ -71,7 +71,7 @@ func (p *parts) document(document *ast.QueryDocument) {
 	}
 }
 
-// selections counts the parts of selections.
+// selections counts the directives in selections and checks the names and values.
 func (p *parts) selections(selections ast.SelectionSet) {
 	for _, selection := range selections {
 		switch selection := selection.(type) {
@@ -91,7 +91,7 @@ func (p *parts) selections(selections ast.SelectionSet) {
 	}
 }
 
-// list counts directives.
+// list counts directives, and checks their names and arguments.
 func (p *parts) list(directives ast.DirectiveList) {
 	p.directives += len(directives)
 
@@ -101,7 +101,7 @@ func (p *parts) list(directives ast.DirectiveList) {
 	}
 }
 
-// arguments checks the names in arguments.
+// arguments checks the names and values of arguments.
 func (p *parts) arguments(arguments ast.ArgumentList) {
 	for _, argument := range arguments {
 		p.name(argument.Name)

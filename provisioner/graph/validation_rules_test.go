@@ -306,7 +306,7 @@ func provisionRules() map[string]rule {
 		},
 		"labels": {
 			"labels must be an object", provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": "none"}}),
-			"labels must be a JSON object, not string",
+			"labels must be a JSON object",
 			[]string{"config.runtimeInput.labels"},
 		},
 	}

@@ -11,13 +11,23 @@ import (
 )
 
 // Plan lists the components to install, in the order of their installation. It contains secret values in plaintext, so it is
-// stored only sealed, and never logged.
+// neither stored nor logged.
 type Plan struct {
 	// Version is the version of the release.
 	Version string
 	// Profile is the profile of the order, or empty.
 	Profile    string
 	Components []Component
+}
+
+// Installed returns the message about a finished installation.
+func (p Plan) Installed() string {
+	noun := "components"
+	if len(p.Components) == 1 {
+		noun = "component"
+	}
+
+	return fmt.Sprintf("release %s is installed: %d %s", p.Version, len(p.Components), noun)
 }
 
 // Component is one component of a plan.

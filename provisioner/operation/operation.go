@@ -75,8 +75,8 @@ type Data struct {
 	Asleep bool `json:"asleep,omitempty"`
 	// FormerKyma is the Kyma configuration that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
-	// Registered reports whether the runtime is registered in Director. It is set when the operation is accepted, and when
-	// Director issues a token for the runtime's agent.
+	// Registered reports whether the runtime is registered in Director. Only a creation sets it when it is accepted, and a step sets it when
+	// Director has issued a token for the runtime's agent. In operations of other kinds it may be false even if the runtime is registered.
 	Registered bool `json:"registered,omitempty"`
 }
 

@@ -16,7 +16,7 @@ type accounts struct{ runtimes *runtimes.Store }
 // Key returns the label of the account's ID.
 func (accounts) Key(account string) string { return tenancy.Label(account) }
 
-// Remaining returns the runtimes of the account that are not deleted.
+// Remaining returns the runtimes of the account that are not deleted, at most limit.
 func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
 	found, err := a.runtimes.OfTenant(ctx, tx, tenancy.Label(account), limit)
 	remaining := make([]operatorapi.AccountInstance, 0, len(found))
@@ -37,7 +37,7 @@ func (a accounts) CountErasable(ctx context.Context, account string) (operatorse
 	return operatorserver.ErasableRows{Runtimes: count}, err
 }
 
-// Erase removes the rows of deleted runtimes, which contain their configurations.
+// Erase removes the rows of deleted runtimes, which contain their configurations, at most limit of them.
 func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, limit int) (operatorserver.ErasableRows, error) {
 	count, err := a.runtimes.EraseDeleted(ctx, tx, tenancy.Label(account), limit)
 

@@ -22,13 +22,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reasonAdopted is the reason in timelines and in the audit log.
+// reasonAdopted is the reason that timelines and the audit log show for an adoption.
 const reasonAdopted = "adopted Shoot"
 
 // Adopter checks and patches Shoots that other programs have created. *gardener.Client implements it.
@@ -42,7 +43,8 @@ type Adoption struct {
 	ShootName string
 	// InstanceID is the ID of the service instance, and Name the display name of the runtime; both may be empty.
 	InstanceID, Name string
-	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. Empty means the same name.
+	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. Empty means the name of the SecretBinding. A
+	// Shoot that already has a CredentialsBinding keeps it.
 	CredentialsBinding string
 	Administrators     []string
 	ClientData         *string
@@ -52,23 +54,28 @@ type Adoption struct {
 	DryRun bool
 }
 
-// Adopted is a Shoot that was taken over or, in a dry run, would be.
+// Adopted describes a Shoot that was taken over or, in a dry run, can be taken over.
 type Adopted struct {
 	RuntimeID  string
 	Generation int
 	// Earlier reports that the Shoot was already a runtime of the tenant and the instance.
 	Earlier bool
 	Cluster *spec.Cluster
-	// Changes are the fields of the Shoot that the adoption and the first change change.
+	// Changes are the changes to the Shoot by the adoption and by the first change of the runtime.
 	Changes []objectdiff.Change
-	// NotInOrder are the paths of the fields that changes keep, and that another Shoot for the same order would not have.
+	// NotInOrder are the paths of the fields that a new Shoot for the same order would not have. Changes of the runtime keep them.
 	NotInOrder []string
 }
 
-// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived
-// from the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.NotFound if the Shoot
-// does not exist, failure.Conflict if another runtime owns it, and failure.Permanent with the reason if it cannot be adopted.
+// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived from
+// the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.Invalid if a text is too
+// long, failure.NotFound if the Shoot does not exist, failure.Conflict if another runtime owns it, if it is being deleted or has changed
+// since the dry run, and failure.Permanent with the reason if it cannot be adopted.
 func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
+	if err := validation.Adoption(wanted, wanted.Name, wanted.Administrators); err != nil {
+		return Adopted{}, err
+	}
+
 	present, err := s.Shoots.Get(ctx, wanted.ShootName)
 	if err != nil {
 		return Adopted{}, unavailable(err)
@@ -142,7 +149,7 @@ func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error
 		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which this Provisioner does not have: run 'ebctl "+
 			"reconcile' or 'provisioner adopt'", name, owner)
 	case present.Annotations[shoot.AnnotationRuntimeID] != "" && present.Labels[shoot.LabelAccount] != tenant:
-		return failure.New(failure.Conflict, "an unfinished adoption of the Shoot %q has another account", name)
+		return failure.New(failure.Conflict, "the Shoot %q is part of an unfinished adoption by another account", name)
 	case present.DeletionTimestamp != nil:
 		return failure.New(failure.Conflict, "Gardener is deleting the Shoot %q", name)
 	case last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded:
@@ -238,7 +245,7 @@ func (s *Service) claim(ctx context.Context, present *gardencorev1beta1.Shoot, b
 		}
 
 		if !inserted {
-			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the ID or the name of the Shoot")
+			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the ID or the Shoot name of this one: repeat the dry run")
 		}
 
 		if err := s.Operations.InsertEnded(ctx, tx, process.New{

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 // adopter claims the Shoot of a fixture. err is the error of Claim, after it has changed the Shoot.
@@ -73,7 +74,7 @@ func (f *fixture) withShoot() *adopter {
 	return claimer
 }
 
-// TestAdoptShoot adopts a Shoot whose claim is answered with an error first: the repeated call stores the row.
+// TestAdoptShoot adopts a Shoot whose first claim takes effect but returns an error. The repeated call stores the row.
 func TestAdoptShoot(t *testing.T) {
 	t.Parallel()
 	onBothDatabases(t, func(f *fixture) {
@@ -170,6 +171,31 @@ func TestAdoptShootRefused(t *testing.T) {
 					f.Errorf("want %s with %q, got %v after %d claims", c.kind, c.reason, err, claimer.claims)
 				}
 			})
+		})
+	}
+}
+
+// TestLimitsOfAnAdoption checks that the texts of an adoption have the limits of an order: the Shoot stores them in an annotation.
+func TestLimitsOfAnAdoption(t *testing.T) {
+	t.Parallel()
+
+	for want, wanted := range map[string]orders.Adoption{
+		"clientData has 65537 characters, at most 65536 are allowed": {ClientData: new(strings.Repeat("x", 65537))},
+		"instanceID has 1025 characters, at most 1024 are allowed":   {InstanceID: strings.Repeat("x", 1025)},
+		"name has more than 256 characters":                          {Name: strings.Repeat("x", 257)},
+		"administrators[0] must not be empty":                        {Administrators: []string{""}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t, storagetest.SQLite(t))
+			claimer := f.withShoot()
+			wanted.ShootName = "theirs"
+
+			_, err := f.service.AdoptShoot(f.Context(), caller("acme", ""), wanted)
+			if !failure.Is(err, failure.Invalid) || failure.Of(err).Text != "the adoption is invalid: "+want || claimer.claims != 0 {
+				f.Errorf("got %v after %d claims", err, claimer.claims)
+			}
 		})
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// edit changes the data of a new operation from the current runtime to the runtime as the operation will leave it. An edit runs
-// in the transaction while the row is locked, so it must not call other systems. If it returns an error, the operation is
-// rejected.
+// edit gets the data of a new operation with the current runtime, and replaces the runtime by its state after the operation. An
+// edit runs in the transaction while the row is locked, so it must not call other systems. If it returns an error, the operation
+// is rejected.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
-// change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime has no cluster or another
-// operation is in progress, and failure.NotFound if the runtime belongs to another tenant. A repeated request returns the
-// operation of the first request, even while that operation is in progress.
+// change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime cannot be changed (see
+// changeable), and failure.NotFound if it does not exist or belongs to another tenant. A request with the same idempotency key as
+// an earlier one returns the operation of that request, even while the operation is in progress.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		// Lock before reading: otherwise the row could miss the result of an operation that is just ending.

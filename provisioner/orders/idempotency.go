@@ -14,8 +14,8 @@ import (
 // HeaderIdempotencyKey is the header of the API that carries Caller.IdempotencyKey.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// request identifies the request of a caller, to compare it with an earlier request that has the same key. It contains only the fields
-// that identify an order. After an upgrade, a client may repeat the order with other values in the remaining fields, see
+// request identifies the request of a caller, to compare it with an earlier request that has the same key. It contains only the fields that
+// identify an order. A client that was upgraded in between may repeat the order with other values in the remaining fields: see
 // docs/adr/0034-idempotency-keys-identify-an-order.md.
 type request struct {
 	// runtimeID is empty for a new runtime.

@@ -14,10 +14,10 @@ import (
 )
 
 // identify sets the ID of the ordered runtime. It is the ID of a lost runtime, the ID that Director assigns to a new one or, without
-// Director, a random ID. If a stored runtime already has the name of the cluster, the ID is empty and nothing is registered: either the
-// order is a repetition, or it will be rejected.
+// Director, a random ID. If a stored runtime already has the name of the cluster, nothing is registered: the order is either a repetition
+// or will be rejected. The ID is then empty, unless there is neither a Shoot nor Director.
 //
-// It reads the Shoot before the rows: a Shoot is created after the row of its runtime, so a Shoot without a row is lost.
+// It reads the Shoot before the rows: a Shoot is created after the row of its runtime, so the runtime of a Shoot without a row is lost.
 func (s *Service) identify(ctx context.Context, p *provision) (registration.Registered, error) {
 	existing, err := s.Shoots.Get(ctx, p.runtime.ShootName)
 	missing := failure.Is(err, failure.NotFound)
@@ -51,8 +51,8 @@ func (s *Service) identify(ctx context.Context, p *provision) (registration.Regi
 }
 
 // lostRuntime returns the ID of the runtime that owns the existing Shoot with the ordered name. The database has lost the runtime, for
-// example in a failover with asynchronous replication or because it was restored. The order takes over the Shoot if both have the same
-// tenant and service instance. Otherwise it fails with failure.Conflict. The error does not reveal the owner of the Shoot.
+// example in a failover with asynchronous replication or because an older backup was restored. The order takes over the Shoot if both have
+// the same tenant and service instance. Otherwise it fails with failure.Conflict. The error does not reveal the owner of the Shoot.
 func (s *Service) lostRuntime(ctx context.Context, p provision, existing *gardencorev1beta1.Shoot) (string, error) {
 	id := existing.Annotations[shoot.AnnotationRuntimeID]
 
@@ -68,7 +68,7 @@ func (s *Service) lostRuntime(ctx context.Context, p provision, existing *garden
 			p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	}
 
-	// A Shoot whose runtime has a row is not lost. The row records the runtime as deleted, and package service deletes the Shoot.
+	// A runtime with a row is not lost. The row records the runtime as deleted, and package service deletes the Shoot.
 	_, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return id, nil

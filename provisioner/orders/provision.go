@@ -84,7 +84,7 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 // provision is a valid order that has not been accepted yet.
 type provision struct {
 	caller Caller
-	// runtime is the row to insert. Its ID is empty if the name of its cluster is in use.
+	// runtime is the row to insert. If its ID is empty, the name of its cluster is in use.
 	runtime runtimes.Runtime
 	// registered reports whether the runtime is registered in Director.
 	registered bool
@@ -163,10 +163,10 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// provisionAgain handles an order whose cluster name is in use. If the same tenant repeats the order for the existing runtime,
-// with any key, provisionAgain returns the operation that created the runtime, even if the runtime was changed since then. If the
-// newest operation is a failed or canceled creation, it accepts a new operation for the same runtime, even for a different order.
-// It rejects all other orders.
+// provisionAgain handles an order whose cluster name is in use. It rejects the order if the existing runtime belongs to another tenant. If
+// the newest operation of the runtime is a failed or canceled creation, it accepts a new operation for the runtime, even for a different
+// order. If the order repeats that of the runtime, with any key (see sameOrder), it returns the operation that created the runtime. It
+// rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)

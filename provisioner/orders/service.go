@@ -76,7 +76,8 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
-	// Adopter takes over Shoots of other programs. Build returns the Shoot of a runtime, with a placeholder instead of its sealed record.
+	// Adopter takes over Shoots of other programs. Build returns the Shoot of a runtime for a preview, with a placeholder instead of its
+	// sealed record.
 	Adopter Adopter
 	Build   func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	// OfRuntime returns the name of the Shoot that belongs to a runtime, or "". It also finds Shoots of runtimes that are not in
@@ -88,7 +89,7 @@ type Options struct {
 	Agents Agents
 	// Consoles is nil if Director is disabled. Runtimes then have no console.
 	Consoles Consoles
-	// Recorder records each issued kubeconfig.
+	// Recorder records issued kubeconfigs and adoptions in the audit log.
 	Recorder Recorder
 	Clock    clock.Clock
 	// Releases plans installations of Kyma, so that the service can reject orders that no release can satisfy.
@@ -99,14 +100,14 @@ type Options struct {
 	Defaults *Defaults
 	// Check fails if no Shoot can be built for the runtime. It calls no other system.
 	Check func(runtime runtimes.Runtime) error
-	// Wake notifies the engines of a due operation. The service calls it after the commit.
+	// Wake makes the engines look for due operations. The service calls it after the commit.
 	Wake func()
 	// KubeconfigValidity is the lifetime of admin kubeconfigs. Gardener requires at least ten minutes.
 	KubeconfigValidity time.Duration
 }
 
-// Service accepts operations and reports their status. Its errors come from package failure. It is stateless, so its methods can
-// be called from any goroutine and on any replica.
+// Service accepts operations and reports their status. Its errors come from package failure, except storage.ErrChangedColumn. It is
+// stateless, so its methods can be called from any goroutine and on any replica.
 type Service struct {
 	Options
 }
@@ -154,7 +155,8 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor selects the kind of a creation or removal: the argument with for a runtime that has Kyma, else the argument without.
+// kindFor selects one of the two kinds of a creation or removal: the parameter with if the runtime was ordered with Kyma, otherwise the
+// parameter without.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {
@@ -199,8 +201,8 @@ func unknown(what, id string) error {
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
 }
 
-// unavailable turns a database error into a transient error for clients. It returns nil, any failure.Error and
-// storage.ErrChangedColumn unchanged. The last is an internal error, because a repeated request does not help.
+// unavailable turns a database error into a transient error for clients. It returns nil, any failure.Error and storage.ErrChangedColumn
+// unchanged. Clients see ErrChangedColumn as an internal error, because a repeated request does not help.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
-// into the current configuration. The operation also stores the replaced Kyma, for a later RollBackUpgrade. The error is
-// failure.Invalid if no release provides the new Kyma or if the Kubernetes version is invalid, and failure.Conflict if the runtime is
-// hibernated or has no Kyma.
+// UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade into the
+// current configuration. The operation also stores the replaced Kyma, for a later RollBackUpgrade. The error is failure.Invalid if no
+// release provides the new Kyma or if the Kubernetes version is invalid, and failure.Conflict if the runtime is hibernated, has no Kyma, or
+// has another operation in progress.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
 ) (operation.Status, error) {
 	kind := operation.KindUpgrade
@@ -70,9 +70,9 @@ func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
 	return reorder(data, order)
 }
 
-// RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded. It
-// replaces the client data of the runtime, unless clientData is nil.
-// The error is failure.Conflict if the last change of Kyma was not an upgrade.
+// RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded. It replaces
+// the client data of the runtime, unless clientData is nil. The error is failure.Conflict if the last change of Kyma was not an upgrade, or
+// for the same reasons as in UpgradeRuntime.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string, clientData *string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
 		if err := validation.ClientData(clientData); err != nil {
@@ -165,9 +165,9 @@ func reinstall(data *operation.Data, replacement replacement) error {
 // errors.Is.
 var errNothingToRollBack = errors.New("nothing to roll back")
 
-// formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. It includes failed upgrades,
-// because they may have changed the cluster. It ignores failed rollbacks, so that they can be repeated. After a successful
-// rollback, and after the runtime has been provisioned again, the error has the cause errNothingToRollBack.
+// formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. It includes failed upgrades, because they may
+// have changed the cluster. It ignores failed rollbacks, so that they can be repeated. If there was no upgrade since the last creation or
+// successful rollback, the error has the cause errNothingToRollBack.
 func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
 	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 	if err != nil {

@@ -59,7 +59,7 @@ type upgradedOrder struct {
 func (s *Service) upgraded(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade) upgradedOrder {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {
-		return upgradedOrder{err: err} // change reports this error
+		return upgradedOrder{err: err} // change reads the runtime again and reports the error
 	}
 
 	result := upgradedOrder{before: runtime.Configuration}

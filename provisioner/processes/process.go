@@ -25,8 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Shoots changes and reads the Shoots in the Gardener project. gardener.Client implements
-// it and documents the methods.
+// Shoots changes and reads the Shoots in the Gardener project. gardener.Client implements it and documents the methods.
 type Shoots interface {
 	shoot.Reader
 
@@ -44,7 +43,7 @@ type Clusters interface {
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
 	// SetAdministrators makes exactly these users cluster-admins. Users of an earlier call lose the role.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
-	// RemoveServices deletes the service instances of the brokers whose address starts with the prefix, each after its bindings.
+	// RemoveServices deletes the service instances of the cluster-wide brokers whose address starts with the prefix, each after its bindings.
 	// It returns a description of the remaining instances for users, or "" if all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
@@ -60,7 +59,7 @@ type Runtimes interface {
 	MarkDeleted(ctx context.Context, id string, at time.Time) error
 }
 
-// Options are the dependencies and limits of the steps. All are required, except for the stages of other packages.
+// Options are the dependencies and limits of the steps. All are required unless the comment allows nil or an empty value.
 type Options struct {
 	Shoots    Shoots
 	Clusters  Clusters
@@ -99,7 +98,7 @@ type Timeouts struct {
 	// Domain, Creation, Upgrade, Hibernation and Deletion limit Gardener's work. Refresh limits the time until Gardener starts to
 	// work on a change.
 	Domain, Creation, Refresh, Upgrade, Hibernation, Deletion time.Duration
-	// Bindings limits how long the API server of a new cluster may take to accept the administrators.
+	// Bindings limits how long the API server of a cluster may take to accept the administrators, after a creation, a change or a wake-up.
 	Bindings time.Duration
 	// InstallationStart and KymaUpgradeStart limit how long a cluster may take to accept the first unit of work. Installation and
 	// KymaUpgrade limit the rest of the work.

@@ -19,8 +19,8 @@ func (o Options) provisionWithKyma() definition {
 }
 
 // creation returns the stages that both kinds of provisioning share. Gardener assigns the domain minutes before the cluster is
-// ready, and the stages Named report it to Director immediately. When an operator retries an operation that failed in one of the
-// waits, the new operation writes the Shoot again, because Gardener may have given up.
+// ready, and the stages in Named report it to Director immediately. When an operator retries an operation that failed in one of
+// the waits, the new operation writes the Shoot again, because Gardener may have given up.
 func (o Options) creation() []stage {
 	creating := one("CreatingCluster", "Create_Shoot", o.createShoot)
 	domain := one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain)

@@ -31,7 +31,7 @@ func (o Options) uninstall(ctx context.Context, op operation.Operation, _ logrus
 	return op, 0, nil
 }
 
-// uninstallPart does one unit of work. Its duration is limited by the time limit of the whole uninstallation.
+// uninstallPart does one unit of work. It takes at most uninstallTimeout, the limit of the whole uninstallation.
 func (o Options) uninstallPart(ctx context.Context, op operation.Operation) (installation.Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, uninstallTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 const (
 	// batch is the maximum number of rows of one query, far below both databases' limits on parameters.
 	batch = 500
-	// clockSkew is the maximum difference between the clocks of two replicas: one that ended an operation, and one that compares.
+	// clockSkew is the tolerated difference between the clocks of two replicas: the one that ended an operation, and the one that compares.
 	clockSkew = 5 * time.Second
 )
 

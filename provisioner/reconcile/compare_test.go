@@ -165,6 +165,19 @@ func (f *fixture) accept(runtime runtimes.Runtime, kind string, state process.St
 	}
 }
 
+// upgrade stores a successful upgrade of the runtime.
+func (f *fixture) upgrade(runtime runtimes.Runtime, ended time.Time) {
+	f.Helper()
+
+	if err := f.DB.InTx(f.Context(), func(tx storage.Tx) error {
+		return f.Operations.InsertSucceeded(f.Context(), tx, process.New{
+			ID: "upgrade-" + runtime.ID, Kind: operation.KindUpgradeShoot, InstanceID: runtime.ID, Tenant: "acme", Payload: []byte(`{}`), At: ended,
+		})
+	}); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // cluster adds a ready Shoot of a runtime, with its record.
 func (f *fixture) cluster(runtime runtimes.Runtime) *gardencorev1beta1.Shoot {
 	f.Helper()
@@ -206,7 +219,7 @@ func (f *fixture) compare(size int) []operatorapi.Difference {
 	}
 }
 
-// kinds returns the kinds of differences with the ID of the object.
+// kinds maps the IDs of objects to the kinds of their differences.
 func kinds(differences []operatorapi.Difference) map[string]operatorapi.DifferenceKind {
 	found := map[string]operatorapi.DifferenceKind{}
 	for _, each := range differences {
@@ -224,6 +237,12 @@ func TestCompare(t *testing.T) {
 		same := f.runtime("same")
 		f.accept(same, operation.KindProvisionNoInstall, process.Succeeded, start.Add(old))
 		f.cluster(same)
+
+		// An upgrade does not store that the runtime is registered.
+		upgraded := f.runtime("upgraded")
+		f.accept(upgraded, operation.KindProvisionNoInstall, process.Succeeded, start.Add(2*old))
+		f.cluster(upgraded)
+		f.upgrade(upgraded, start.Add(old))
 
 		// In flight: an operation that has just ended, an unfinished one, a failed creation, a Shoot that is being deleted.
 		f.accept(f.runtime("just"), operation.KindProvisionNoInstall, process.Succeeded, start.Add(-time.Second))
@@ -250,6 +269,7 @@ func TestCompare(t *testing.T) {
 			"gone":   operatorapi.DifferenceKindRuntimeWithoutShoot,
 			"lost-1": operatorapi.DifferenceKindShootWithoutRuntime, "lost-2": operatorapi.DifferenceKindShootWithoutRuntime,
 			"unknown": operatorapi.DifferenceKindRegistrationWithoutRuntime, "same": operatorapi.DifferenceKindRuntimeWithoutRegistration,
+			"upgraded": operatorapi.DifferenceKindRuntimeWithoutRegistration,
 		}
 
 		for _, size := range []int{1, 2, 100} {

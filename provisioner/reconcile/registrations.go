@@ -20,8 +20,8 @@ import (
 // maxTenants is the maximum number of tenants that one page covers. Director can list only the runtimes of one tenant at a time.
 const maxTenants = 50
 
-// registrations compares the runtimes of each tenant with Director. Without Gardener, it could not recognize the registrations
-// of lost rows.
+// registrations compares the runtimes of each tenant with Director. It fails if Gardener does not respond: without the Shoots, it could not
+// recognize the registrations of lost rows.
 func (c *comparison) registrations(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	if _, err := c.list(ctx); err != nil {
 		return "", err
@@ -49,7 +49,7 @@ func (c *comparison) registrations(ctx context.Context, after string, page *oper
 	}
 }
 
-// tenants returns the next accounts that have runtimes or Shoots, sorted. If there are more, it returns maxTenants.
+// tenants returns the next accounts that have runtimes or Shoots, sorted, at most maxTenants.
 func (c *comparison) tenants(ctx context.Context, after string) ([]string, error) {
 	tenants, err := c.Runtimes.Tenants(ctx, after, maxTenants)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *comparison) unregistered(ctx context.Context, tenant string, registered
 				continue
 			}
 
-			wanted, err := c.registered(ctx, each.Operation.ID)
+			wanted, err := c.registered(ctx, each.Runtime.ID)
 			if err != nil {
 				return err
 			}
@@ -170,19 +170,35 @@ func (c *comparison) hasShoot(runtimeID string) bool {
 	return slices.ContainsFunc(c.owned, func(shoot gardener.Owned) bool { return shoot.RuntimeID == runtimeID })
 }
 
-// registered reports whether an operation's runtime was registered, according to the data of the operation.
-func (c *comparison) registered(ctx context.Context, operationID string) (bool, error) {
-	payload, err := c.Operations.Payload(ctx, c.DB.Reader(), operationID)
+// registered reports whether the runtime was registered, according to the data of its creations and of the reconnections of its agent. Other
+// operations do not store this.
+func (c *comparison) registered(ctx context.Context, runtimeID string) (bool, error) {
+	past, err := c.Operations.OfInstance(ctx, c.DB.Reader(), runtimeID)
 	if err != nil {
 		return false, err
 	}
 
-	var data operation.Data
-	if err := json.Unmarshal(payload, &data); err != nil {
-		return false, fmt.Errorf("reading the data of operation %s: %w", operationID, err)
+	for _, record := range past {
+		if !operation.Provisions(record.Kind) && record.Kind != operation.KindReconnectRuntime {
+			continue
+		}
+
+		payload, err := c.Operations.Payload(ctx, c.DB.Reader(), record.ID)
+		if err != nil {
+			return false, err
+		}
+
+		var data operation.Data
+		if err := json.Unmarshal(payload, &data); err != nil {
+			return false, fmt.Errorf("reading the data of operation %s: %w", record.ID, err)
+		}
+
+		if data.Registered {
+			return true, nil
+		}
 	}
 
-	return data.Registered, nil
+	return false, nil
 }
 
 // withoutRegistration describes a runtime that Director does not have.

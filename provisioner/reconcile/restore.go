@@ -19,10 +19,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reasonRestored is the reason in timelines and in the audit log.
+// reasonRestored is the reason that timelines and the audit log show for a restored row.
 const reasonRestored = "restored from the record in the Shoot"
 
-// textOf returns the text of an error for people.
+// textOf returns the text of an error for operators.
 func textOf(err error) string { return failure.Of(err).ForOperators() }
 
 // lost is the lost row of a runtime, with its order.
@@ -65,7 +65,7 @@ func (c *Comparer) restorable(ctx context.Context, shoot gardener.Owned) (lost, 
 	case err == nil && other.ID != runtime.ID:
 		return found, failure.New(failure.Conflict, "another runtime, %s, has the same Shoot name: delete its instance first", other.ID)
 	case !shoot.Ready:
-		return found, failure.New(failure.Waiting, "Gardener has not finished the last change of the Shoot: repeat the command when it has")
+		return found, failure.New(failure.Waiting, "Gardener has not finished the last change of the Shoot: repeat the command when it has finished")
 	default:
 		return found, nil
 	}

@@ -82,8 +82,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle settles all registrations older than unsettledFor. It first puts a hold on each registration, which blocks other
-// replicas and new attempts at the order.
+// settle settles all registrations older than unsettledFor, one at a time, until the first error. It first puts a hold on each
+// registration, which blocks other replicas and new attempts at the order.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()
@@ -103,9 +103,9 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters all runtimes that have the order's label and are not in the database, and closes the row. An unknown
-// tenant has no runtimes in Director. A runtime with a Shoot stays registered: its row was lost with a part of the database, and
-// package reconcile can restore it.
+// settleOne unregisters all runtimes that have the order's label and no row, or a row that is recorded as deleted, and closes the
+// registration. An unknown tenant has no runtimes in Director. A runtime with a Shoot stays registered: its row was lost with a
+// part of the database, and package reconcile can restore it.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

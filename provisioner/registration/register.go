@@ -111,9 +111,9 @@ func (r *Registrar) Has(ctx context.Context, order Order, runtimeID string) (boo
 	return slices.ContainsFunc(found, func(each director.Runtime) bool { return each.ID == runtimeID }), err
 }
 
-// earlier returns the ID from an earlier attempt at the order, or "". If concurrent attempts have registered several runtimes,
-// all attempts use the lowest ID, and the Caretaker removes the others. earlier skips the IDs of deleted runtimes that Director
-// still lists; the database contains their rows.
+// earlier returns the ID from an earlier attempt at the order, or "". If concurrent attempts have registered several runtimes, all
+// later attempts use the lowest ID, and the Caretaker removes the runtimes without an accepted order. earlier skips the IDs of
+// deleted runtimes that Director still lists; the database contains their rows.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -149,8 +149,9 @@ func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runt
 	}, r.Clock.Now())
 }
 
-// Forget unregisters a runtime whose order was rejected after Register. It runs even if the client has disconnected. It returns
-// no error: if the call fails, the Caretaker unregisters the runtime later.
+// Forget unregisters a runtime whose order was rejected after Register. It does nothing if another attempt registered the runtime,
+// or if the order was accepted. It runs even if the client has disconnected. It returns no error: if the call fails, the Caretaker
+// unregisters the runtime later.
 func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	if !registered.made {
 		return

@@ -19,9 +19,9 @@ type Bundles struct {
 	Namespace       string        `env:"NAMESPACE"        help:"namespace of the bundle provisioner, in which the Provisioner keeps the kubeconfigs of runtimes"`
 	Class           string        `env:"CLASS"            help:"provisioner class of the Bundles and BundleDeployments; its format must be plain+v0"`
 	ContentAddress  string        `env:"CONTENT_ADDRESS"  help:"https address of the content server of the bundle provisioner; required with the kubeconfig"`
-	TokenFile       string        `env:"TOKEN_FILE"       help:"file with the token for the content server; if empty, the token of the kubeconfig"`
-	CAFile          string        `env:"CA_FILE"          help:"file with the certificate authorities of the content server; if empty, those of the system"`
-	DeletionTimeout time.Duration `env:"DELETION_TIMEOUT" help:"maximum time for which the removal of a component waits for its objects"`
+	TokenFile       string        `env:"TOKEN_FILE"       help:"file with the token for the content server; if empty, the token of the kubeconfig is used"`
+	CAFile          string        `env:"CA_FILE"          help:"file with the certificate authorities of the content server; if empty, the system's authorities"`
+	DeletionTimeout time.Duration `env:"DELETION_TIMEOUT" help:"maximum time to wait for the deletion of the objects of a removed component"`
 	Calls           int           `env:"CALLS"            help:"maximum number of concurrent calls to the cluster of the bundle provisioner, per replica"`
 }
 

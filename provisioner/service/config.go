@@ -85,9 +85,9 @@ type HibernationTimeout struct {
 // Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots immediately. If the watch misses
 // a change, the next poll after PollInterval detects it.
 type Gardener struct {
-	Project                string        `env:"PROJECT"                           help:"name of the Gardener project that the kubeconfig's account belongs to"`
+	Project                string        `env:"PROJECT"                           help:"name of the Gardener project, to which the kubeconfig must give access"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`
-	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"prefix of the addresses of service brokers whose services are deleted before a cluster with Kyma"`
+	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"prefix of the addresses of service brokers whose services are deleted before a cluster with Kyma is deleted"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"validity of admin kubeconfigs, at least 10m"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"interval at which a Shoot is read, in addition to the watch"`
 	Calls                  int           `env:"CALLS"                             help:"maximum number of concurrent calls to Gardener, per replica"`

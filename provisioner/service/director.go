@@ -14,8 +14,8 @@ import (
 )
 
 // connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
-// outage of Director; it reads and checks only the file with the credentials. Director and its token endpoint have separate
-// circuit breakers.
+// outage of Director; it only reads and checks the files with the credentials and with the certificate authorities. Director and
+// its token endpoint have separate circuit breakers.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {
@@ -95,7 +95,7 @@ func (c Config) directorCredentials(ctx context.Context) (director.Credentials, 
 
 	credentials, err := director.InCluster(c.OAuth.CredentialsNamespace, c.OAuth.CredentialsSecretName)
 	if err != nil {
-		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH is empty, reading the credentials from a Secret: %w", err)
+		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH is empty, so the credentials for Director must come from a Secret: %w", err)
 	}
 
 	return credentials, nil

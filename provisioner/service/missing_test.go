@@ -18,8 +18,8 @@ import (
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
 	users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
-// TestStartWithTheVariablesOfKymaProvisioner starts a Provisioner with the variables of Kyma Provisioner alone, whose defaults are
-// those of the service. The error names everything that is missing, and afterwards the next thing.
+// TestStartWithTheVariablesOfKymaProvisioner starts a Provisioner with the defaults, which are those of Kyma Provisioner. The
+// error names all missing variables. Once these are set, the next error is about the database.
 func TestStartWithTheVariablesOfKymaProvisioner(t *testing.T) {
 	t.Chdir(t.TempDir())
 

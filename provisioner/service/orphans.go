@@ -38,7 +38,7 @@ func (o Orphans) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }
 
-// remove removes all orphans once. After an error it continues with the other orphans, and finally returns all errors.
+// remove removes all orphans once. If a deletion fails, it continues with the other orphans, and finally returns all errors.
 func (o Orphans) remove(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
@@ -75,7 +75,8 @@ func (o Orphans) removeShoots(ctx context.Context) error {
 	})
 }
 
-// eachDeleted calls remove for each of the runtimes in ids that is recorded as deleted. It returns the errors of all calls.
+// eachDeleted calls remove for each of the runtimes in ids that is recorded as deleted. It returns the errors of all calls, unless
+// the database does not respond: then it stops and returns only that error.
 func (o Orphans) eachDeleted(ctx context.Context, ids []string, remove func(id string) error) error {
 	var failed []error
 

@@ -59,8 +59,9 @@ func (p Parts) statuses() orders.Agents {
 // workPoll is the pause between two units of work inside a cluster, such as the installation of a component.
 const workPoll = 5 * time.Second
 
-// Processes returns the processes for all kinds of operations. It does not call any of the parts, so zero Parts are enough to
-// list the names of stages and steps. The crash matrix passes parts that inject faults.
+// Processes returns the processes for all kinds of operations. It does not call any of the parts, so zero Parts are enough to list
+// the names of stages and steps, except those for Director, the runtime agent and the bundle provisioner. The crash matrix passes
+// parts that inject faults.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
@@ -120,7 +121,8 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder returns a function that builds the Shoot of a runtime and the objects that the Shoot refers to. It uses the
-// settings that the replica read at startup, so replicas with different settings build different Shoots. record may be nil.
+// settings that the replica read at startup, so replicas with different settings build different Shoots. If record is nil, the
+// Shoots have no records.
 func shootBuilder(config Config, files ShootFiles, record func(runtimes.Runtime) (string, error),
 ) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, files)

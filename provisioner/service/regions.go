@@ -35,7 +35,7 @@ func (r Regions) Part() lifecycle.Part {
 }
 
 // complete fills the columns of all rows once. It skips rows whose configuration cannot be read, for example because a key was
-// lost, and returns their number with the last error.
+// lost. The error contains the number of failed rows and the last cause.
 func (r Regions) complete(ctx context.Context) error {
 	var (
 		unread int

@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Kyma configures the location of Kyma releases: a folder or an OCI repository. If neither is set, the Provisioner rejects
-// orders with kymaConfig.
+// Kyma configures where the releases of Kyma come from, a folder or an OCI repository, and how they are installed. If neither is set, the
+// Provisioner rejects orders with kymaConfig.
 type Kyma struct {
 	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; if neither a folder nor a repository is set, orders with kymaConfig are rejected"`
 	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
@@ -157,5 +157,5 @@ func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFil
 
 func errNoReleases() error {
 	return failure.New(failure.Invalid,
-		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
+		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or let an operator set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
 }

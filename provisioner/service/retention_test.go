@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// TestOperationsThatTheProvisionerNeedsStay removes operations that are all old enough.
+// TestOperationsThatTheProvisionerNeedsStay runs the retention on operations that are all old enough to be removed.
 func TestOperationsThatTheProvisionerNeedsStay(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		at := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -307,9 +307,9 @@ func (a *assembly) consoles() orders.Consoles {
 	return a.director
 }
 
-// graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
-// mutations, and the recorder records clients without credentials or permissions. Queries are not audited, because they change
-// nothing.
+// graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected mutations, and
+// the recorder records clients without credentials or permissions. The only queries that are audited are those for kubeconfigs, because the
+// others change nothing and return no credentials.
 func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 	build := shootBuilder(a.config, a.parts.Files, nil)
 	rules := validation.Rules{Project: a.config.Gardener.Project}

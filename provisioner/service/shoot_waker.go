@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// changes is the maximum number of buffered changes. The watch blocks while the buffer is full.
+	// changes is the maximum number of changes in the buffer and in a batch. The watch blocks while the buffer is full.
 	changes = 1024
 	// gather is how long the waker collects changes for one update of the database.
 	gather = 50 * time.Millisecond
@@ -23,7 +23,7 @@ const (
 
 // waiting is the part of the store of operations that shootWaker uses.
 type waiting interface {
-	// Wake makes the operations that wait for one of the events due, and returns their number.
+	// Wake wakes the operations that are waiting for one of the events, by making them due now. It returns their number.
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
@@ -78,8 +78,8 @@ func (w *shootWaker) collect(ctx context.Context, first string) []string {
 	return events
 }
 
-// wakeFor makes the operations that wait for the events due. It retries while the database is unavailable, because the watch
-// reports a change only once.
+// wakeFor wakes the operations that are waiting for one of the events, by making them due now. It retries while the database is
+// unavailable, because the watch reports each change only once.
 func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 	for {
 		woken, err := w.store.Wake(ctx, events, w.clock.Now())

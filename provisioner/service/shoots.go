@@ -30,12 +30,12 @@ type Shoots struct {
 	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at startup; empty for none"`
 	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of production clusters, read at startup; if empty, Gardener chooses the windows"`
 	Extensions               []string `env:"EXTENSIONS"                                       help:"Gardener extensions for every cluster, comma-separated; the value none disables them"`
-	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default for orders that do not set it: whether Gardener updates Kubernetes"`
-	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default for orders that do not set it: whether Gardener updates machine images"`
-	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default for orders that do not set it: whether instance metadata on AWS requires tokens"`
+	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"whether Gardener updates Kubernetes, for orders that do not specify this"`
+	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"whether Gardener updates machine images, for orders that do not specify this"`
+	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"whether instance metadata on AWS requires tokens, for orders that do not specify this"`
 
-	KubernetesVersion string            `env:"DEFAULT_KUBERNETES_VERSION" help:"Kubernetes version for orders that do not set it; empty requires a version in each order"`
-	MachineTypes      map[string]string `env:"DEFAULT_MACHINE_TYPES"      help:"machine types for orders that do not set it, as provider:type,…"`
+	KubernetesVersion string            `env:"DEFAULT_KUBERNETES_VERSION" help:"Kubernetes version for orders without a version; if empty, each order must contain a version"`
+	MachineTypes      map[string]string `env:"DEFAULT_MACHINE_TYPES"      help:"machine types for orders without a machine type, as provider:type,…"`
 }
 
 // defaultMachineTypes are small general-purpose machines of the providers. They are the defaults of the broker's plans.
@@ -43,7 +43,8 @@ func defaultMachineTypes() map[string]string {
 	return map[string]string{"aws": "m6i.large", "azure": "Standard_D2s_v5", "gcp": "n2-standard-2", "openstack": "g_c2_m8"}
 }
 
-// check rejects lists of extensions that contradict themselves or another variable, and invalid defaults of orders.
+// check rejects invalid defaults of orders, the value "none" together with extensions, and the extension for audit logs, which
+// another variable enables.
 func (s Shoots) check() error {
 	for provider, machine := range s.MachineTypes {
 		if known := slices.Sorted(maps.Keys(defaultMachineTypes())); !slices.Contains(known, provider) || machine == "" {

@@ -26,13 +26,13 @@ type Objects struct {
 	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must be applied before the Shoot.
 	Authentication *corev1.ConfigMap
 
-	// adopted reports that another program has created the Shoot. sameProvider reports that the order for its provider has not changed
+	// adopted reports that another program has created the Shoot. sameProvider reports that the provider's part of the order has not changed
 	// since the adoption.
 	adopted, sameProvider bool
 }
 
-// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no configuration for its provider.
-// Fields that the order omits are not set, so Gardener sets its defaults. Callers apply the Manifest of each object.
+// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no configuration for its provider. Fields that
+// neither the order nor the options determine are not set, so Gardener sets its defaults. Callers apply the Manifest of each object.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 
@@ -201,8 +201,7 @@ type Options struct {
 	Extensions []string
 }
 
-// The labels and annotations of Shoots. They identify the owner. The legacy annotations are for tools written for Kyma
-// Provisioner.
+// The labels and annotations of Shoots. Most of them identify the owner. The legacy annotations are for tools written for Kyma Provisioner.
 const (
 	LabelAccount    = "account"
 	LabelSubAccount = "subaccount"

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
-// FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID and the
-// trace of the operation, which every change sets. It does not modify the receiver, and callers need not call Keep first.
+// FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID and
+// the trace of the operation, which every change sets. It calls Keep on a copy, so it does not modify the receiver.
 func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]objectdiff.Change, error) {
 	wanted := *o
 	wanted.Shoot = o.Shoot.DeepCopy()

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// FuzzOrderOf checks that any configuration of a provider is either rejected or results in an order from which a Shoot can be built, which
-// keeps the configuration.
+// FuzzOrderOf checks that any configuration of a provider is either rejected or results in an order from which a Shoot can be built, and
+// that this Shoot keeps the configuration.
 func FuzzOrderOf(f *testing.F) {
 	f.Add("aws", `{"networks":{"vpc":{"cidr":"10.250.0.0/16"},"zones":[{"name":"a","workers":"10.250.0.0/19"}]}}`, `{}`, "1")
 	f.Add("azure", `{"networks":{"vnet":{"cidr":"10.250.0.0/16"},"zones":[{"name":1,"cidr":"10.250.0.0/19","natGateway":{"enabled":true}}]}}`, `null`, "1")

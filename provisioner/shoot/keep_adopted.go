@@ -4,9 +4,9 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 )
 
-// keepAdopted copies the fields of an adopted Shoot that orders cannot express and that Build would set to constants of the
-// Provisioner: the cloud profile, the networks, the zones of the first worker pool, and, unless the order of the provider has changed
-// since the adoption, the configurations for the provider's extension.
+// keepAdopted copies the fields of an adopted Shoot that orders cannot express and that Build would set to constants of the Provisioner:
+// the cloud profile, the networks, additional tolerations, the zones of the first worker pool, and, unless the provider's part of the order
+// has changed since the adoption, the configurations for the provider's extension.
 func (o *Objects) keepAdopted(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.CloudProfile = had.CloudProfile.DeepCopy()

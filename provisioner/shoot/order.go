@@ -88,7 +88,8 @@ func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Clust
 	return order, nil
 }
 
-// poolOrder returns the order for a worker pool. A disk whose size is not in GiB stays unchanged.
+// poolOrder returns the order for a worker pool. It omits a disk whose size is not in GiB, and the disks of OpenStack. The Shoot keeps
+// them.
 func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPool, error) {
 	pool := &spec.WorkerPool{
 		Name: worker.Name, MachineType: worker.Machine.Type, AutoScalerMin: int(worker.Minimum), AutoScalerMax: int(worker.Maximum), Zones: worker.Zones,
@@ -104,7 +105,7 @@ func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPo
 		}
 
 		if each.value.Type != intstr.Int {
-			return nil, failure.New(failure.Permanent, "%s of the worker pool %s is %s, and an order can only have a number: change the Shoot first",
+			return nil, failure.New(failure.Permanent, "%s of the worker pool %s is %s, but an order can only contain a number: change the Shoot first",
 				each.field, worker.Name, each.value.String())
 		}
 
@@ -298,8 +299,8 @@ func requiresTokens(worker gardencorev1beta1.Worker) bool {
 	return worker.ProviderConfig != nil && json.Unmarshal(worker.ProviderConfig.Raw, &config) == nil && config.InstanceMetadataOptions.HTTPTokens == "required"
 }
 
-// Inexpressible returns the changes of FirstChange that the order for an adopted Shoot must not make. A first change only adds the
-// owner, and what the configuration of the Provisioner demands of all Shoots.
+// Inexpressible returns the changes of FirstChange that the order for an adopted Shoot must not make. A first change may only add the owner
+// and the settings that the configuration of the Provisioner requires for all Shoots.
 func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {
 	announced := []string{
 		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess",
@@ -312,9 +313,9 @@ func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {
 	})
 }
 
-// NotInOrder returns the paths of the fields in the spec of a Shoot that a new Shoot for the same order would not have, or would have
-// with another value. An object that it would not have is one path. The new Shoot has the defaults of Gardener's API, but not the fields
-// that Gardener sets later.
+// NotInOrder returns the paths of the fields in the spec of a Shoot that a new Shoot for the same order would not have, or would have with
+// another value. If the new Shoot would not have an object at all, the result contains the path of the object instead of the paths of its
+// fields. The new Shoot has the defaults of Gardener's API, but not the fields that Gardener sets later.
 func (o *Objects) NotInOrder(present *gardencorev1beta1.Shoot) ([]string, error) {
 	created := o.Shoot.DeepCopy()
 	gardencorev1beta1.SetObjectDefaults_Shoot(created)

@@ -62,7 +62,7 @@ type Cluster struct {
 	Adopted *Adopted `json:"adopted,omitempty"`
 }
 
-// Adopted describes what the Provisioner must keep of a Shoot that another program has created.
+// Adopted records the state of an adopted Shoot at its adoption, which later changes of the Shoot need.
 type Adopted struct {
 	// WorkerPool is the name of the first worker pool.
 	WorkerPool string `json:"workerPool"`

@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// FuzzDecode decodes arbitrary stored orders. What is decoded can be stored again without a change.
+// FuzzDecode decodes arbitrary stored orders. A decoded order can be stored and decoded again without a change.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"version":1}`, `{"version":2}`, `{"version":1e999}`, `{"metadata":{"name":"n","labels":{"a":[1,{"b":null}],"c":1e308}}}`,

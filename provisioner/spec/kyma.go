@@ -5,7 +5,8 @@ type Kyma struct {
 	// Version is the version of a release, for example 2.0.0.
 	Version string   `json:"version"`
 	Profile *Profile `json:"profile,omitempty"`
-	// Components are installed in the given order.
+	// Components are installed in the given order, but each after its dependencies. The required components of the release are always
+	// installed.
 	Components []*Component `json:"components"`
 	// Configuration contains the values that all components share.
 	Configuration    []*Entry          `json:"configuration,omitempty"`

@@ -6,8 +6,8 @@ type Runtime struct {
 	ClusterConfig *ClusterConfig `json:"clusterConfig"`
 	// KymaConfig is nil for a cluster without Kyma.
 	KymaConfig *Kyma `json:"kymaConfig,omitempty"`
-	// ClientData is data that the Provisioner only stores and returns to the client. It has at most bounds.ClientData characters, and may
-	// contain personal data.
+	// ClientData is data of the client that the Provisioner only stores. Only the operator API returns it. It has at most bounds.ClientData
+	// characters, and may contain personal data.
 	ClientData *string `json:"clientData,omitempty"`
 }
 

@@ -104,8 +104,9 @@ func (p *problems) domain(config *spec.DNS) {
 		"dnsConfig.providers", "must have one primary provider, not %d", primaries)
 }
 
-// signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. An order cannot
-// restrict them: kube-apiserver accepts all of them even if the order lists fewer.
+// signingAlgorithms returns the signature algorithms that kube-apiserver accepts for OIDC tokens. The list in an order is
+// validated but has no effect: the order becomes an AuthenticationConfiguration, which has no field for algorithms, so
+// kube-apiserver accepts all of them.
 func signingAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }

@@ -1,5 +1,5 @@
-// Package validation validates orders and upgrades before they are accepted, and merges upgrades into existing orders. It
-// neither calls an upstream nor reads a database.
+// Package validation validates orders, adoptions and upgrades before they are accepted, and merges upgrades into existing
+// orders. It neither calls an upstream nor reads a database.
 //
 // Gardener accepts a valid order, unless it depends on data that only the cloud profile or the project contains: the offered
 // versions, the machine types, or the credentials bindings. Such an order fails when the Shoot is created.

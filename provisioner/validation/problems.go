@@ -83,7 +83,10 @@ func (p *problems) err() error {
 		return nil
 	}
 
-	if p.more > 0 {
+	switch {
+	case p.more == 1:
+		texts = append(slices.Clone(texts), "and 1 more problem")
+	case p.more > 1:
 		texts = append(slices.Clone(texts), fmt.Sprintf("and %d more problems", p.more))
 	}
 

@@ -16,6 +16,12 @@ const invalidOrder = "the order is invalid: "
 func TestProvision(t *testing.T) {
 	t.Parallel()
 
+	const firstTen = "clusterConfig.administrators[0] must not be empty; clusterConfig.administrators[1] must not be empty; " +
+		"clusterConfig.administrators[2] must not be empty; clusterConfig.administrators[3] must not be empty; " +
+		"clusterConfig.administrators[4] must not be empty; clusterConfig.administrators[5] must not be empty; " +
+		"clusterConfig.administrators[6] must not be empty; clusterConfig.administrators[7] must not be empty; " +
+		"clusterConfig.administrators[8] must not be empty; clusterConfig.administrators[9] must not be empty; "
+
 	cases := map[string]struct {
 		reason string
 		change func(input *spec.Runtime)
@@ -59,17 +65,19 @@ func TestProvision(t *testing.T) {
 			change: func(input *spec.Runtime) { input.KymaConfig = &spec.Kyma{Version: "1.24.0"} },
 			want:   "kymaConfig.components must not be empty",
 		},
+		"OneProblemMore": {
+			reason: "The number of the others is singular.",
+			change: func(input *spec.Runtime) {
+				input.ClusterConfig.Administrators = make([]string, 11)
+			},
+			want: firstTen + "and 1 more problem",
+		},
 		"ManyProblems": {
 			reason: "An error lists at most ten problems and the number of the others.",
 			change: func(input *spec.Runtime) {
 				input.ClusterConfig.Administrators = make([]string, 12)
 			},
-			want: "clusterConfig.administrators[0] must not be empty; clusterConfig.administrators[1] must not be empty; " +
-				"clusterConfig.administrators[2] must not be empty; clusterConfig.administrators[3] must not be empty; " +
-				"clusterConfig.administrators[4] must not be empty; clusterConfig.administrators[5] must not be empty; " +
-				"clusterConfig.administrators[6] must not be empty; clusterConfig.administrators[7] must not be empty; " +
-				"clusterConfig.administrators[8] must not be empty; clusterConfig.administrators[9] must not be empty; " +
-				"and 2 more problems",
+			want: firstTen + "and 2 more problems",
 		},
 	}
 

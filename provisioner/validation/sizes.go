@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// maxValue limits the value of a configuration entry of Kyma, in characters. All other texts have at most bounds.URL characters.
+	// maxValue limits the value of a configuration entry of Kyma, in characters. Client data has at most bounds.ClientData characters, and all
+	// other texts have at most bounds.URL.
 	maxValue = 64 << 10
-	// maxZones limits lists of zones. Other lists have at most maxEntries entries, and objects that clients choose have at most
-	// maxLabels fields.
+	// maxZones limits lists of zones. Other lists have at most maxEntries entries. Labels, and objects in their values, have at most maxLabels
+	// fields.
 	maxZones  = 16
 	maxLabels = 100
 )

@@ -75,8 +75,7 @@ func UpgradeCluster(present spec.ClusterConfig, version string) (spec.ClusterCon
 	return present, found.err()
 }
 
-// noEmptyTexts rejects fields that are set to "". Such a field is ambiguous: the client may want to keep the value or to remove
-// it.
+// noEmptyTexts rejects an empty string in four fields. It is ambiguous: the client may want to keep the value or to remove it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
@@ -132,14 +131,14 @@ func replace[T any](value, by *T) {
 	}
 }
 
-// replaceOptional sets an optional field if the upgrade has it. An upgrade cannot remove an optional field.
+// replaceOptional sets an optional field to the value of the upgrade. If the upgrade has no value, the field stays unchanged.
 func replaceOptional[T any](value **T, by *T) {
 	if by != nil {
 		*value = by
 	}
 }
 
-// noDowngrade rejects a version that is lower than the current one or skips a minor version, as Gardener does.
+// noDowngrade rejects a version that is lower than the current one, skips a minor version or has another major version, as Gardener does.
 func (p *problems) noDowngrade(present, wanted string) {
 	had, err := semver.NewVersion(present)
 	if err != nil {

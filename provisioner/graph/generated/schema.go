@@ -1616,10 +1616,11 @@ scalar Time
 # ---- Mutations and queries -------------------------------------------------------------------------------------------
 
 """
-Every mutation accepts an operation and returns the operation or its ID. Query its progress with runtimeOperationStatus. Mutations need the
-role osb, which is the broker's, or admin.
+Every mutation except adoptShoot accepts an operation, and returns the operation, its ID or the runtime. Query its progress with
+runtimeOperationStatus. Mutations need the role osb (the broker's role) or admin.
 
-Headers: ` + "`" + `tenant` + "`" + ` is the account; every request needs it, except operationChanges. provisionRuntime stores ` + "`" + `sub-account` + "`" + `.
+Headers: ` + "`" + `tenant` + "`" + ` is the account; every request needs it, except operationChanges and lists of all tenants. provisionRuntime and adoptShoot
+store ` + "`" + `sub-account` + "`" + `.
 ` + "`" + `Idempotency-Key` + "`" + `, at most 255 printable ASCII characters, makes a mutation safe to repeat: the same key returns the same operation.
 """
 type Mutation {
@@ -1627,9 +1628,9 @@ type Mutation {
   provisionRuntime(config: ProvisionRuntimeInput!): OperationStatus
 
   """
-  Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
-  not contain do not change, unless its conflictStrategy is Replace. With clusterConfig, it upgrades Kubernetes first. Fails if the runtime has no Kyma, is hibernated, or has another
-  operation in progress.
+  Installs another version or configuration of Kyma: the components in kymaConfig and those that the release always installs. Other components
+  are removed. Values that kymaConfig omits do not change, unless its conflictStrategy is Replace. With clusterConfig, it upgrades Kubernetes
+  first. Fails if the runtime has no Kyma, is hibernated, or has another operation in progress.
   """
   upgradeRuntime(id: String!, config: UpgradeRuntimeInput!): OperationStatus
 
@@ -1655,7 +1656,7 @@ type Mutation {
   """
   Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
   lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
-  roll back the cluster: use upgradeShoot. clientData replaces the clientData of the runtime. If omitted, it does not change.
+  roll back changes of the cluster. clientData replaces the clientData of the runtime. If omitted, the clientData does not change.
   """
   rollBackUpgradeOperation(id: String!, clientData: String): RuntimeStatus
 
@@ -1678,20 +1679,19 @@ type Query {
   runtimeOperationStatus(id: String!): OperationStatus
 
   """
-  Returns runtimes, newest first. With the ` + "`" + `tenant` + "`" + ` header it returns those of the tenant; without, it needs the operator role and returns
-  those of all tenants. ` + "`" + `first` + "`" + ` is the size of the page, 1 to 100; ` + "`" + `after` + "`" + ` is the endCursor of the page before.
+  Returns runtimes, newest first. With the ` + "`" + `tenant` + "`" + ` header it returns those of the tenant. Without the header it needs the operator role and
+  returns those of all tenants. ` + "`" + `first` + "`" + ` is the size of the page, 1 to 100; ` + "`" + `after` + "`" + ` is the endCursor of the previous page.
   """
   runtimes(filter: RuntimeFilter, first: Int = 50, after: String): RuntimePage!
 
   """
-  Returns operations, newest first, those of deleted runtimes too. The header, ` + "`" + `first` + "`" + ` and ` + "`" + `after` + "`" + ` have the meaning that they have for
-  runtimes.
+  Returns operations, newest first, including those of deleted runtimes. The header, ` + "`" + `first` + "`" + ` and ` + "`" + `after` + "`" + ` have the same meaning as for runtimes.
   """
   operations(filter: OperationFilter, first: Int = 50, after: String): OperationPage!
 
   """
   Returns the changed operations of all tenants, for a broker. Without ` + "`" + `after` + "`" + ` it immediately returns the current cursor. With a
-  cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
+  cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An invalid cursor is an error
   with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
   tenants.
   """
@@ -1735,7 +1735,7 @@ type OperationStatus {
   id: String
   operation: OperationType!
   state: OperationState!
-  "The progress or the outcome of the operation, in a form for people."
+  "The progress or the outcome of the operation, for people."
   message: String
   runtimeID: String
   "Always null. Clients of Kyma Provisioner select it."
@@ -1840,7 +1840,7 @@ type RuntimeStatus {
 }
 
 enum RuntimeAgentConnectionStatus {
-  "The agent has not reported yet."
+  "The agent has not reported yet, does not exist, or its state cannot be determined."
   Pending
   "The agent is connected."
   Connected
@@ -1862,7 +1862,7 @@ input RuntimeFilter {
   operation: OperationType
   "The state of the newest operation."
   state: OperationState
-  "Whether deleted runtimes are returned too."
+  "Whether deleted runtimes are included."
   deleted: Boolean = false
   "Ordered at this time or later."
   createdSince: Time
@@ -1902,7 +1902,7 @@ type Runtime {
   lastOperation: Operation!
 }
 
-"A Shoot that was taken over or, in a dry run, would be."
+"A Shoot that was taken over or, in a dry run, can be taken over."
 type AdoptedShoot {
   runtimeID: String!
   "The generation of the Shoot."
@@ -1949,7 +1949,7 @@ type MaintenanceWindow {
 type RuntimeConfig {
   clusterConfig: GardenerConfig
   kymaConfig: KymaConfig
-  "An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the osb or admin role."
+  "An admin kubeconfig. The operator configures how long it is valid. It is null if there is no cluster. It requires the osb or admin role."
   kubeconfig: String
 }
 
@@ -2151,7 +2151,7 @@ input GardenerConfigInput {
   servicesCidr: String
   "The default is 0, or 1 if autoScalerMax is omitted, too."
   autoScalerMin: Int
-  "At least the number of zones. If omitted or 0, it is 3 or, if they are more, autoScalerMin or the number of zones."
+  "At least the number of zones. If omitted or 0, it is the largest of 3, autoScalerMin and the number of zones."
   autoScalerMax: Int
   "The number of machines that an update may add temporarily. If this field and maxUnavailable are omitted or 0, it is 1."
   maxSurge: Int
@@ -2175,7 +2175,7 @@ input GardenerConfigInput {
   shootNetworkingFilterDisabled: Boolean
   "The failure that the control plane tolerates: node or zone. By default, the control plane is not highly available."
   controlPlaneFailureTolerance: String
-  "Whether access is restricted to operators in the European Union."
+  "Whether only Gardener operators in the European Union may access the cluster."
   euAccess: Boolean
   "Has no effect."
   shootAndSeedSameRegion: Boolean
@@ -2183,7 +2183,7 @@ input GardenerConfigInput {
   additionalWorkers: [WorkerPoolInput!]
 }
 
-"A worker pool after the first one, which is named cpu-worker-0."
+"A worker pool after the first one. The first one is named cpu-worker-0, except in adopted Shoots."
 input WorkerPoolInput {
   "At most 15 characters, because the names of the machines contain it."
   name: String!
@@ -2272,6 +2272,7 @@ input OIDCConfigInput {
   clientID: String!
   groupsClaim: String!
   issuerURL: String!
+  "Validated, but without effect: API servers accept all asymmetric algorithms."
   signingAlgs: [String!]!
   usernameClaim: String!
   usernamePrefix: String!
@@ -2280,7 +2281,7 @@ input OIDCConfigInput {
 input KymaConfigInput {
   version: String!
   profile: KymaProfile
-  "The components, installed in this order. compass-runtime-agent must be one of them."
+  "The components, installed in this order, but each after its dependencies. compass-runtime-agent must be one of them."
   components: [ComponentConfigurationInput]!
   "Values for all components."
   configuration: [ConfigEntryInput]
@@ -2291,7 +2292,7 @@ input ComponentConfigurationInput {
   component: String!
   namespace: String!
   configuration: [ConfigEntryInput]
-  "Manifests that replace those of the release or, with a new name, add a component: https://HOST/FILE#sha256=DIGEST. Rejected unless the operator allows sources."
+  "The address of manifests, as https://HOST/FILE#sha256=DIGEST. They replace those of the release or, with a new name, add a component. Rejected unless the operator allows it."
   sourceURL: String
   conflictStrategy: ConflictStrategy
 }
@@ -2309,12 +2310,12 @@ input AdoptShootInput {
   instanceID: String
   "The display name of the runtime. The default is the name of the Shoot."
   name: String
-  "The CredentialsBinding that replaces a SecretBinding and refers to the same Secret. The default has the same name."
+  "The CredentialsBinding that replaces a SecretBinding and refers to the same Secret. The default has the same name as the SecretBinding."
   credentialsBinding: String
   administrators: [String!]
   "The clientData of the runtime."
   clientData: String
-  "The generation of the Shoot in a dry run. If it has another one by now, the call fails."
+  "The generation that a dry run has returned. If the generation of the Shoot has changed since, the call fails."
   generation: Int
   "Only checks and describes the adoption."
   dryRun: Boolean = false

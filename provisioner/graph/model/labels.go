@@ -2,7 +2,7 @@ package model
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -16,7 +16,7 @@ type ProviderSpecificConfig any
 func UnmarshalLabels(value any) (map[string]any, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("labels must be a JSON object, not %T", value)
+		return nil, errors.New("labels must be a JSON object")
 	}
 
 	return object, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// A Shoot that was taken over or, in a dry run, would be.
+// A Shoot that was taken over or, in a dry run, can be taken over.
 type AdoptedShoot struct {
 	RuntimeID string `json:"runtimeID"`
 	// The generation of the Shoot.
@@ -127,7 +127,7 @@ type OperationStatus struct {
 	ID        *string        `json:"id,omitempty"`
 	Operation OperationType  `json:"operation"`
 	State     OperationState `json:"state"`
-	// The progress or the outcome of the operation, in a form for people.
+	// The progress or the outcome of the operation, for people.
 	Message   *string `json:"message,omitempty"`
 	RuntimeID *string `json:"runtimeID,omitempty"`
 	// Always null. Clients of Kyma Provisioner select it.
@@ -167,7 +167,7 @@ type Runtime struct {
 type RuntimeConfig struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig,omitempty"`
 	KymaConfig    *spec.Kyma    `json:"kymaConfig,omitempty"`
-	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the osb or admin role.
+	// An admin kubeconfig. The operator configures how long it is valid. It is null if there is no cluster. It requires the osb or admin role.
 	Kubeconfig *string `json:"kubeconfig,omitempty"`
 }
 
@@ -190,7 +190,7 @@ type RuntimeFilter struct {
 	Operation *OperationType `json:"operation,omitempty"`
 	// The state of the newest operation.
 	State *OperationState `json:"state,omitempty"`
-	// Whether deleted runtimes are returned too.
+	// Whether deleted runtimes are included.
 	Deleted *bool `json:"deleted,omitempty"`
 	// Ordered at this time or later.
 	CreatedSince *time.Time `json:"createdSince,omitempty"`
@@ -357,7 +357,7 @@ func (e OperationType) MarshalJSON() ([]byte, error) {
 type RuntimeAgentConnectionStatus string
 
 const (
-	// The agent has not reported yet.
+	// The agent has not reported yet, does not exist, or its state cannot be determined.
 	RuntimeAgentConnectionStatusPending RuntimeAgentConnectionStatus = "Pending"
 	// The agent is connected.
 	RuntimeAgentConnectionStatusConnected RuntimeAgentConnectionStatus = "Connected"

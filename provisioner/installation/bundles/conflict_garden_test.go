@@ -21,7 +21,7 @@ func (u uploader) Upload(_ context.Context, bundle string, archive []byte) (stri
 	return u(bundle, archive)
 }
 
-// TestConflictingUploads checks that a conflict is no failure if the Bundle has its content, and fails the operation otherwise.
+// TestConflictingUploads checks that a conflict is ignored if the Bundle has its content, and fails the operation otherwise.
 func TestConflictingUploads(t *testing.T) {
 	on := startHub(t)
 	conflict := failure.New(failure.Conflict, "its Bundle has other content")

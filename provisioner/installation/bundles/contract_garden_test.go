@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestInstallers runs what every Installer must do with both implementations.
+// TestInstallers runs the tests that every Installer must pass, with both implementations.
 func TestInstallers(t *testing.T) {
 	on := startHub(t)
 
@@ -25,7 +25,7 @@ func TestInstallers(t *testing.T) {
 			"collision":                      collision,
 		} {
 			t.Run(name+"/"+behaviour, func(t *testing.T) {
-				if !direct { // A cluster has one inventory of the direct Installer.
+				if !direct { // All tests share an API server, and the direct Installer has one inventory on it.
 					t.Parallel()
 				}
 
@@ -152,7 +152,7 @@ func rejectedObject(c *cluster) {
 	c.want("the component was corrected", map[string]string{"two": "hunter2_X", "three": "1"})
 }
 
-// collision installs an object that somebody else has installed, and then removes that one.
+// collision installs an object that already exists, and installs it again after the existing object was deleted.
 func collision(c *cluster) {
 	c.createNamespace()
 	c.createConfigMap("one")

@@ -183,7 +183,7 @@ func TestForget(t *testing.T) {
 	c.want("the cluster is not changed", map[string]string{"one": "1", "two": "1"})
 }
 
-// TestDirectClusterStaysDirect installs a runtime that another Installer has begun.
+// TestDirectClusterStaysDirect continues an installation that the direct Installer has begun.
 func TestDirectClusterStaysDirect(t *testing.T) {
 	c := newCluster(t, startHub(t), true)
 	c.install(release{"a": configMap("one", "1")}, c.part("a"))

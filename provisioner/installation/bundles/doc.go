@@ -12,5 +12,5 @@
 // A write fails if the object has changed since it was read. A replica that was frozen may still create objects of a runtime that has
 // been removed in the meantime. Keeper removes such objects. It also renews the kubeconfigs.
 //
-// A cluster on which package installer has installed something keeps using it. The inventory in the cluster decides.
+// Package installer remains in charge of each cluster on which it has installed something. The inventory in the cluster shows this.
 package bundles

@@ -20,8 +20,8 @@ import (
 // kubeconfigKey is the key of the kubeconfig in its Secret.
 const kubeconfigKey = "kubeconfig"
 
-// Direct is the Installer that works without a bundle provisioner. Clusters on which it has installed something keep using it.
-// installer.Installer implements it.
+// Direct is the Installer that works without a bundle provisioner. It remains in charge of each cluster on which it has installed
+// something. installer.Installer implements it.
 type Direct interface {
 	installation.Installer
 
@@ -31,8 +31,8 @@ type Direct interface {
 
 // Uploader sends content to the bundle provisioner. Uploads implements it.
 type Uploader interface {
-	// Upload sends an archive as the content of a Bundle. It may be repeated. waiting says why the content is not accepted yet, and is ""
-	// once it is.
+	// Upload sends an archive as the content of a Bundle. It may be repeated. waiting is the reason why the content is not accepted yet, or ""
+	// if it is accepted.
 	Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error)
 }
 
@@ -191,7 +191,7 @@ func (i *Installer) deployment(target installation.Target, release string, parts
 	return deployment, nil
 }
 
-// sameSpec reports whether the BundleDeployment on the hub has the wanted spec and annotations.
+// sameSpec reports whether the BundleDeployment on the hub has the wanted spec and release.
 func sameSpec(present, wanted *v1alpha1.BundleDeployment) bool {
 	if present.Annotations[annotationRelease] != wanted.Annotations[annotationRelease] {
 		return false
@@ -237,8 +237,8 @@ func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, r
 	return waiting, nil
 }
 
-// checkConflict returns nil if another replica of the Provisioner has uploaded the same content in the meantime. Otherwise it returns the
-// error of the upload.
+// checkConflict returns nil if another replica of the Provisioner has uploaded the same content or replaced the Bundle in the meantime.
+// Otherwise it returns the error of the upload.
 func (i *Installer) checkConflict(ctx context.Context, runtimeID, name string, refused error) error {
 	found, err := i.find(ctx, runtimeID) // the role permits only this way of reading Bundles
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// renewEvery is the interval between two searches for kubeconfigs that are due for renewal. A kubeconfig is due after half of its
-	// validity, which is at least ten minutes.
+	// renewEvery is the interval between two searches for kubeconfigs that are due for renewal. A kubeconfig is valid for at least ten minutes
+	// and due after half of this time.
 	renewEvery = time.Minute
 	// renewRetry is the delay before another attempt to renew a kubeconfig.
 	renewRetry = 5 * time.Minute
 	// sweepEvery is the interval between two searches for objects of deleted runtimes.
 	sweepEvery = time.Hour
-	// page is the number of objects in one response.
+	// page is the maximum number of objects in a response, and of runtimes in a query of the database.
 	page = 500
 )
 

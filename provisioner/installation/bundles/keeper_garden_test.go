@@ -41,7 +41,7 @@ func (r rows) DeletedAmong(_ context.Context, ids []string) (deleted []string, _
 	return deleted, nil
 }
 
-// TestKeeper renews the kubeconfig of a runtime once, whatever number of replicas there are, and removes the objects of a deleted one.
+// TestKeeper renews the kubeconfig of a runtime once, regardless of the number of replicas, and removes the objects of a deleted runtime.
 func TestKeeper(t *testing.T) {
 	on := startHub(t)
 	c, foreign := newCluster(t, on, false), newCluster(t, on, false)

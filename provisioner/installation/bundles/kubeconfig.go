@@ -28,8 +28,8 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// provideKubeconfig ensures that the Secret of the runtime contains a kubeconfig that does not expire soon. It returns the key that the
-// Secret stores for content.
+// provideKubeconfig ensures that the Secret of the runtime contains a kubeconfig that does not expire soon. It returns the HMAC key for
+// content, which the Secret also contains.
 func (i *Installer) provideKubeconfig(ctx context.Context, target installation.Target) (key []byte, err error) {
 	found := &corev1.Secret{}
 	name := client.ObjectKey{Namespace: i.Namespace, Name: secretName(target.RuntimeID)}

@@ -3,7 +3,6 @@ package bundles
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -105,7 +104,7 @@ func (i *Installer) prune(ctx context.Context, runtimeID string, plan installati
 		return installation.Progress{Message: waiting}, err
 	}
 
-	return installation.Progress{Done: true, Message: fmt.Sprintf("release %s is installed: %d components", plan.Version, len(plan.Components))}, nil
+	return installation.Progress{Done: true, Message: plan.Installed()}, nil
 }
 
 // remove deletes BundleDeployments, each after those that depend on it. waiting describes the first one that still exists.
@@ -139,7 +138,8 @@ func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDe
 	return waiting, nil
 }
 
-// removeOne changes the spec of a BundleDeployment and deletes it. It describes the reason for which the deletion waits, or returns "".
+// removeOne changes the spec of a BundleDeployment and deletes it. waiting describes the progress of the deletion. Without an error it is
+// never "", even for the first call; remove relies on this.
 func (i *Installer) removeOne(ctx context.Context, deployment *v1alpha1.BundleDeployment,
 	change func(*v1alpha1.BundleDeploymentSpec),
 ) (waiting string, err error) {

@@ -50,7 +50,7 @@ func (o *objects) bundle(deployment, content string) *v1alpha1.Bundle {
 }
 
 // progress returns an error if a component has failed. Otherwise it describes the first component that is not installed and healthy, or
-// returns "". sent contains the reasons for which uploads of parts wait.
+// returns "". sent maps the names of parts to the reasons why their uploads wait.
 func (o *objects) progress(runtimeID string, parts []part, sent map[string]string) (waiting string, err error) {
 	for _, part := range parts {
 		deployment := o.deployments[deploymentName(runtimeID, part.name)]
@@ -68,8 +68,7 @@ func (o *objects) progress(runtimeID string, parts []part, sent map[string]strin
 	return waiting, nil
 }
 
-// state returns the reason for which a part waits, or "" if the part is installed and healthy. It returns an error if the part has
-// failed.
+// state returns the reason why a part waits, or "" if the part is installed and healthy. It returns an error if the part has failed.
 func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiting string, err error) {
 	valid, installed, healthy := condition(deployment, v1alpha1.TypeHasValidBundle),
 		condition(deployment, v1alpha1.TypeInstalled), condition(deployment, v1alpha1.TypeHealthy)

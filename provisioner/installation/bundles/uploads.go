@@ -20,8 +20,7 @@ import (
 const (
 	// uploadTimeout is the default of UploadsOptions.Timeout.
 	uploadTimeout = 30 * time.Second
-	// uploadAttempts is the maximum number of requests in one call. A request is repeated if the server responds that another replica
-	// accepts uploads.
+	// uploadAttempts is the maximum number of requests in one call. A request is repeated if another replica of the server may accept it.
 	uploadAttempts = 3
 	// largestResponse is the maximum number of bytes that are read of a response.
 	largestResponse = 1 << 10
@@ -72,7 +71,7 @@ func (u *Uploads) client() (*http.Client, error) {
 	}
 
 	if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil {
-		return nil, errors.New("the kubeconfig contains no token")
+		return nil, errors.New("the kubeconfig contains no token: set a token file, or use a kubeconfig with a token")
 	}
 
 	client, err := rest.HTTPClientFor(config)
@@ -141,7 +140,7 @@ func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, a
 	return uploadResponse{response.StatusCode, string(text)}, nil
 }
 
-// result classifies a response.
+// result returns "" if the server has accepted the content, the reason to wait if it may accept the content later, or an error.
 func (r uploadResponse) result() (waiting string, err error) {
 	const unsent = "cannot be sent to the bundle provisioner: "
 

@@ -57,7 +57,7 @@ func (s *contentServer) uploads(t *testing.T, timeout time.Duration) *bundles.Up
 	return uploads
 }
 
-// TestUploadStatuses checks for each status whether the Provisioner tries again, and what users and operators read.
+// TestUploadStatuses checks for each status whether the Provisioner tries again, and the texts for users and operators.
 func TestUploadStatuses(t *testing.T) {
 	const waits = "waiting for the bundle provisioner to accept the content"
 
@@ -125,7 +125,8 @@ func TestUploadStatuses(t *testing.T) {
 	}
 }
 
-// TestUploadsToBrokenServers checks that failures of the connection may pass, and that a response cannot occupy the client.
+// TestUploadsToBrokenServers checks that errors of the connection are transient, and that the status suffices if the body of a
+// response is cut off or endless.
 func TestUploadsToBrokenServers(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string

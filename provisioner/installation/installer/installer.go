@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,7 +87,7 @@ func (i *Installer) content(plan installation.Plan) applier.Content {
 				return i.manifests.Manifests(ctx, component.Source)
 			})
 		},
-		Installed:   fmt.Sprintf("release %s is installed: %d components", plan.Version, len(plan.Components)),
+		Installed:   plan.Installed(),
 		AwaitHealth: true,
 	}
 

@@ -65,7 +65,7 @@ func TestPrune(t *testing.T) {
 	if err := c.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	done := "release 1.0.0 is installed: 1 components"
+	done := "release 1.0.0 is installed: 1 component"
 	message := c.install(both, alone)
 	for _, want := range []string{
 		done, "; " + definition + " is kept: Thing " + c.namespace() + "/theirs still exists",

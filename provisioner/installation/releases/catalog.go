@@ -106,7 +106,7 @@ func (c *Catalog) outside(ctx context.Context, address string) ([]installation.M
 // separator separates the version and the component in Component.Source. Neither can contain it.
 const separator = "/"
 
-// sourceOf returns the value of Component.Source. It is stored with operations, so the form must not change.
+// sourceOf returns the value of Component.Source for a component of a release.
 func sourceOf(version, component string) string { return version + separator + component }
 
 // versions matches valid versions, which are safe as folder names and OCI tags, and cannot point outside the folder of a store.
@@ -143,8 +143,8 @@ func (e *brokenError) Unwrap() error { return e.error }
 // are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log contains the reason, for its "+
-			"maintainer", version).
+		return failure.Wrap(failure.Permanent, err, "release %s is invalid and cannot be used: an operator finds the problems in the log of "+
+			"the Provisioner", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if typed, ok := errors.AsType[*failure.Error](err); ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// FuzzRelease reads arbitrary descriptions of releases, and plans what it accepts.
+// FuzzRelease reads arbitrary descriptions of releases, and makes plans for those that are accepted.
 func FuzzRelease(f *testing.F) {
 	for _, seed := range []string{
 		"", "version: 1.0.0\ncomponents: [{name: a, namespace: b, manifests: manifests}]", "version: 1.0.0\ncomponents: [{name: a, dependsOn: [a]}, {name: b, dependsOn: [c]}]",

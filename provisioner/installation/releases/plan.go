@@ -109,7 +109,7 @@ func (r *release) wanted(wanted *spec.Component, field string, sources bool, pro
 	return found
 }
 
-// find returns the index and the first entry for the component in the order, or -1 and nil.
+// find returns the first entry for the component in the order, and its index, or -1 and nil.
 func find(order spec.Kyma, name string) (int, *spec.Component) {
 	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
@@ -211,8 +211,7 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 	if index, ordered := find(order, c.Name); ordered != nil {
 		for i, entry := range ordered.Configuration {
 			if !c.accepts(entry) {
-				problems.add(fmt.Sprintf("components[%d].configuration[%d]", index, i), "component %q has no value %q; it has %s",
-					c.Name, entryKey(entry), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
+				problems.add(fmt.Sprintf("components[%d].configuration[%d]", index, i), "%s", c.unknownKey(entryKey(entry)))
 				continue
 			}
 			set(entry)
@@ -224,6 +223,14 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 		}
 	}
 	return values, secrets
+}
+
+// unknownKey describes the problem of a key that the component does not declare.
+func (c *component) unknownKey(key string) string {
+	if len(c.Values) == 0 {
+		return fmt.Sprintf("component %q accepts no configuration", c.Name)
+	}
+	return fmt.Sprintf("component %q has no configuration key %q; its keys are: %s", c.Name, key, strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 }
 
 // accepts reports whether the order may have the entry for this component. It cannot know the values of another source, and accepts all

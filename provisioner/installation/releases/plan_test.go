@@ -105,9 +105,10 @@ func TestInvalidOrders(t *testing.T) {
 		},
 		"unknown value": {
 			"the value would have no effect", wants(named("base", value("domain", "x"), value("domian", "x"))),
-			`kymaConfig.components[0].configuration[1]: component "base" has no value "domian"; it has domain, size`,
+			`kymaConfig.components[0].configuration[1]: component "base" has no configuration key "domian"; its keys are: domain, size`,
 		},
-		"null value": {"the schema allows it", wants(named("base", nil)), `kymaConfig.components[0].configuration[0]: component "base" has no value ""`},
+		"no values":  {"the component has none", wants(named("lone", value("size", "x"))), `component "lone" accepts no configuration`},
+		"null value": {"the schema allows it", wants(named("base", nil)), `kymaConfig.components[0].configuration[0]: component "base" has no configuration key ""`},
 		"all at once": {
 			"one error lists all problems", wants(named("extar"), named("more")),
 			`"extar"; it has base, agent, extra, more, lone; kymaConfig.components[1]`,

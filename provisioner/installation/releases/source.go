@@ -27,7 +27,7 @@ type source struct {
 }
 
 // parseSource parses a source such as https://example.com/manifests.tgz#sha256=… . It rejects addresses with credentials or a query,
-// because addresses appear in responses and messages.
+// because addresses appear in responses and messages. Its error texts follow the name of a field.
 func parseSource(text string) (source, error) {
 	parsed, err := url.Parse(text)
 

@@ -158,7 +158,7 @@ func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 
 	if err := expand(ctx, archive, content); err != nil {
 		if _, broken := errors.AsType[*brokenError](err); broken {
-			return failure.Wrap(failure.Permanent, err, "the source on %s must be a YAML file, or a tar.gz of at most %d MiB with files and folders only",
+			return failure.Wrap(failure.Permanent, err, "the source on %s must be a YAML file, or a tar.gz that contains only files and folders, at most %d MiB when unpacked",
 				from.host, largestUnpacked>>20).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 		}
 

@@ -261,7 +261,7 @@ func TestDownloadFaults(t *testing.T) {
 		"cut":       {"an incomplete file is not a wrong one", "/cut", transient, "the connection failed", ""},
 		"digest":    {"the file was changed", "/other", permanent, "check the file, or correct the digest in the order", ""},
 		"large":     {"a file has a maximum size", "/large", permanent, "is larger than 8 MiB: split it into several components", ""},
-		"bomb":      {"so has its content", "/bomb", permanent, "must be a YAML file, or a tar.gz of at most 32 MiB", ""},
+		"bomb":      {"so has its content", "/bomb", permanent, "at most 32 MiB when unpacked", ""},
 		"empty":     {"there is nothing to install", "/empty", permanent, "contains no YAML file", ""},
 		"damaged":   {"the file is no archive", "/damaged", permanent, "must be a YAML file, or a tar.gz", ""},
 		"outside":   {"an archive writes to its folder only", "/outside", permanent, "must be a YAML file, or a tar.gz", ""},

@@ -37,8 +37,8 @@ func touch(folder string) {
 }
 
 // Sweep limits the size of the cache: it removes the least recently used sources until the others fit. It keeps sources that were used
-// within the last hour. It also removes the temporary folders of replicas that died, and keeps files that it does not know. Sweep runs
-// after every fetch of a source. It ignores errors, because the next Sweep tries again.
+// within the last hour. It also removes the temporary folders of replicas that died, and keeps files that it does not know. Sweep runs at
+// the start of a replica and after every fetch of a source. It ignores errors, because the next Sweep tries again.
 func (s *Sources) Sweep() {
 	entries, err := os.ReadDir(s.cache)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Sources) Sweep() {
 	}
 }
 
-// discard removes a source. It renames the folder first, so that nobody reads an incomplete source.
+// discard removes a source and reports whether it succeeded. It renames the folder first, so that no replica reads an incomplete source.
 func (s *Sources) discard(folder string) bool {
 	removed, err := os.MkdirTemp(s.cache, prefixRemoved)
 	if err != nil {

@@ -52,12 +52,12 @@ type AdoptShootInput struct {
 	InstanceID *string `json:"instanceID"`
 	// The display name of the runtime. The default is the name of the Shoot.
 	Name *string `json:"name"`
-	// The CredentialsBinding that replaces a SecretBinding and refers to the same Secret. The default has the same name.
+	// The CredentialsBinding that replaces a SecretBinding and refers to the same Secret. The default has the same name as the SecretBinding.
 	CredentialsBinding *string  `json:"credentialsBinding"`
 	Administrators     []string `json:"administrators"`
 	// The clientData of the runtime.
 	ClientData *string `json:"clientData"`
-	// The generation of the Shoot in a dry run. If it has another one by now, the call fails.
+	// The generation that a dry run has returned. If the generation of the Shoot has changed since, the call fails.
 	Generation *int `json:"generation"`
 	// Only checks and describes the adoption.
 	DryRun *bool `json:"dryRun"`
@@ -559,7 +559,7 @@ func (v *AdoptedProviderOpenStackProviderConfig) GetLoadBalancerProvider() strin
 // AdoptedShoot includes the requested fields of the GraphQL type AdoptedShoot.
 // The GraphQL type's documentation follows.
 //
-// A Shoot that was taken over or, in a dry run, would be.
+// A Shoot that was taken over or, in a dry run, can be taken over.
 type AdoptedShoot struct {
 	RuntimeID string `json:"runtimeID"`
 	// The generation of the Shoot.
@@ -659,7 +659,7 @@ func (v *Change) GetState() OperationState { return v.State }
 // ChangesResponse is returned by Changes on success.
 type ChangesResponse struct {
 	// Returns the changed operations of all tenants, for a broker. Without `after` it immediately returns the current cursor. With a
-	// cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
+	// cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An invalid cursor is an error
 	// with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
 	// tenants.
 	Result *ChangesResult `json:"result"`
@@ -738,7 +738,7 @@ type ComponentConfigurationInput struct {
 	Component     string              `json:"component"`
 	Namespace     string              `json:"namespace"`
 	Configuration []*ConfigEntryInput `json:"configuration,omitempty"`
-	// Manifests that replace those of the release or, with a new name, add a component: https://HOST/FILE#sha256=DIGEST. Rejected unless the operator allows sources.
+	// The address of manifests, as https://HOST/FILE#sha256=DIGEST. They replace those of the release or, with a new name, add a component. Rejected unless the operator allows it.
 	SourceURL        *string           `json:"sourceURL"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy"`
 }
@@ -880,7 +880,7 @@ type GardenerConfigInput struct {
 	ServicesCidr *string `json:"servicesCidr"`
 	// The default is 0, or 1 if autoScalerMax is omitted, too.
 	AutoScalerMin int `json:"autoScalerMin"`
-	// At least the number of zones. If omitted or 0, it is 3 or, if they are more, autoScalerMin or the number of zones.
+	// At least the number of zones. If omitted or 0, it is the largest of 3, autoScalerMin and the number of zones.
 	AutoScalerMax int `json:"autoScalerMax"`
 	// The number of machines that an update may add temporarily. If this field and maxUnavailable are omitted or 0, it is 1.
 	MaxSurge int `json:"maxSurge"`
@@ -904,7 +904,7 @@ type GardenerConfigInput struct {
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled"`
 	// The failure that the control plane tolerates: node or zone. By default, the control plane is not highly available.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance"`
-	// Whether access is restricted to operators in the European Union.
+	// Whether only Gardener operators in the European Union may access the cluster.
 	EuAccess *bool `json:"euAccess"`
 	// Has no effect.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion"`
@@ -1122,7 +1122,7 @@ func (v *KubeconfigResult) GetRuntimeConfiguration() *RuntimeConfiguration {
 type KymaConfigInput struct {
 	Version string       `json:"version"`
 	Profile *KymaProfile `json:"profile"`
-	// The components, installed in this order. compass-runtime-agent must be one of them.
+	// The components, installed in this order, but each after its dependencies. compass-runtime-agent must be one of them.
 	Components []*ComponentConfigurationInput `json:"components,omitempty"`
 	// Values for all components.
 	Configuration    []*ConfigEntryInput `json:"configuration,omitempty"`
@@ -1195,9 +1195,10 @@ func (v *MaintenanceWindowResultMaintenanceWindow) GetBegin() string { return v.
 func (v *MaintenanceWindowResultMaintenanceWindow) GetEnd() string { return v.End }
 
 type OIDCConfigInput struct {
-	ClientID       string   `json:"clientID"`
-	GroupsClaim    string   `json:"groupsClaim"`
-	IssuerURL      string   `json:"issuerURL"`
+	ClientID    string `json:"clientID"`
+	GroupsClaim string `json:"groupsClaim"`
+	IssuerURL   string `json:"issuerURL"`
+	// Validated, but without effect: API servers accept all asymmetric algorithms.
 	SigningAlgs    []string `json:"signingAlgs"`
 	UsernameClaim  string   `json:"usernameClaim"`
 	UsernamePrefix string   `json:"usernamePrefix"`
@@ -1248,7 +1249,7 @@ type Operation struct {
 	Id        *string        `json:"id"`
 	Operation OperationType  `json:"operation"`
 	State     OperationState `json:"state"`
-	// The progress or the outcome of the operation, in a form for people.
+	// The progress or the outcome of the operation, for people.
 	Message   *string `json:"message"`
 	RuntimeID *string `json:"runtimeID"`
 	// Never null; without an error its fields are empty.
@@ -1413,7 +1414,7 @@ func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 type RollBackKymaResponse struct {
 	// Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
 	// lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
-	// roll back the cluster: use upgradeShoot. clientData replaces the clientData of the runtime. If omitted, it does not change.
+	// roll back changes of the cluster. clientData replaces the clientData of the runtime. If omitted, the clientData does not change.
 	Result *RolledBack `json:"result"`
 }
 
@@ -1439,7 +1440,7 @@ func (v *RuntimeClusterResponse) GetResult() *ClusterResult { return v.Result }
 
 // RuntimeConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
 type RuntimeConfiguration struct {
-	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the osb or admin role.
+	// An admin kubeconfig. The operator configures how long it is valid. It is null if there is no cluster. It requires the osb or admin role.
 	Kubeconfig *string `json:"kubeconfig"`
 }
 
@@ -1525,9 +1526,9 @@ func (v *UpgradeRuntimeInput) GetClientData() *string { return v.ClientData }
 
 // UpgradeRuntimeResponse is returned by UpgradeRuntime on success.
 type UpgradeRuntimeResponse struct {
-	// Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
-	// not contain do not change, unless its conflictStrategy is Replace. With clusterConfig, it upgrades Kubernetes first. Fails if the runtime has no Kyma, is hibernated, or has another
-	// operation in progress.
+	// Installs another version or configuration of Kyma: the components in kymaConfig and those that the release always installs. Other components
+	// are removed. Values that kymaConfig omits do not change, unless its conflictStrategy is Replace. With clusterConfig, it upgrades Kubernetes
+	// first. Fails if the runtime has no Kyma, is hibernated, or has another operation in progress.
 	Result *Operation `json:"result"`
 }
 
@@ -1562,7 +1563,7 @@ type UpgradeShootResponse struct {
 // GetResult returns UpgradeShootResponse.Result, and is useful for accessing the field via an interface.
 func (v *UpgradeShootResponse) GetResult() *Operation { return v.Result }
 
-// A worker pool after the first one, which is named cpu-worker-0.
+// A worker pool after the first one. The first one is named cpu-worker-0, except in adopted Shoots.
 type WorkerPoolInput struct {
 	// At most 15 characters, because the names of the machines contain it.
 	Name        string `json:"name"`

@@ -1,0 +1,20 @@
+package validation
+
+import (
+	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
+)
+
+// Adoption validates the texts of an order to adopt a Shoot; the Shoot itself needs no validation. order is a struct whose fields have the
+// names of the API, and name and administrators are two of its fields. Adoption returns nil or one failure.Invalid.
+func Adoption(order any, name string, administrators []string) error {
+	found := problems{title: "the adoption is invalid"}
+
+	if found.sizes(order) {
+		found.addIf(utf8.RuneCountInString(name) > bounds.Name, "name", "has more than %d characters", bounds.Name)
+		found.administrators("administrators", administrators)
+	}
+
+	return found.err()
+}
