@@ -67,7 +67,7 @@ func Main(m *testing.M, config **rest.Config) int {
 	return code
 }
 
-// Target starts another API server with its own etcd, which has no definitions, until the test ends.
+// Target starts another API server with its own etcd and without CustomResourceDefinitions. It stops both when the test ends.
 func Target(tb testing.TB) *rest.Config {
 	tb.Helper()
 

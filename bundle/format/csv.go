@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// kindCSV describes an operator of Operator Lifecycle Manager.
+// kindCSV is the kind of the object that describes an operator of Operator Lifecycle Manager.
 const kindCSV = "ClusterServiceVersion"
 
 // clusterServiceVersion contains the fields of the kind that an installation needs.

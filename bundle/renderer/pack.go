@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// pack writes the files of a bundle as a tar archive. It replaces a link to a file with a copy of the file, and rejects other links.
+// pack writes the files of a bundle as a tar archive. It replaces a link to a file with a copy of the file, and rejects other links. limit
+// is the maximum size of all files together, in bytes.
 func pack(bundle fs.FS, to io.Writer, limit int64) error {
 	archive := tar.NewWriter(to)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 )
 
-// TestRequirement01ClassNames checks that names are unique DNS labels, or the provisioner does not start.
+// TestRequirement01ClassNames checks that the provisioner starts only if the names of its classes are unique DNS labels.
 func TestRequirement01ClassNames(t *testing.T) {
 	for name := range classes() {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

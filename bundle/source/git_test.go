@@ -310,7 +310,7 @@ func TestGitRedirects(t *testing.T) {
 	}
 }
 
-// sshGit serves a repository over SSH with git-upload-pack, to one key. It returns the address and the host key.
+// sshGit serves a repository over SSH with git-upload-pack, to clients with one key. It returns the address and the host key.
 func sshGit(t *testing.T, repository *gitRepository, client ssh.PublicKey) (string, ssh.PublicKey) {
 	t.Helper()
 

@@ -52,7 +52,7 @@ func pack(tb testing.TB, kind plumbing.ObjectType, size int, content []byte) []b
 	return packed.Bytes()
 }
 
-// delta returns a delta that declares to make an object of the size.
+// delta returns a delta that declares an object of the given size.
 func delta(size uint64) []byte { return binary.AppendUvarint(binary.AppendUvarint(nil, 10), size) }
 
 // TestPackBombs checks that small packfiles with large objects are refused before these are decompressed into memory.

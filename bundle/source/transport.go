@@ -75,7 +75,7 @@ func unreachable(host string, err error) error {
 	}
 }
 
-// withoutAddress returns the cause of an error about an address.
+// withoutAddress returns the cause of a url.Error, which would quote the address.
 func withoutAddress(err error) error {
 	if addressed, ok := errors.AsType[*url.Error](err); ok {
 		return addressed.Err

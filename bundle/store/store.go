@@ -106,8 +106,8 @@ func (s *Store) Put(ctx context.Context, tree fs.FS) (Digest, error) {
 	return digest, s.explain(s.write(write, name))
 }
 
-// write writes a temporary file and renames it. The lock prevents Sweep from removing the new file because of the age of the file that it
-// replaces.
+// write writes a temporary file and renames it. Without the lock, Sweep could read the age of the replaced file and then remove the new
+// one.
 func (s *Store) write(content func(io.Writer) error, name func() string) error {
 	s.before()
 

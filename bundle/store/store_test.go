@@ -305,13 +305,13 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestFullVolume checks that an operator learns what to do, and that nothing is lost or left.
+// TestFullVolume checks that the error for a full volume advises the operator, and that no stored file is lost and no temporary one is left.
 func TestFullVolume(t *testing.T) {
 	folder := t.TempDir()
 	s := newStore(t, folder)
 	kept := mustPut(t, s, tree(1, 10))
 
-	// A full volume creates the file, and then has no space for its content.
+	// On a full volume, the file can be created, but there is no space for its content.
 	s.open = func(name string, flags int, mode fs.FileMode) (*os.File, error) {
 		created, err := s.root.OpenFile(name, flags, mode)
 		if err != nil {

@@ -16,7 +16,7 @@ type Format interface {
 	Convert(ctx context.Context, bundle fs.FS) (fs.FS, error)
 }
 
-// Class is a provisioner class: Bundles with its name have its format.
+// Class is a provisioner class. All Bundles whose spec.provisionerClassName is Name have the format Format.
 type Class struct {
 	Name   string
 	Format Format

@@ -151,7 +151,7 @@ func (c *clusters) release(deployment string) {
 	c.dropBreakers()
 }
 
-// drop removes a user of a target, and the target if it was the last one.
+// drop removes a BundleDeployment from the users of its target, and removes a target without users. The caller must hold the lock.
 func (c *clusters) drop(deployment string) {
 	reference, ok := c.users[deployment]
 	if !ok {
@@ -193,7 +193,7 @@ func (c *clusters) breaker(host, secret string) *upstream.System {
 	return c.breakers[host]
 }
 
-// count returns the number of target clusters, and of those that do not respond or reject a kubeconfig.
+// count returns the number of target clusters, and how many of them do not respond or reject a kubeconfig.
 func (c *clusters) count() (all, unavailable int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -185,7 +185,8 @@ func (p *pass) follow(applied applier.Progress) {
 	p.watches.Follow(p.cluster, p.deployment.Name, applied.Objects)
 }
 
-// interrupted handles an error that may be temporary.
+// interrupted sets the conditions after an error that may be temporary. If the cluster is unreachable, it returns no error but the time
+// until the next attempt.
 func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
 		p.memory.away = true

@@ -48,10 +48,10 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: max(min(left, waitInterval), time.Millisecond)}, nil
 }
 
-// maxEvent is the maximum length of the note of an event.
+// maxEvent is the maximum length of the note of an event, in characters. The API server accepts 1024 bytes.
 const maxEvent = 1000
 
-// removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist.
+// removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist, or the error.
 func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	cluster, err := p.clusters.of(ctx, p.deployment)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	return progress.Message, progress.Done
 }
 
-// remaining lists the objects on the cluster.
+// remaining describes the objects that are still on the cluster, for an event.
 func (p *pass) remaining(ctx context.Context) string {
 	if p.cluster == nil {
 		return "the objects on the cluster are unknown"

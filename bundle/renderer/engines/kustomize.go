@@ -14,7 +14,7 @@ import (
 )
 
 // kustomize returns the objects of the kustomization at the root. The default options of Kustomize forbid plugins, programs, and files
-// outside the root of each kustomization. The bundle is the only file system, and isolate has disabled the network.
+// outside the root of each kustomization. The bundle is the only file system, and isolate has disabled HTTP requests.
 func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 	system := filesys.MakeFsInMemory()
 
