@@ -24,11 +24,11 @@ const (
 	interval = 10 * time.Minute
 )
 
-// traffic are the events of a service between two scrapes.
+// traffic counts the requests and the operations of a service between two scrapes.
 type traffic struct {
-	// accepted, refused and slow are requests: without an error, with an error, and of both, those that take longer than a second.
+	// accepted are requests without an error, and refused are requests with an error. slow are those of both that take more than a second.
 	accepted, refused, slow float64
-	// done and late are operations: within an hour, and failed.
+	// done are operations that succeed within an hour, and late are failed operations.
 	done, late float64
 }
 

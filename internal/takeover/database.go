@@ -29,7 +29,7 @@ const (
 type Program struct {
 	// Name is the name of the program in messages.
 	Name string
-	// Version is the oldest version of its schema, as in the table schema_migrations.
+	// Version is the oldest supported version of its schema, as in the table schema_migrations.
 	Version int64
 	// Unfinished is a query for the descriptions of operations that have not ended.
 	Unfinished string
@@ -91,7 +91,8 @@ func Select[Row any](ctx context.Context, database *Database, query string, args
 }
 
 // Check returns an error if the rows of the former program cannot be taken over now, because another session uses the database,
-// operations have not ended, or the schema is too old. It reports all reasons at once.
+// operations have not ended, or the schema is too old or unusable. It reports all reasons at once, except that it looks for operations
+// only in a usable schema.
 func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []string) error {
 	version, err := d.version(ctx, program)
 	if err != nil {
@@ -173,8 +174,8 @@ func named(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-// CheckKey returns an error if the cipher cannot decrypt the first of the samples, which are encrypted values. If there are no samples,
-// the key cannot be checked, but it is not needed either.
+// CheckKey returns an error if the cipher cannot decrypt one of the samples, which are encrypted values. If there are no samples, the key
+// cannot be checked, but it is not needed either.
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {

@@ -27,7 +27,7 @@ const (
 	executable     = 0o755
 )
 
-// image describes an image. It starts its first program.
+// image describes an image. Its containers start the first program by default.
 type image struct {
 	name     string
 	programs []string

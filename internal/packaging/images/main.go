@@ -21,7 +21,7 @@ func main() {
 
 // order describes what run writes.
 type order struct {
-	// programs is the folder with the folders linux_amd64 and linux_arm64 of programs. out is the folder of the layouts.
+	// programs is the folder with the folders linux_amd64 and linux_arm64, which contain the programs. out is the folder of the layouts.
 	programs, out string
 	version       string
 	// created is the time of all files, so that the same programs result in the same digests.
