@@ -95,6 +95,11 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 
 	known := c.targets[reference]
 	if known == nil || known.version != version {
+		if len(secret.Data[reference.Key]) == 0 {
+			return nil, fmt.Errorf("the Secret %s has no key %s: set spec.target.kubeconfigSecretRef.key, or add the kubeconfig under this key",
+				name, reference.Key)
+		}
+
 		config, err := parseKubeconfig(secret.Data[reference.Key])
 		if err != nil {
 			return nil, fmt.Errorf("the key %s of the Secret %s is not a usable kubeconfig: %w", reference.Key, name, err)
@@ -237,7 +242,7 @@ func parseKubeconfig(text []byte) (*rest.Config, error) {
 
 	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, errors.New("its current context is incomplete")
+		return nil, errors.New("its current context is missing or incomplete")
 	}
 
 	return config, nil
