@@ -32,7 +32,7 @@ func TestRequirement01ClassNames(t *testing.T) {
 		{[]string{"-a"}, "is not valid"},
 		{[]string{""}, "is not valid"},
 		{[]string{strings.Repeat("a", 64)}, "is not valid"},
-		{nil, "no class"},
+		{nil, "no provisioner class"},
 	} {
 		var own []bundles.Class
 		for _, name := range c.names {

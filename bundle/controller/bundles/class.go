@@ -41,7 +41,7 @@ func byName(classes []Class) (map[string]Format, error) {
 	}
 
 	if len(classes) == 0 {
-		errs = append(errs, errors.New("no class of Bundles: set at least one"))
+		errs = append(errs, errors.New("no provisioner class for Bundles is configured"))
 	}
 
 	return formats, errors.Join(errs...)
