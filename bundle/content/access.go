@@ -51,12 +51,12 @@ type question struct {
 func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Access, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing TokenReviews: %w", err)
+		return nil, fmt.Errorf("creating the client for TokenReviews: %w", err)
 	}
 
 	authorization, err := authorizationclient.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing SubjectAccessReviews: %w", err)
+		return nil, fmt.Errorf("creating the client for SubjectAccessReviews: %w", err)
 	}
 
 	denied := min(cached, maxDenial)

@@ -56,7 +56,7 @@ func NewClient(options ClientOptions) (*Client, error) {
 		TLSClientConfig: rest.TLSClientConfig{CAData: options.CA, CAFile: options.CAFile},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing the client of content: %w", err)
+		return nil, fmt.Errorf("creating the client for the content server: %w", err)
 	}
 
 	connection.Transport = &breakers{
@@ -111,7 +111,8 @@ func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.
 	}
 
 	if got := "sha256:" + hex.EncodeToString(hash.Sum(nil)); digest != "" && got != digest {
-		return fmt.Errorf("the content has the digest %s instead of %s", got, digest)
+		return fmt.Errorf("the content server sent content with the digest %s, but the Bundle's status says %s: check contentURL and any proxy in between",
+			got, digest)
 	}
 
 	return nil

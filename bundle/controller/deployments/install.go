@@ -352,7 +352,7 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 
 	p.status.Comparison = comparison(found.desired.Name, differences, p.memory.masked[installation(found.desired.Name, p.config())])
 
-	lines := []string{fmt.Sprintf("Bundle %s would change %d objects", found.desired.Name, len(differences))}
+	lines := []string{fmt.Sprintf("Bundle %s would change %s", found.desired.Name, numbered(len(differences)))}
 	for _, difference := range differences {
 		lines = append(lines, difference.Action+" "+difference.Object)
 	}
@@ -387,9 +387,18 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 			Name: "bundle", Namespace: namespace, Source: source{bundle.Name, loaded.Objects},
 			Mask: func(text string) string { return secret.MaskIn(text, loaded.Masked...) },
 		}},
-		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(loaded.Objects)),
+		Installed:     fmt.Sprintf("Bundle %s is installed: %s", bundle.Name, numbered(len(loaded.Objects))),
 		SkipUnchanged: true,
 	}, nil
+}
+
+// numbered returns a number of objects with the noun.
+func numbered(objects int) string {
+	if objects == 1 {
+		return "1 object"
+	}
+
+	return fmt.Sprintf("%d objects", objects)
 }
 
 // source provides the objects of a Bundle.

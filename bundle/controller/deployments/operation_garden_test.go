@@ -312,7 +312,7 @@ func TestDeletionTimeout(t *testing.T) {
 		t.Errorf("not deleted after the time-out: %v", err)
 	}
 
-	if note := f.lastEvent(); !strings.Contains(note, "1 objects remain: ConfigMap default/"+f.name+"-held") {
+	if note := f.lastEvent(); !strings.Contains(note, "1 object left on the cluster: ConfigMap default/"+f.name+"-held") {
 		t.Errorf("the event is %q", note)
 	}
 }

@@ -90,7 +90,7 @@ func (p *pass) remaining(ctx context.Context) string {
 		return "the objects on the cluster are unknown"
 	}
 
-	return fmt.Sprintf("%d objects remain: %s", len(objects), strings.Join(objects, ", "))
+	return fmt.Sprintf("%s left on the cluster: %s", numbered(len(objects)), strings.Join(objects, ", "))
 }
 
 // finish deletes the Bundles and removes the finalizer.

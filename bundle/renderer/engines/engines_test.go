@@ -231,7 +231,7 @@ func TestInput(t *testing.T) {
 	options := renderer.DefaultOptions()
 	options.Input = 100
 
-	if err := renderer.New(options).CheckChart(t.Context(), chart(strings.Repeat("#", 101))); err == nil || !strings.Contains(err.Error(), "too large to be rendered") {
+	if err := renderer.New(options).CheckChart(t.Context(), chart(strings.Repeat("#", 101))); err == nil || !strings.Contains(err.Error(), "have more than 100 bytes") {
 		t.Error(err)
 	}
 }
