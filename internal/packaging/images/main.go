@@ -42,7 +42,7 @@ func run(arguments []string, epoch string) error {
 	}
 
 	if wanted.programs == "" || wanted.out == "" || wanted.version == "" || flags.NArg() > 0 {
-		return errors.New("-programs, -out and -version are required, and there are no other arguments")
+		return errors.New("-programs, -out and -version are required; no positional arguments are allowed")
 	}
 
 	wanted.created = time.Unix(0, 0).UTC()
