@@ -96,7 +96,7 @@ func Target(tb testing.TB) *rest.Config {
 	return started
 }
 
-// Kubeconfig returns the kubeconfig of a configuration.
+// Kubeconfig returns a kubeconfig with the address and the client certificate of a configuration.
 func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
 	tb.Helper()
 
