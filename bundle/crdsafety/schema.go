@@ -163,12 +163,12 @@ func (c comparison) combined(field string, before, after *schema) {
 		"allOf": {before.AllOf, after.AllOf}, "anyOf": {before.AnyOf, after.AnyOf}, "oneOf": {before.OneOf, after.OneOf},
 	} {
 		if len(both[1]) > 0 && !reflect.DeepEqual(both[0], both[1]) {
-			c.report(field, name+" changes")
+			c.report(field, fmt.Sprintf("the keyword %q changes", name))
 		}
 	}
 
 	if after.Not != nil && !reflect.DeepEqual(before.Not, after.Not) {
-		c.report(field, "not changes")
+		c.report(field, `the keyword "not" changes`)
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *imageSource) keys(ctx context.Context, source v1alpha1.ImageSource) ([]
 	if s.options.KeysFile != "" {
 		keys, err := readKeys(s.options.KeysFile)
 		if err != nil {
-			return nil, transient("the public keys that the provisioner requires cannot be used: %v", err)
+			return nil, transient("the public keys that the provisioner requires (APP_SOURCES_IMAGE_KEYS_FILE) cannot be used: %v", err)
 		}
 
 		lists = append(lists, keys)
