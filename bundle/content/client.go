@@ -21,7 +21,7 @@ import (
 )
 
 // ErrUnavailable reports a failure that may be temporary: the server does not respond, does not have the content yet, or rejects the
-// token.
+// client.
 var ErrUnavailable = errors.New("the content is not available at the moment")
 
 const defaultPause = 10 * time.Second
@@ -72,8 +72,8 @@ func NewClient(options ClientOptions) (*Client, error) {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have it; Bundles of other provisioners have
-// no digest in their status. The error wraps ErrUnavailable if the request fails, but not if the transfer is interrupted. After an error,
-// the folder may contain a part of the content.
+// no digest in their status. The error wraps ErrUnavailable if a later call may succeed, except for an interrupted transfer. After an
+// error, the folder may contain a part of the content.
 func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
 	address, err := url.Parse(contentURL)
 	if err != nil || address.Scheme != "https" || address.Host == "" {

@@ -26,9 +26,10 @@ const (
 
 // traffic counts the requests and the operations of a service between two scrapes.
 type traffic struct {
-	// accepted are requests without an error, and refused are requests with an error. slow are those of both that take more than a second.
+	// accepted counts requests without an error, refused counts requests with an error, and slow counts those of both that take more than
+	// a second.
 	accepted, refused, slow float64
-	// done are operations that succeed within an hour, and late are failed operations.
+	// done counts operations that succeed within an hour, and late counts failed operations.
 	done, late float64
 }
 

@@ -93,8 +93,8 @@ func ofClasses(formats map[string]Format) predicate.Predicate {
 	})
 }
 
-// relevant selects the updates that need a pass: changes of the generation, which include deletions, resyncs, and the removal of the
-// status or a finalizer by somebody else, which the controller restores. It ignores the controller's own changes of the status.
+// relevant selects the updates that need a pass: changes of the generation (also by a deletion), resyncs, and the removal of the status or
+// a finalizer by somebody else, which the controller restores. It ignores the controller's own changes of the status.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 		before, known := change.ObjectOld.(*v1alpha1.Bundle)

@@ -113,7 +113,7 @@ type job struct {
 var errDigestChanged = errors.New("the content differs from the content that was unpacked first: the source has changed. " +
 	"Restore the source, or create another Bundle")
 
-// NewUnpacker returns an Unpacker, which makes attempts immediately, and registers its metrics. Run must be called to stop it.
+// NewUnpacker returns an Unpacker and registers its metrics. The Unpacker accepts work immediately; Run stops it.
 func NewUnpacker(options UnpackerOptions) (*Unpacker, error) {
 	formats, err := byName(options.Classes)
 	if err != nil {

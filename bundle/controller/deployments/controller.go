@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// waitInterval is the time between passes while objects are being applied or removed, and unhealthyInterval while objects that are not
-	// watched are unhealthy.
+	// waitInterval is the time between passes while objects are being applied or removed. unhealthyInterval is the time between passes
+	// while objects that are not watched are unhealthy.
 	waitInterval      = 2 * time.Second
 	unhealthyInterval = 10 * time.Second
 	// firstRetry is the pause after the first failed installation of a Bundle. It doubles with each further failure, up to maxRetry.

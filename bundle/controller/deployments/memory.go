@@ -30,7 +30,7 @@ type memory struct {
 	pivot string
 	began time.Time
 	// failed is the installation that failed, problem is the reason, and retry is the time of the next attempt. failedAt is the generation
-	// at that time: when the generation changes, the next attempt is due at once. If terminal is set, there is no earlier attempt.
+	// at that time: when the generation changes, the next attempt is due at once. If terminal is set, only that makes it due.
 	failed, problem string
 	failures        int
 	retry           time.Time

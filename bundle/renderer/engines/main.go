@@ -99,8 +99,8 @@ func run(input io.Reader, output io.Writer) error {
 	return nil
 }
 
-// isolate limits the time and the memory of the process, and disables http.DefaultTransport. It does not block other network connections,
-// but the engines open none.
+// isolate limits the time and the memory of the process, and disables http.DefaultTransport. It does not block network connections as such:
+// the engines only use HTTP, and programs such as git, which the process cannot find because its PATH is empty.
 func isolate(request renderer.Request) error {
 	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
 
