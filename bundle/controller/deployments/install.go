@@ -237,7 +237,7 @@ func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Durati
 
 	problem := failure.Of(err).ForOperators()
 	if p.memory.problem != problem || p.memory.failures == 0 {
-		p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", failure.Shorten(problem, maxEvent))
+		p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", note(problem))
 	}
 
 	p.memory.problem, p.memory.terminal, p.memory.failedAt = problem, p.unsafe.Load(), p.deployment.Generation

@@ -36,7 +36,7 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	left := p.deployment.DeletionTimestamp.Add(timeout).Sub(p.now())
 	if left <= 0 {
 		p.Events.Eventf(p.deployment, nil, "Warning", v1alpha1.ReasonUninstallFailed, "Uninstall", "%s",
-			failure.Shorten(fmt.Sprintf("not uninstalled after %s: %s; %s", timeout, waiting, p.remaining(ctx)), maxEvent))
+			note(fmt.Sprintf("not uninstalled after %s: %s; %s", timeout, waiting, p.remaining(ctx))))
 
 		return reconcile.Result{}, p.finish(ctx)
 	}
@@ -48,8 +48,17 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: max(min(left, waitInterval), time.Millisecond)}, nil
 }
 
-// maxEvent is the maximum length of the note of an event, in characters. The API server accepts 1024 bytes.
-const maxEvent = 1000
+// maxEvent is the maximum length of the note of an event, in bytes. The API server rejects events with longer notes.
+const maxEvent = 1024
+
+// note shortens a text to maxEvent.
+func note(text string) string {
+	for limit := maxEvent; len(text) > maxEvent; limit = limit * 3 / 4 {
+		text = failure.Shorten(text, limit)
+	}
+
+	return text
+}
 
 // removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist, or the error.
 func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
