@@ -332,6 +332,10 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	p.release = cmp.Or(p.deployment.Spec.DryRunOf, p.release)
 
 	content, err := p.content(ctx, found.desired, p.config())
+	if applier.Unreachable(err) {
+		return p.interrupted(err)
+	}
+
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
 
