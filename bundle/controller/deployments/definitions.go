@@ -47,6 +47,7 @@ func (p *pass) checkDefinition(ctx context.Context, cluster client.Reader, prese
 		lines = append(lines, violation.String())
 	}
 
-	return failure.New(failure.Permanent, "the change of a CustomResourceDefinition is not safe: %s; to permit it, add the annotation %s: \"false\" to the definition in the bundle",
+	return failure.New(failure.Permanent,
+		"the change of a CustomResourceDefinition is not safe: %s; to permit it, add the annotation %s: \"false\" to the definition in the bundle",
 		strings.Join(lines, "; "), crdsafety.AnnotationValidation).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
